@@ -1,0 +1,128 @@
+// Package connectors says what a destination is.
+//
+// A destination is reached through a [Connector], which has two methods: write
+// once, and read every match. What the destination can do is data, its
+// [Profile]; what only some can do is an optional interface ([BulkReader],
+// [Inverter], [Prober]). The zero value of everything here is the cautious one:
+// an error that says nothing is ambiguous, a read that says nothing is weak, a
+// bound that is not declared is unknown.
+//
+// The package does not send, retry, wait or compare: that is for verify and
+// engine. Destinations live in packages of their own below this one.
+package connectors
+
+import (
+	"context"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// Connector is one destination. Implementations must be safe for concurrent
+// use, must honour ctx, and must pass package connectortest.
+type Connector interface {
+	// Write sends once. It never retries, never follows a redirect, and never
+	// reads back. A nil error means that the destination said yes. An error
+	// means, by [FateOf], not sent, refused or throttled; every error that is
+	// not one of those kinds means that nobody knows.
+	Write(ctx context.Context, r Request) (Receipt, error)
+
+	// Read finds every record that bears the stamp or matches the business
+	// key with exact equality. It changes nothing at the destination and never
+	// answers from what a write said. A nil error and no records mean absent
+	// as far as this read can tell; whatever is doubtful (refused, throttled,
+	// unparsable, timed out, a 404 that may mean "no permission") is an error.
+	Read(ctx context.Context, q Query) (Observation, error)
+}
+
+// Request is one send.
+type Request struct {
+	Intent intent.WriteIntent
+	// Stamp is to be written into the record where it has room.
+	Stamp string
+	// IdempotencyKey is the key for the destination's own deduplication. The
+	// same for every repeat that must be recognised as one. Connectors put it
+	// on the wire only where the profile says that it is honoured: Go's
+	// transport silently resends a POST that carries such a header.
+	IdempotencyKey string
+	// Attempt counts sends of this write from 1.
+	Attempt int
+	// Before is what the pre-state read found; nil when none was made.
+	Before *Observation
+	// Conditional asks that the write be refused unless the record still is
+	// as in Before. Set only where the profile has it.
+	Conditional bool
+}
+
+// Receipt is what the destination answered. It is evidence, never the result.
+type Receipt struct {
+	Ref     string `json:"ref,omitempty"`     // the destination's own id of the record
+	URL     string `json:"url,omitempty"`     // where a person finds it
+	Version string `json:"version,omitempty"` // ETag, revision, mod-sequence
+	Code    string `json:"code,omitempty"`    // the status it answered, "201" or "OK"
+	Replay  bool   `json:"replay,omitempty"`  // it said that it replays an earlier answer
+}
+
+// Query asks for every record of one write.
+type Query struct {
+	Intent intent.WriteIntent
+	Stamp  string
+	// Ref is the destination's own id when a receipt named it, else "". It may
+	// make a read stronger; it must not hide other matches.
+	Ref string
+}
+
+// Strength is how much a read can be trusted to show the latest state.
+type Strength string
+
+// The read strengths. The zero value is weak.
+const (
+	Weak   Strength = ""       // may lag behind, or come from an index or a replica
+	Strong Strength = "strong" // shows everything the destination applied before the read began
+)
+
+// Observation is what one read found.
+type Observation struct {
+	Records  []Record  `json:"records"`
+	Strength Strength  `json:"strength,omitempty"`
+	At       time.Time `json:"at"`             // when the read was begun
+	Path     string    `json:"path,omitempty"` // how it was read ("get", "search"), for people and statistics
+}
+
+// Record is one record as it was read.
+type Record struct {
+	Ref     string        `json:"ref,omitempty"`
+	URL     string        `json:"url,omitempty"`
+	Version string        `json:"version,omitempty"`
+	Stamp   string        `json:"stamp,omitempty"` // the stamp it bears, "" if none or if it has no room
+	Fields  intent.Fields `json:"fields"`          // the key fields included
+}
+
+// Inverter is an optional power: the intent that undoes an intent.
+type Inverter interface {
+	// Invert builds the compensation from what was there before and after.
+	// It fills destination, kind, key, write, expect, payload and require;
+	// the engine fills the rest. It must not overwrite what somebody else
+	// changed since: it requires what after shows. An error means that the
+	// write cannot be undone.
+	Invert(w intent.WriteIntent, before *Observation, after Observation) (intent.WriteIntent, error)
+}
+
+// BulkReader is an optional power: several reads in one call. The answers
+// stand in the order of the questions; one that cannot be answered has Err
+// set and spoils no other.
+type BulkReader interface {
+	ReadMany(ctx context.Context, qs []Query) ([]BulkAnswer, error)
+}
+
+// BulkAnswer is one answer of a bulk read.
+type BulkAnswer struct {
+	Observation Observation
+	Err         error
+}
+
+// Prober is an optional power: say whether the destination can be reached and
+// the credentials work, without writing.
+type Prober interface {
+	Probe(ctx context.Context) error
+}

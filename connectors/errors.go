@@ -1,0 +1,90 @@
+package connectors
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Fate is what is known about one send.
+type Fate string
+
+// The fates. The zero value, like every error that is not of a kind below, is
+// unknown.
+const (
+	FateUnknown   Fate = ""          // it may have been applied, now or later
+	FateAnswered  Fate = "answered"  // the destination said yes; whether it is true, a read tells
+	FateNotSent   Fate = "not_sent"  // proof that nothing left us
+	FateRefused   Fate = "refused"   // the destination said no to this send
+	FateThrottled Fate = "throttled" // the destination said not now to this send
+)
+
+// Error is an error of a known kind. Whatever a connector returns that does
+// not wrap one is ambiguous.
+type Error struct {
+	Fate Fate
+	// RetryAfter is how long the destination asked us to wait. Default: it
+	// did not say.
+	RetryAfter time.Duration
+	// Conflict marks a refusal that says the record exists already or is no
+	// longer as it was (409, 412, unique violation). After an earlier send of
+	// unknown fate it is evidence that the earlier one landed.
+	Conflict bool
+	// Code is the destination's own code ("422", "NO [OVERQUOTA]").
+	Code string
+	Err  error
+}
+
+// Error says what is known first.
+func (e *Error) Error() string {
+	known := map[Fate]string{
+		FateNotSent:   "not applied: nothing was sent",
+		FateRefused:   "not applied: refused",
+		FateThrottled: "not applied: throttled",
+	}[e.Fate]
+	if known == "" {
+		known = "unknown whether applied"
+	}
+	if e.Code != "" {
+		known += " (" + e.Code + ")"
+	}
+	return fmt.Sprintf("%s: %v", known, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// NotSent says that provably nothing left us.
+func NotSent(err error) error { return &Error{Fate: FateNotSent, Err: err} }
+
+// Refused says that the destination definitely did not apply this send.
+func Refused(code string, err error) error {
+	return &Error{Fate: FateRefused, Code: code, Err: err}
+}
+
+// Conflict is a refusal because the record exists, or changed.
+func Conflict(code string, err error) error {
+	return &Error{Fate: FateRefused, Code: code, Conflict: true, Err: err}
+}
+
+// Throttled says that the destination did not apply this send and asked to
+// wait; after 0 when it did not say how long.
+func Throttled(after time.Duration, err error) error {
+	return &Error{Fate: FateThrottled, RetryAfter: max(after, 0), Err: err}
+}
+
+// FateOf says what an error of Write means. A nil error is answered; an error
+// of no known kind is unknown.
+func FateOf(err error) Fate {
+	if err == nil {
+		return FateAnswered
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		switch e.Fate {
+		case FateNotSent, FateRefused, FateThrottled:
+			return e.Fate
+		}
+	}
+	return FateUnknown
+}

@@ -1,0 +1,90 @@
+package connectors
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// Bound is a duration that a destination promises, or does not. The zero value
+// is undeclared, which is not the same as zero.
+type Bound struct {
+	d        time.Duration
+	declared bool
+}
+
+// Within declares a bound. A negative d counts as zero.
+func Within(d time.Duration) Bound {
+	return Bound{d: max(d, 0), declared: true}
+}
+
+// Declared returns the bound and whether there is one.
+func (b Bound) Declared() (time.Duration, bool) { return b.d, b.declared }
+
+// Passed reports whether the bound is declared and elapsed has reached it.
+func (b Bound) Passed(elapsed time.Duration) bool {
+	return b.declared && elapsed >= b.d
+}
+
+// Profile is what a destination can do with one kind of record. Every zero
+// value is the cautious one.
+type Profile struct {
+	// Destination and Kind say what this is the profile of.
+	Destination string
+	Kind        string
+
+	// NativeWindow gives, by write type, how long the destination
+	// deduplicates by our idempotency key, counted from the first send.
+	// Default: not at all.
+	NativeWindow map[intent.WriteType]time.Duration
+	// Unique lists the write types whose repeat addresses the one record by a
+	// key that the destination enforces as unique (unique-key insert, PUT,
+	// upsert, delete by an id that is never reused). Default none.
+	Unique []intent.WriteType
+	// Conditional lists the write types that can be refused by the
+	// destination unless the record is as it was read before. Default none.
+	Conditional []intent.WriteType
+	// FreshKeys says that no record under the key can exist before a create,
+	// since the key is made by us and used once (a Message-ID made from the
+	// stamp). Default false: look before a create.
+	FreshKeys bool
+
+	// Stamped says that a created record bears our stamp and that reads show
+	// it. Default false.
+	Stamped bool
+	// StampsUpdates says that an updated record bears the stamp of the last
+	// write. Default false.
+	StampsUpdates bool
+
+	// Settle is how long reads may lag behind writes. Default undeclared: a
+	// weak read then never proves absence.
+	Settle Bound
+	// Horizon is how long a send may still land after the client gave it up.
+	// Default undeclared: absence is then never conclusive.
+	Horizon Bound
+	// ConfirmReads is how many reads in a row must agree. Default 1.
+	ConfirmReads int
+	// Recheck is when to look again at a verified write, counted from the
+	// last send, where late duplicates or rollbacks happen. Default never,
+	// unless the way it was verified owes one.
+	Recheck Bound
+
+	// Volatile lists fields (JSON Pointers) that the destination changes by
+	// itself (update times, versions): never collateral. Default none.
+	Volatile []string
+	// Compare gives the destination's normalisation by field. An intent's own
+	// comparison of the field wins. Default exact.
+	Compare map[string]intent.Comparison
+
+	// Irreversible lists the write types whose effect cannot be taken back or
+	// looked for (a mail sent): after a send of unknown fate only a person
+	// sends again. Default none.
+	Irreversible []intent.WriteType
+	// BulkLimit is how many queries one bulk read takes. Default: no bulk
+	// read.
+	BulkLimit int
+	// SendTimeout bounds one send. Default 30 s.
+	SendTimeout time.Duration
+	// ReadTimeout bounds one read. Default 10 s.
+	ReadTimeout time.Duration
+}

@@ -1,0 +1,184 @@
+// Package intent is the contract: what a caller wants to be true at a
+// destination, declared before anything is sent.
+//
+// A [WriteIntent] says where the write came from (tenant, workflow, step, tool,
+// call), where it goes (destination, kind), how the record can be asked for
+// deterministically (key), what to do (write) and what must be seen afterwards
+// (expect). From it follow three names that nothing else may supply: the
+// structural key ([WriteIntent.StructuralKey]), the digest
+// ([WriteIntent.Digest]) and the stamp ([WriteIntent.Stamp]).
+//
+// Most callers need [Decode] for JSON that comes from outside, or [From] for a
+// Go struct with tags.
+//
+// The package does not know whether a destination exists, what it can do, or
+// whether a key is unique there: that is for connectors and engine.
+package intent
+
+import "time"
+
+// WriteType is what the write does to the record named by the business key.
+type WriteType string
+
+// The write types. There is no default: an intent without one is refused.
+const (
+	Create WriteType = "create" // the record must not exist yet
+	Update WriteType = "update" // the record must exist; the named fields change
+	Upsert WriteType = "upsert" // created or brought to the expected state
+	Delete WriteType = "delete" // the record must be gone afterwards
+)
+
+// Risk says who must agree before the write is sent.
+type Risk string
+
+// The risk classes, least careful first. Configuration may raise one, never
+// lower it. The zero value means auto, unless a gate raises it.
+const (
+	RiskAuto    Risk = "auto"    // send
+	RiskLog     Risk = "log"     // send, and mark the record for a later look
+	RiskApprove Risk = "approve" // hold until a person approves
+)
+
+// Reversibility says how a workflow may treat the write afterwards.
+type Reversibility string
+
+// The reversibility classes. The zero value means pivot: not to be undone by
+// the engine.
+const (
+	Compensable Reversibility = "compensable" // may be undone by a compensating write
+	Pivot       Reversibility = "pivot"       // decides the workflow; never undone automatically
+	Retryable   Reversibility = "retryable"   // comes after the pivot; is repeated until it succeeds
+)
+
+// MismatchPolicy says what to do when the record is there and differs from
+// what was expected.
+type MismatchPolicy string
+
+// The mismatch policies. The zero value means escalate.
+const (
+	MismatchEscalate   MismatchPolicy = "escalate"   // a person decides
+	MismatchRetry      MismatchPolicy = "retry"      // send again where that is provably harmless, else a person
+	MismatchCompensate MismatchPolicy = "compensate" // undo where the write is compensable, else a person
+)
+
+// Fields are decoded JSON members. Values are nil, bool, string, [json.Number]
+// (numbers stay exact), []any and map[string]any, and nothing else.
+//
+// [json.Number]: https://pkg.go.dev/encoding/json#Number
+type Fields map[string]any
+
+// WriteIntent is one declared write. It is a value: nothing in readback
+// changes one after it was accepted.
+//
+// Paths (in Ignore, Absent and Compare) are JSON Pointers (RFC 6901) into the
+// record, for example "/amount" or "/address/city".
+type WriteIntent struct {
+	// Tenant owns the write; nothing crosses tenants. Required.
+	Tenant string `json:"tenant" validate:"required,name"`
+	// Workflow, Step and Tool say where the write comes from. With Tenant and
+	// Call they are the whole of the structural key. Workflow and Tool are
+	// required; Step defaults to "".
+	Workflow string `json:"workflow" validate:"required,name"`
+	Step     string `json:"step,omitempty" validate:"omitempty,name"`
+	Tool     string `json:"tool" validate:"required,name"`
+	// Call tells several calls of one tool in one step apart: 0, 1, 2, …
+	// Default 0.
+	Call int `json:"call,omitempty" validate:"min=0,max=1000000"`
+
+	// Destination names a registered connector. Required.
+	Destination string `json:"destination" validate:"required,name"`
+	// Kind is the kind of record there ("order", "message"). Required.
+	Kind string `json:"kind" validate:"required,name"`
+	// Key is the business key: the fields by which the destination can be
+	// asked for the record. Scalars only, at least one. Required.
+	Key Fields `json:"key" validate:"required"`
+	// Write is what to do. Required.
+	Write WriteType `json:"write" validate:"required,oneof=create update upsert delete"`
+
+	// Expect is the state that a later read must find. Required for create,
+	// update and upsert; must be empty for delete.
+	Expect Fields `json:"expect,omitempty"`
+	// Absent lists fields that must not exist in the record afterwards. A
+	// field that is there with the value null is not absent. Default none.
+	Absent []string `json:"absent,omitempty" validate:"max=256,dive,pointer"`
+	// Payload is sent with the write and not verified. Default none.
+	Payload Fields `json:"payload,omitempty"`
+	// Require is what must hold in the record before the first send of an
+	// update, upsert or delete; otherwise nothing is sent. Default nothing.
+	Require Fields `json:"require,omitempty"`
+	// Ignore lists fields whose value is neither compared nor counted as
+	// collateral change. Default none.
+	Ignore []string `json:"ignore,omitempty" validate:"max=256,dive,pointer"`
+	// Compare gives, by path, how a field is compared. Default: the
+	// destination's own rules for the field, else exact equality.
+	Compare map[string]Comparison `json:"compare,omitempty"`
+	// Count is how many records the key must match: after a create, update or
+	// upsert, and before a delete. Default 1.
+	Count int `json:"count,omitempty" validate:"min=0,max=10000"`
+
+	// Risk says who must agree first. Default auto.
+	Risk Risk `json:"risk,omitempty" validate:"omitempty,oneof=auto log approve"`
+	// Reversibility says whether the engine may undo the write. Default pivot.
+	Reversibility Reversibility `json:"reversibility,omitempty" validate:"omitempty,oneof=compensable pivot retryable"`
+	// OnMismatch says what to do about a record that differs. Default
+	// escalate.
+	OnMismatch MismatchPolicy `json:"on_mismatch,omitempty" validate:"omitempty,oneof=escalate retry compensate"`
+	// Deadline is the time after which no send is begun; reading goes on.
+	// Default none.
+	Deadline time.Time `json:"deadline,omitzero"`
+
+	// IdempotencyKey is the caller's name for the business operation, at most
+	// 255 characters. Default none.
+	IdempotencyKey string `json:"idempotency_key,omitempty" validate:"max=255,printable"`
+	// CorrelationID is carried through to events and logs. Default none.
+	CorrelationID string `json:"correlation_id,omitempty" validate:"max=255,printable"`
+
+	// Compensates is the write that this one undoes. Set by the engine alone;
+	// every door refuses it.
+	Compensates string `json:"compensates,omitempty" validate:"omitempty,max=64,printable"`
+}
+
+// Want is the number of records that the key must match: Count, or 1.
+func (w WriteIntent) Want() int {
+	if w.Count == 0 {
+		return 1
+	}
+	return w.Count
+}
+
+// RuleName names one comparison rule.
+type RuleName string
+
+// The comparison rules. All but the last three bring both sides into a common
+// form; they are applied in the order written and then the sides must be
+// equal. Numeric, time and set end a list: they compare.
+const (
+	RuleTrim     RuleName = "trim"     // strings: leading and trailing white space does not count
+	RuleFold     RuleName = "fold"     // strings: letter case does not count (Unicode simple folding)
+	RuleCRLF     RuleName = "crlf"     // strings: CRLF and LF are the same line end
+	RuleUnescape RuleName = "unescape" // strings: HTML entities stand for their characters
+	RuleText     RuleName = "text"     // strings: markup is dropped, white space runs are one blank
+	RuleEmpty    RuleName = "empty"    // missing, null and "" are the same
+	RuleString   RuleName = "string"   // numbers and booleans equal their written form as a string
+	RuleNumeric  RuleName = "numeric"  // numbers or numeric strings, equal within Tolerance
+	RuleTime     RuleName = "time"     // points in time, equal to Precision; Zone for values without one
+	RuleSet      RuleName = "set"      // arrays: order and repeats do not count
+)
+
+// Rule is one step of a comparison.
+type Rule struct {
+	Name RuleName `json:"rule" validate:"required,oneof=trim fold crlf unescape text empty string numeric time set"`
+	// Tolerance is the largest difference allowed by numeric, as a decimal
+	// ("0.005"). Default "0".
+	Tolerance string `json:"tolerance,omitempty"`
+	// Precision is what time rounds to, as a Go duration ("1s"). Default: to
+	// the nanosecond.
+	Precision string `json:"precision,omitempty"`
+	// Zone is the IANA zone of values that name none. Default "UTC".
+	Zone string `json:"zone,omitempty"`
+}
+
+// Comparison is the ordered list of rules for one field. An empty list means
+// exact: same JSON type and same value, where numbers are equal when they
+// denote the same decimal value.
+type Comparison []Rule
