@@ -1,0 +1,237 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// moves is the table of legal moves: for each kind of event the states it may
+// come in, and the state it leads to ("" keeps the state).
+var moves = map[EventKind]struct {
+	from []State
+	to   State
+}{
+	EvReserved:     {[]State{""}, Queued},
+	EvHeld:         {[]State{Queued}, Held},
+	EvApproved:     {[]State{Held}, Queued},
+	EvRead:         {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
+	EvAnnounced:    {[]State{Queued, Checking}, Sending},
+	EvSent:         {[]State{Sending}, Checking},
+	EvRecovered:    {[]State{Sending}, Checking},
+	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
+	EvEscalated:    {[]State{Queued, Checking, Compensating, Settled}, Review},
+	EvDirected:     {[]State{Review}, Checking},
+	EvCompensating: {[]State{Checking}, Compensating},
+	EvSettled:      {[]State{Held, Queued, Checking, Compensating, Review}, Settled},
+	EvRechecked:    {[]State{Settled}, ""},
+	EvLate:         {[]State{Held, Queued, Sending, Checking, Compensating, Review, Settled}, ""},
+}
+
+// Apply returns the record after one event at the time now. It is pure, and
+// the whole of what events mean. An event that is not legal leaves the record
+// as it was and wraps [ErrIllegalMove].
+func Apply(r Record, e Event, now time.Time) (Record, error) {
+	m, ok := moves[e.Kind]
+	if !ok {
+		return r, fmt.Errorf("%w: write %s: unknown kind of event %q", ErrIllegalMove, r.ID, e.Kind)
+	}
+	if !slices.Contains(m.from, r.State) {
+		return r, fmt.Errorf("%w: write %s: %q is not legal when %q", ErrIllegalMove, r.ID, e.Kind, r.Phase())
+	}
+	if err := check(r, e); err != nil {
+		return r, fmt.Errorf("%w: write %s: %w", ErrIllegalMove, r.ID, err)
+	}
+	next := r
+	if m.to != "" {
+		next.State = m.to
+	}
+	next.Seq++
+	next.Updated, next.Now = now, now
+	if e.Kind != EvLate { // evidence of a past holder decides nothing
+		next = note(next, e)
+		next = effect(next, e, now)
+	}
+	return next, nil
+}
+
+// check refuses events that contradict themselves or the record, state apart.
+func check(r Record, e Event) error {
+	switch {
+	case e.Ago < 0:
+		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)
+	case e.Kind == EvSettled && e.Settlement == "":
+		return fmt.Errorf("settled needs a settlement")
+	case e.Kind == EvSettled && e.Settlement == Denied && r.State != Held:
+		return fmt.Errorf("only a held write can be denied")
+	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied:
+		return fmt.Errorf("a held write can only be approved or denied")
+	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
+		return fmt.Errorf("settled as verified without a read")
+	case e.Kind == EvSettled && (e.Settlement == Accepted || e.Settlement == Abandoned) && e.By == "":
+		return fmt.Errorf("settled as %s needs the person's name", e.Settlement)
+	case e.Kind == EvCompensating && e.Child == "":
+		return fmt.Errorf("compensating needs the compensating write")
+	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
+		return fmt.Errorf("a person's decision needs a name and a reason")
+	case e.Kind == EvAnnounced && e.Generation < r.Generation:
+		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
+	}
+	return nil
+}
+
+// note copies what an event says about the write, whatever its kind.
+func note(r Record, e Event) Record {
+	keep := func(dst *string, src string) {
+		if src != "" {
+			*dst = src
+		}
+	}
+	keep(&r.Verdict, e.Verdict)
+	keep(&r.Ref, e.Ref)
+	keep(&r.URL, e.URL)
+	keep(&r.Version, e.Version)
+	if e.Rule != "" || e.Reason != "" {
+		r.Rule, r.Reason = e.Rule, e.Reason
+	}
+	return r
+}
+
+// effect does what the kind of event does beyond the change of state.
+func effect(r Record, e Event, now time.Time) Record {
+	switch e.Kind {
+	case EvReserved:
+		r.Created, r.Due = now, now
+	case EvRead:
+		r.Reads += max(e.Count, 1)
+		if e.Before {
+			r.Before = e.Evidence
+		} else {
+			r.Evidence, r.Mismatches = e.Evidence, e.Mismatches
+		}
+	case EvAnnounced:
+		r = announced(r, e, now)
+	case EvSent:
+		r.LastFate = e.Fate
+		r.LastSend = now.Add(-e.Ago)
+		r.Unknown = r.Unknown || e.Fate == FateUnknown
+		r.Answered = r.Answered || e.Fate == FateAnswered
+	case EvRecovered:
+		r.LastFate, r.Unknown = FateUnknown, true
+	case EvDirected:
+		r.Directed, r.Due = e.Directed, now
+	case EvCompensating:
+		r.Child, r.Directed, r.Due = e.Child, "", now
+	case EvApproved:
+		r.Due = now
+	case EvDeferred, EvRechecked, EvHeld:
+		r = release(r, e, now)
+	case EvEscalated:
+		r.Directed, r.Settlement, r.SettledAt = "", "", time.Time{}
+		r = release(r, e, now)
+	case EvSettled:
+		r.Directed, r.Settlement, r.SettledAt = "", e.Settlement, now
+		r = release(r, e, now)
+	}
+	return r
+}
+
+func announced(r Record, e Event, now time.Time) Record {
+	r.Sends++
+	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
+	if r.FirstSend.IsZero() {
+		r.FirstSend = now
+	}
+	if r.KeySend.IsZero() || e.Generation > r.Generation {
+		r.KeySend = now
+	}
+	r.Generation = e.Generation
+	r.LastSend = now.Add(e.SendFor)
+	return r
+}
+
+// release ends the lease and sets when the record wants work again.
+func release(r Record, e Event, now time.Time) Record {
+	r.Owner, r.LeaseUntil = "", time.Time{}
+	r.Due = time.Time{}
+	if e.In > 0 || e.Kind == EvDeferred {
+		r.Due = now.Add(e.In)
+	}
+	return r
+}
+
+// Begin is a new record with its first events: the pure half of Reserve.
+func Begin(res Reservation, now time.Time) (Record, []Event, error) {
+	r := res.Record
+	r.State, r.Fence, r.Seq = "", 0, 0
+	r = r.Lend(res.Owner, res.LeaseFor, now)
+	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)
+	return advance(r, events, now)
+}
+
+// Advance is a record after events, in one step: the pure half of Append. It
+// checks the fence, numbers the events and extends the lease of whoever still
+// holds it.
+func Advance(r Record, fence int64, events []Event, now time.Time) (Record, []Event, error) {
+	late := len(events) == 1 && events[0].Kind == EvLate
+	if fence != r.Fence && !late {
+		return r, nil, fmt.Errorf("%w: write %s: fence %d, now %d", ErrFenced, r.ID, fence, r.Fence)
+	}
+	if late {
+		return advanceEach(r, events, fence, now)
+	}
+	return advance(r, events, now)
+}
+
+func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
+	next, stamped, err := advanceEach(r, events, r.Fence, now)
+	if err == nil && next.Owner != "" {
+		next.LeaseUntil = now.Add(next.LeaseFor)
+	}
+	return next, stamped, err
+}
+
+func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, []Event, error) {
+	next, stamped := r, make([]Event, 0, len(events))
+	for _, e := range events {
+		var err error
+		if next, err = Apply(next, e, now); err != nil {
+			return r, nil, err
+		}
+		e.Seq, e.At, e.Fence = next.Seq, now, fence
+		stamped = append(stamped, e)
+	}
+	return next, stamped, nil
+}
+
+// Same says whether a reservation is a repeat of a recorded write: nil, or a
+// [DigestMismatchError].
+func Same(recorded Record, res Reservation) error {
+	if recorded.Digest == res.Record.Digest {
+		return nil
+	}
+	return &DigestMismatchError{ID: recorded.ID, Recorded: recorded.Digest, Received: res.Record.Digest}
+}
+
+// Blocks reports whether a recorded write stops a reservation that names the
+// same business operation: same tenant, tool and idempotency key, another
+// structural key, begun inside the window, and not known to have come to
+// nothing.
+func Blocks(prior Record, res Reservation, now time.Time) bool {
+	r := res.Record
+	switch {
+	case r.IdempotencyKey == "", r.IdempotencyKey != prior.IdempotencyKey,
+		r.Tenant != prior.Tenant, r.Tool != prior.Tool,
+		r.StructuralKey == prior.StructuralKey:
+		return false
+	case r.Parent != "": // an undoing is another operation than what it undoes
+		return false
+	case res.Window > 0 && now.Sub(prior.Created) > res.Window:
+		return false
+	}
+	switch prior.Settlement {
+	case NotApplied, Compensated, Denied:
+		return false
+	}
+	return true
+}

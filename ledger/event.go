@@ -1,0 +1,74 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// EventKind says what happened.
+type EventKind string
+
+// The kinds of events. Apply says in which states each is legal and what it
+// does.
+const (
+	EvReserved     EventKind = "reserved"     // the structural key was taken
+	EvHeld         EventKind = "held"         // waits for approval
+	EvApproved     EventKind = "approved"     // a person let it go
+	EvRead         EventKind = "read"         // the destination was read, or could not be
+	EvAnnounced    EventKind = "announced"    // a send is about to be made
+	EvSent         EventKind = "sent"         // what became of the send, as far as known
+	EvRecovered    EventKind = "recovered"    // found announced with nobody at work: fate unknown
+	EvDeferred     EventKind = "deferred"     // put back until due
+	EvEscalated    EventKind = "escalated"    // handed to a person
+	EvDirected     EventKind = "directed"     // a person decided what to do next
+	EvCompensating EventKind = "compensating" // a compensating write is registered
+	EvSettled      EventKind = "settled"      // done
+	EvRechecked    EventKind = "rechecked"    // an owed recheck was made and agrees
+	EvLate         EventKind = "late"         // result of a worker that had lost its lease
+)
+
+// Event is one thing that happened to a write. Seq, At and Fence are given by
+// the ledger.
+type Event struct {
+	Seq   int64     `json:"seq"`
+	At    time.Time `json:"at"`
+	Fence int64     `json:"fence"`
+
+	Kind EventKind `json:"kind"`
+	// By is the worker or the person; Rule names the rule that decided;
+	// Reason is a sentence for a person.
+	By     string `json:"by,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Ago is how long before it was appended the event happened, on the
+	// worker's own clock. Default 0.
+	Ago time.Duration `json:"ago,omitempty"`
+
+	// Read: the verdict, whether it was the pre-state, and how many reads in a
+	// row said the same (default 1).
+	Verdict string `json:"verdict,omitempty"`
+	Before  bool   `json:"before,omitempty"`
+	Count   int    `json:"count,omitempty"`
+	// Announced: the key's generation, and by when the send will have ended.
+	Generation  int           `json:"generation,omitempty"`
+	Conditional bool          `json:"conditional,omitempty"`
+	SendFor     time.Duration `json:"send_for,omitempty"`
+	// Sent: its fate ("" is unknown), the destination's code, and the names it
+	// gave the record.
+	Fate    string `json:"fate,omitempty"`
+	Code    string `json:"code,omitempty"`
+	Ref     string `json:"ref,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Version string `json:"version,omitempty"`
+	// In is when the record wants work again, counted from the append, for
+	// deferred, escalated, settled, rechecked and held. Default: at once for
+	// deferred, never for the others.
+	In time.Duration `json:"in,omitempty"`
+	// Settled: how. Compensating: by which write. Directed: what to do.
+	Settlement Settlement `json:"settlement,omitempty"`
+	Child      ID         `json:"child,omitempty"`
+	Directed   string     `json:"directed,omitempty"`
+	// Evidence is what was seen, Mismatches how it differs, as JSON.
+	Evidence   json.RawMessage `json:"evidence,omitempty"`
+	Mismatches json.RawMessage `json:"mismatches,omitempty"`
+}

@@ -1,0 +1,143 @@
+// Package ledger is the durable record of every write and of every event in
+// its life.
+//
+// A [Record] is what is known about one write now; it follows from its events
+// by the pure function [Apply], which is also the table of legal moves. A
+// [Ledger] keeps both: it reserves a write before anything is sent, lends it
+// to one worker at a time (lease and fence), and changes it only by appending
+// events. [NewMemory] keeps everything in memory; the drivers below this
+// package keep it on disk, and all of them pass package ledgertest.
+//
+// The package does not know destinations, verdicts or policies: it carries
+// their words and evidence and does not interpret them.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors that callers can tell apart. Drivers wrap them.
+var (
+	// ErrNotFound: no such write in this tenant.
+	ErrNotFound = errors.New("no such write")
+	// ErrFenced: another worker has taken the record over; what the caller
+	// wanted to append was not applied. It may still be kept as evidence with
+	// a Late event.
+	ErrFenced = errors.New("another worker has taken this write over")
+	// ErrIllegalMove: the event is not legal in the record's state; nothing
+	// was changed.
+	ErrIllegalMove = errors.New("illegal move")
+	// ErrDigestMismatch is wrapped by [DigestMismatchError].
+	ErrDigestMismatch = errors.New("same structural key, another digest")
+	// ErrBlocked is wrapped by [BlockedError].
+	ErrBlocked = errors.New("same idempotency key in another write")
+	// ErrUnavailable: the ledger cannot be used now (full disk, read-only
+	// file, broken connection). Nothing of the call was applied unless the
+	// error says so.
+	ErrUnavailable = errors.New("ledger unavailable")
+	// ErrCorrupt: what the ledger holds contradicts itself.
+	ErrCorrupt = errors.New("ledger corrupt")
+	// ErrVersion: the ledger was written by a newer version.
+	ErrVersion = errors.New("ledger of a newer version")
+	// ErrClock: the clock stands before the newest entry by more than drivers
+	// tolerate, so that no lease, settle time or horizon can be trusted.
+	ErrClock = errors.New("clock went backwards")
+)
+
+// DigestMismatchError says that the structural key is taken by a write that
+// asks for something else. Nothing was changed.
+type DigestMismatchError struct {
+	ID       ID
+	Recorded string // the digest in the ledger
+	Received string // the digest of the refused intent
+}
+
+func (e *DigestMismatchError) Error() string {
+	return fmt.Sprintf("write %s: same structural key, another digest: recorded %s, received %s; one logical write cannot change what it asks for: give a new call number, or repeat the intent unchanged",
+		e.ID, e.Recorded, e.Received)
+}
+
+// Unwrap returns [ErrDigestMismatch].
+func (e *DigestMismatchError) Unwrap() error { return ErrDigestMismatch }
+
+// BlockedError says that the business operation was begun by another write of
+// the same tenant and tool inside the window. Nothing was changed.
+type BlockedError struct {
+	Prior Record
+}
+
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("idempotency key %q was used by write %s of workflow %q, now %s: that write is the operation, ask for its outcome",
+		e.Prior.IdempotencyKey, e.Prior.ID, e.Prior.Workflow, e.Prior.Phase())
+}
+
+// Unwrap returns [ErrBlocked].
+func (e *BlockedError) Unwrap() error { return ErrBlocked }
+
+// Ledger keeps writes. All methods are safe for concurrent use, are scoped to
+// a tenant where they name one, and apply all of a call or nothing. When a
+// call returns nil what it did is durable.
+type Ledger interface {
+	// Reserve takes the structural key in one atomic step. It returns the
+	// record and whether the caller now owns it: true for a new write, with
+	// the lease; false for one that is there already with the same digest. It
+	// fails with [DigestMismatchError] or [BlockedError].
+	Reserve(ctx context.Context, r Reservation) (rec Record, fresh bool, err error)
+	// Claim lends due or orphaned records to a worker, oldest due first, each
+	// with a higher fence than ever before. A lease that has not ended is
+	// respected even when the same owner holds it.
+	Claim(ctx context.Context, c Claim) ([]Record, error)
+	// Append applies events in order, in one step, and extends the lease. It
+	// is the only way a record changes. It fails with [ErrFenced] when fence
+	// is not the record's, and with [ErrIllegalMove]. A single Late event is
+	// taken under any fence.
+	Append(ctx context.Context, id ID, fence int64, events ...Event) (Record, error)
+	// Get returns one record, or [ErrNotFound].
+	Get(ctx context.Context, tenant string, id ID) (Record, error)
+	// Events returns the life of one write in order, or [ErrNotFound].
+	Events(ctx context.Context, tenant string, id ID) ([]Event, error)
+	// List returns records, newest first.
+	List(ctx context.Context, f Filter) ([]Record, error)
+}
+
+// Reservation asks for a structural key.
+type Reservation struct {
+	Record Record // identity and intent; see [NewRecord]
+	// Events are applied to a new record in the same step, after Reserved:
+	// usually the pre-state read and the announcement of the first send.
+	Events []Event
+	// Owner and LeaseFor say who works on it and for how long at least.
+	Owner    string
+	LeaseFor time.Duration
+	// Window is how far back an equal idempotency key of another write
+	// blocks. Default: for ever.
+	Window time.Duration
+}
+
+// Claim asks for work.
+type Claim struct {
+	Owner    string
+	LeaseFor time.Duration
+	// Limit is how many records at the most. Default 1.
+	Limit int
+	// Tenant and ID narrow it to one record; both or neither. Default: any
+	// record of any tenant.
+	Tenant string
+	ID     ID
+	// Early takes a record before it is due, or one that is not due at all.
+	// Only with ID. Default false.
+	Early bool
+}
+
+// Filter selects records of one tenant.
+type Filter struct {
+	Tenant string // required
+	States []State
+	// Before continues a listing: only records created before this one.
+	Before ID
+	// Limit is how many at the most. Default 100, at most 1000.
+	Limit int
+}

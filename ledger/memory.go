@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Memory is a ledger in memory: for tests, and for whoever can afford to
+// forget. It loses everything with the process.
+type Memory struct {
+	mu      sync.Mutex
+	records map[ID]Record
+	events  map[ID][]Event
+	order   []ID
+	commits int
+}
+
+// NewMemory returns an empty ledger in memory.
+func NewMemory() *Memory {
+	return &Memory{records: make(map[ID]Record), events: make(map[ID][]Event)}
+}
+
+// Commits counts the calls that changed something.
+func (m *Memory) Commits() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.commits
+}
+
+// Reserve implements [Ledger].
+func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if have, ok := m.records[res.Record.ID]; ok {
+		have.Now = now
+		return have, false, Same(have, res)
+	}
+	for _, id := range m.order {
+		if prior := m.records[id]; Blocks(prior, res, now) {
+			return Record{}, false, &BlockedError{Prior: prior}
+		}
+	}
+	rec, events, err := Begin(res, now)
+	if err != nil {
+		return Record{}, false, err
+	}
+	m.order = append(m.order, rec.ID)
+	m.store(rec, events)
+	return rec, true, nil
+}
+
+func (m *Memory) store(rec Record, events []Event) {
+	m.records[rec.ID] = rec
+	m.events[rec.ID] = append(m.events[rec.ID], events...)
+	m.commits++
+}
+
+// Claim implements [Ledger].
+func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	var due []Record
+	for _, id := range m.order {
+		r := m.records[id]
+		narrowed := c.ID == "" || (r.ID == c.ID && r.Tenant == c.Tenant)
+		if narrowed && r.Claimable(now, c.Early && c.ID != "") {
+			due = append(due, r)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b Record) int { return cmp.Compare(a.Due.UnixNano(), b.Due.UnixNano()) })
+	due = due[:min(len(due), max(c.Limit, 1))]
+	for i, r := range due {
+		due[i] = r.Lend(c.Owner, c.LeaseFor, now)
+		m.store(due[i], nil)
+	}
+	return due, nil
+}
+
+// Append implements [Ledger].
+func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rec, ok := m.records[id]
+	if !ok {
+		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	next, stamped, err := Advance(rec, fence, events, time.Now())
+	if err != nil {
+		return Record{}, err
+	}
+	m.store(next, stamped)
+	return next, nil
+}
+
+// Get implements [Ledger].
+func (m *Memory) Get(ctx context.Context, tenant string, id ID) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rec, ok := m.records[id]
+	if !ok || rec.Tenant != tenant {
+		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
+	}
+	rec.Now = time.Now()
+	return rec, nil
+}
+
+// Events implements [Ledger].
+func (m *Memory) Events(ctx context.Context, tenant string, id ID) ([]Event, error) {
+	if _, err := m.Get(ctx, tenant, id); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.events[id]), nil
+}
+
+// List implements [Ledger].
+func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f, err := f.Checked()
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	older := f.Before == ""
+	var found []Record
+	for _, id := range slices.Backward(m.order) {
+		r := m.records[id]
+		if older && r.Tenant == f.Tenant && (len(f.States) == 0 || slices.Contains(f.States, r.State)) && len(found) < f.Limit {
+			found = append(found, r)
+		}
+		older = older || id == f.Before
+	}
+	return found, nil
+}

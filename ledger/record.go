@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// ID names a write. It follows from the structural key, so one logical write
+// has one ID in every ledger.
+type ID string
+
+// IDOf is the ID of the write with this structural key (hex).
+func IDOf(structuralKey string) ID {
+	const enough = 32 // hex digits: 128 bits
+	return ID("wr_" + structuralKey[:min(enough, len(structuralKey))])
+}
+
+// State is where a write stands.
+type State string
+
+// The states. Up to queued nothing of the present attempt was sent; from
+// sending on, a crash leads only to a read.
+const (
+	Held         State = "held"         // waits for a person's approval; nothing sent
+	Queued       State = "queued"       // to be sent when due; nothing sent
+	Sending      State = "sending"      // announced: it may or may not have been sent
+	Checking     State = "checking"     // sent; being read back
+	Compensating State = "compensating" // a compensating write is under way
+	Review       State = "review"       // a person decides
+	Settled      State = "settled"      // done; see Settlement
+)
+
+// Settlement says how a settled write ended.
+type Settlement string
+
+// The settlements. The zero value is not settled.
+const (
+	Verified    Settlement = "verified"    // seen at the destination
+	NotApplied  Settlement = "not_applied" // known not to have happened
+	Compensated Settlement = "compensated" // undone, and that was verified
+	Accepted    Settlement = "accepted"    // a person took responsibility for it as it is
+	Abandoned   Settlement = "abandoned"   // a person gave it up; its effect stays unknown
+	Denied      Settlement = "denied"      // a person refused it; nothing sent
+)
+
+// FateAnswered and FateUnknown are the two fates of a send that the ledger
+// itself counts. The others are carried as they come.
+const (
+	FateUnknown  = ""
+	FateAnswered = "answered"
+)
+
+// Record is what is known about one write now.
+type Record struct {
+	ID             ID     `json:"id"`
+	Tenant         string `json:"tenant"`
+	Workflow       string `json:"workflow"`
+	Step           string `json:"step,omitempty"`
+	Tool           string `json:"tool"`
+	Call           int    `json:"call,omitempty"`
+	StructuralKey  string `json:"structural_key"`
+	Digest         string `json:"digest"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	CorrelationID  string `json:"correlation_id,omitempty"`
+	Destination    string `json:"destination"`
+	Kind           string `json:"kind"`
+	// Intent is the declared write as JSON; Parent is the write that this one
+	// compensates.
+	Intent json.RawMessage `json:"intent"`
+	Parent ID              `json:"parent,omitempty"`
+
+	State      State      `json:"state"`
+	Settlement Settlement `json:"settlement,omitempty"`
+	// Verdict, Rule and Reason are those of the last event that had one.
+	Verdict string `json:"verdict,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+
+	// Sends counts announcements, Reads counts reads; both over the whole
+	// life. Generation is that of the idempotency key in use.
+	Sends      int `json:"sends"`
+	Reads      int `json:"reads"`
+	Generation int `json:"generation,omitempty"`
+	// Unknown says that some send has a fate nobody knows; later certainty
+	// about another send does not erase it. Answered says that some send was
+	// answered with yes.
+	Unknown  bool   `json:"unknown,omitempty"`
+	Answered bool   `json:"answered,omitempty"`
+	LastFate string `json:"last_fate,omitempty"`
+	// FirstSend is when the first send was announced, KeySend when the first
+	// send of this generation was. LastSend is the latest time at which the
+	// last send can have ended.
+	FirstSend time.Time `json:"first_send,omitzero"`
+	KeySend   time.Time `json:"key_send,omitzero"`
+	LastSend  time.Time `json:"last_send,omitzero"`
+
+	// Ref, URL and Version name the record at the destination.
+	Ref     string `json:"ref,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Before is the pre-state, Evidence what the last read found, Mismatches
+	// how that differs from the intent.
+	Before     json.RawMessage `json:"before,omitempty"`
+	Evidence   json.RawMessage `json:"evidence,omitempty"`
+	Mismatches json.RawMessage `json:"mismatches,omitempty"`
+	// Child is the compensating write; Directed is what a person told the
+	// engine to do next.
+	Child    ID     `json:"child,omitempty"`
+	Directed string `json:"directed,omitempty"`
+
+	// Due is when the record wants work. Zero: not before something happens.
+	Due time.Time `json:"due,omitzero"`
+	// Owner holds the lease until LeaseUntil; Fence grows with every change of
+	// hands. LeaseFor is how far each append extends the lease.
+	Owner      string        `json:"owner,omitempty"`
+	LeaseUntil time.Time     `json:"lease_until,omitzero"`
+	LeaseFor   time.Duration `json:"lease_for,omitempty"`
+	Fence      int64         `json:"fence"`
+
+	// Seq is the number of the last event. Created, Updated and SettledAt are
+	// on the ledger's clock, as is Now, the time of the call that returned
+	// this record.
+	Seq       int64     `json:"seq"`
+	Created   time.Time `json:"created"`
+	Updated   time.Time `json:"updated"`
+	SettledAt time.Time `json:"settled_at,omitzero"`
+	Now       time.Time `json:"-"`
+}
+
+// Phase is the state for people: settled records say how.
+func (r Record) Phase() string {
+	if r.State == Settled {
+		return string(r.State) + " (" + string(r.Settlement) + ")"
+	}
+	return string(r.State)
+}
+
+// NewRecord is the identity of a write as it is reserved. The intent must be
+// valid.
+func NewRecord(w intent.WriteIntent) (Record, error) {
+	digest, err := w.Digest()
+	if err != nil {
+		return Record{}, err
+	}
+	body, err := w.Encode()
+	if err != nil {
+		return Record{}, err
+	}
+	key := w.StructuralKey()
+	return Record{
+		ID: IDOf(key), StructuralKey: key, Digest: digest, Intent: body,
+		Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Call: w.Call,
+		IdempotencyKey: w.IdempotencyKey, CorrelationID: w.CorrelationID,
+		Destination: w.Destination, Kind: w.Kind, Parent: ID(w.Compensates),
+	}, nil
+}
+
+// Claimable reports whether a worker may take the record at the time now: its
+// lease has ended and it is due, or early is set.
+func (r Record) Claimable(now time.Time, early bool) bool {
+	if r.LeaseUntil.After(now) {
+		return false
+	}
+	return early || (!r.Due.IsZero() && !r.Due.After(now))
+}
+
+// Lend gives the record to a worker under the next fence.
+func (r Record) Lend(owner string, leaseFor time.Duration, now time.Time) Record {
+	r.Owner, r.LeaseFor, r.LeaseUntil = owner, leaseFor, now.Add(leaseFor)
+	r.Fence++
+	r.Now = now
+	return r
+}
