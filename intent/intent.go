@@ -83,7 +83,7 @@ type WriteIntent struct {
 	Tool     string `json:"tool" validate:"required,name"`
 	// Call tells several calls of one tool in one step apart: 0, 1, 2, …
 	// Default 0.
-	Call int `json:"call,omitempty" validate:"min=0,max=1000000"`
+	Call int `json:"call,omitzero" validate:"min=0,max=1000000"`
 
 	// Destination names a registered connector. Required.
 	Destination string `json:"destination" validate:"required,name"`
@@ -100,7 +100,7 @@ type WriteIntent struct {
 	Expect Fields `json:"expect,omitempty"`
 	// Absent lists fields that must not exist in the record afterwards. A
 	// field that is there with the value null is not absent. Default none.
-	Absent []string `json:"absent,omitempty" validate:"max=256,dive,pointer"`
+	Absent []string `json:"absent,omitempty" validate:"max=256,unique,dive,pointer"`
 	// Payload is sent with the write and not verified. Default none.
 	Payload Fields `json:"payload,omitempty"`
 	// Require is what must hold in the record before the first send of an
@@ -108,13 +108,13 @@ type WriteIntent struct {
 	Require Fields `json:"require,omitempty"`
 	// Ignore lists fields whose value is neither compared nor counted as
 	// collateral change. Default none.
-	Ignore []string `json:"ignore,omitempty" validate:"max=256,dive,pointer"`
+	Ignore []string `json:"ignore,omitempty" validate:"max=256,unique,dive,pointer"`
 	// Compare gives, by path, how a field is compared. Default: the
 	// destination's own rules for the field, else exact equality.
 	Compare map[string]Comparison `json:"compare,omitempty"`
 	// Count is how many records the key must match: after a create, update or
 	// upsert, and before a delete. Default 1.
-	Count int `json:"count,omitempty" validate:"min=0,max=10000"`
+	Count int `json:"count,omitzero" validate:"min=0,max=10000"`
 
 	// Risk says who must agree first. Default auto.
 	Risk Risk `json:"risk,omitempty" validate:"omitempty,oneof=auto log approve"`

@@ -1,0 +1,111 @@
+package intent
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"hash"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// StructuralKey names the logical write: the lower-case hex SHA-256 (64
+// characters) over, in this order,
+//
+//	readback/structural-key/v1, tenant, workflow, step, tool, call
+//
+// and, only when set, compensates. Each part is written as its length in bytes
+// in decimal, a colon, its bytes and a comma (a netstring), so that no two
+// lists of parts have the same bytes; call is written in decimal. Nothing else
+// of the intent has any part in it, above all no argument: a model that words
+// its arguments anew still means the same write.
+func (w WriteIntent) StructuralKey() string {
+	parts := []string{"readback/structural-key/v1", w.Tenant, w.Workflow, w.Step, w.Tool, strconv.Itoa(w.Call)}
+	if w.Compensates != "" {
+		parts = append(parts, w.Compensates)
+	}
+	sum := sumParts(parts...)
+	return hex.EncodeToString(sum[:])
+}
+
+// Stamp is the client-made stable ID that a connector writes into the record:
+// "rb-" and 32 characters of a-z and 2-7 (Base32 of the first 20 bytes of a
+// SHA-256 over "readback/stamp/v1" and the structural key). It can stand
+// unquoted in an IMAP keyword, a label, a header, an e-mail local part or a
+// URL.
+func (w WriteIntent) Stamp() string {
+	return "rb-" + short("readback/stamp/v1", w.StructuralKey())
+}
+
+// SendKey is the idempotency key that goes on the wire for one generation of a
+// write, 36 characters. Every repeat within a generation carries the same key;
+// another generation has another.
+func SendKey(structuralKey string, generation int) string {
+	return "rbk-" + short("readback/send-key/v1", structuralKey, strconv.Itoa(generation))
+}
+
+// Digest fingerprints what the intent asks for: the lower-case hex SHA-256 (64
+// characters) over the canonical JSON (RFC 8785) of the intent without tenant,
+// workflow, step, tool, call, deadline, correlation_id and compensates. An
+// omitted value and its written default have one digest, and so have lists of
+// paths in another order. An idempotency key that is set and one that is not
+// differ.
+//
+// The error is an [InvalidError] for values that canonical JSON cannot hold;
+// an intent that passed [WriteIntent.Validate] gives none.
+func (w WriteIntent) Digest() (string, error) {
+	asked, err := Canonical(w.asked())
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(asked)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// asked is the part of the intent that the digest covers, in one form for
+// everything that means the same.
+func (w WriteIntent) asked() WriteIntent {
+	w.Tenant, w.Workflow, w.Step, w.Tool, w.Call = "", "", "", "", 0
+	w.Deadline, w.CorrelationID, w.Compensates = time.Time{}, "", ""
+	w.Count = w.Want()
+	if w.Risk == "" {
+		w.Risk = RiskAuto
+	}
+	if w.Reversibility == "" {
+		w.Reversibility = Pivot
+	}
+	if w.OnMismatch == "" {
+		w.OnMismatch = MismatchEscalate
+	}
+	w.Absent = sortedPaths(w.Absent)
+	w.Ignore = sortedPaths(w.Ignore)
+	w.Compare = plainComparisons(w.Compare)
+	return w
+}
+
+func sortedPaths(paths []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(paths)))
+}
+
+func short(parts ...string) string {
+	sum := sumParts(parts...)
+	return base32Lower.EncodeToString(sum[:20])
+}
+
+var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func sumParts(parts ...string) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, part := range parts {
+		writeNetstring(h, part)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func writeNetstring(h hash.Hash, part string) {
+	// A hash.Hash never returns an error.
+	_, _ = io.WriteString(h, strconv.Itoa(len(part))+":"+part+",")
+}

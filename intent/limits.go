@@ -1,0 +1,52 @@
+package intent
+
+// Bounds of one intent. Everything here comes from models and from strangers;
+// what has no bound can be used to exhaust memory, the ledger or a reader.
+const (
+	// MaxSize is the largest intent in bytes, as received and in canonical
+	// form. A record of one business object is kilobytes; the ledger keeps
+	// every intent, several times over in evidence.
+	MaxSize = 1 << 20
+
+	// MaxDepth is how deep arrays and objects may nest, the intent itself
+	// counted. Records of real systems stay below ten; the walk over an
+	// intent is recursive, and the bound keeps its stack small.
+	MaxDepth = 32
+
+	// MaxMembers is how many values the fields of one intent may hold
+	// together, nested ones counted. It bounds the work of one comparison.
+	MaxMembers = 10_000
+
+	// MaxMemberName is the longest member name in bytes. Column, header and
+	// property names of real systems end at 255.
+	MaxMemberName = 255
+
+	// MaxKeyMembers is how many fields a business key may have. A lookup by
+	// more is not a key; composite keys of real tables have fewer than ten.
+	MaxKeyMembers = 16
+
+	// MaxPointer is the longest JSON Pointer in bytes: some levels of the
+	// longest member names.
+	MaxPointer = 1024
+
+	// MaxPaths is how many paths absent, ignore and compare may each list.
+	// The struct tags repeat it.
+	MaxPaths = 256
+
+	// MaxRules is how many rules one comparison may have: there are ten, and
+	// applying one twice changes nothing.
+	MaxRules = 16
+
+	// MaxRuleText is the longest parameter of a rule in bytes; the longest
+	// zone name and any sensible decimal stay below it.
+	MaxRuleText = 64
+
+	// maxNormalized is how many values Normalize walks. It is larger than
+	// MaxMembers, since connectors normalise records they read, which nobody
+	// here decides the size of; it only stops what never ends.
+	maxNormalized = 1 << 20
+
+	// maxShownProblems is how many problems the text of an InvalidError
+	// spells out, so that a hostile intent does not write a megabyte of log.
+	maxShownProblems = 20
+)

@@ -1,0 +1,177 @@
+package intent
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// Patterns of names and pointers. They are in the JSON Schema too.
+const (
+	// namePattern: printable ASCII, inner blanks allowed, none at the ends.
+	// ASCII, because the same word in another Unicode normalisation would
+	// name another write.
+	namePattern    = `^[!-~]([ -~]{0,253}[!-~])?$`
+	pointerPattern = `^(/([^~/\x00-\x1f\x7f]|~[01])+)+$`
+)
+
+var (
+	nameExpr    = regexp.MustCompile(namePattern)
+	pointerExpr = regexp.MustCompile(pointerPattern)
+)
+
+// Validate says everything that is wrong with the intent at once, as an
+// [InvalidError] whose problems are sorted by path; nil when nothing is. It
+// checks intents built in Go too, where values other than those that [Fields]
+// promise are refused: bring them through [Normalize] or [From]. What passes
+// can be encoded and has a digest.
+//
+// Compensates is permitted: the engine validates its own intents, and
+// [Decode] refuses it from outside.
+func (w WriteIntent) Validate() error {
+	problems := structProblems("", w)
+	if len(problems) == 0 {
+		encoded, err := w.Encode()
+		var inner *InvalidError
+		switch {
+		case errors.As(err, &inner):
+			problems = inner.Problems
+		case err != nil:
+			return invalidAt("", fmt.Sprintf("cannot be encoded: %v", err), "JSON values")
+		case len(encoded) > MaxSize:
+			return invalidAt("", fmt.Sprintf("has %d bytes in canonical form", len(encoded)), fmt.Sprintf("at most %d", MaxSize))
+		}
+	}
+	return invalid(problems)
+}
+
+// shared is the one validator: it caches what it learns of the types.
+var shared struct {
+	once sync.Once
+	*validator.Validate
+}
+
+func validate() *validator.Validate {
+	shared.once.Do(func() { shared.Validate = newValidator() })
+	return shared.Validate
+}
+
+func newValidator() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(jsonName)
+	for tag, check := range map[string]func(string) bool{
+		"name":      nameExpr.MatchString,
+		"printable": func(s string) bool { return s == "" || nameExpr.MatchString(s) },
+		"pointer":   func(s string) bool { return len(s) <= MaxPointer && pointerExpr.MatchString(s) },
+	} {
+		if err := v.RegisterValidation(tag, func(fl validator.FieldLevel) bool { return check(fl.Field().String()) }); err != nil {
+			panic(err) // the tags above are constants: cannot happen after the first test
+		}
+	}
+	v.RegisterStructValidation(checkIntent, WriteIntent{})
+	v.RegisterStructValidation(checkRule, Rule{})
+	return v
+}
+
+// structProblems runs the validator over a struct that stands at a place.
+func structProblems(at Pointer, s any) []Problem {
+	err := validate().Struct(s)
+	if err == nil {
+		return nil
+	}
+	var failed validator.ValidationErrors
+	if !errors.As(err, &failed) {
+		return []Problem{{Path: string(at), Problem: fmt.Sprintf("cannot be validated: %v", err), Want: "a write intent"}}
+	}
+	problems := make([]Problem, 0, len(failed))
+	for _, f := range failed {
+		p := translate(f)
+		p.Path = string(at) + p.Path
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// reporter collects what the rules across fields find, through the validator.
+// A reported name begins with "/" and is a JSON Pointer already; the tag is
+// the problem and the parameter the remedy.
+type reporter struct{ level validator.StructLevel }
+
+func (r reporter) report(at Pointer, problem, want string) {
+	r.level.ReportError(nil, string(at), "", problem, want)
+}
+
+func (r reporter) reportf(at Pointer, want, format string, args ...any) {
+	r.report(at, fmt.Sprintf(format, args...), want)
+}
+
+var elementExpr = regexp.MustCompile(`^(\w+)\[(\d+)\]$`)
+
+// translate turns a failed tag into problem and remedy.
+func translate(f validator.FieldError) Problem {
+	_, name, _ := strings.Cut(f.Namespace(), ".")
+	if strings.HasPrefix(name, "/") {
+		return Problem{Path: name, Problem: f.Tag(), Want: f.Param()}
+	}
+	path := Pointer("").AppendToken(name)
+	if m := elementExpr.FindStringSubmatch(name); m != nil {
+		path = Pointer("").AppendToken(m[1]).AppendToken(m[2])
+	}
+	problem, want := explainTag(f)
+	return Problem{Path: string(path), Problem: problem, Want: want}
+}
+
+func explainTag(f validator.FieldError) (problem, want string) {
+	shown := fmt.Sprintf("is %s", clip(fmt.Sprintf("%#v", f.Value())))
+	if f.Kind() == reflect.String {
+		shown = "is " + strconv.Quote(clip(reflect.ValueOf(f.Value()).String()))
+	}
+	const name = "1 to 255 printable ASCII characters without a blank at either end"
+	switch f.Tag() {
+	case "required":
+		if f.Kind() == reflect.String {
+			return "is missing", remedies[f.Field()]
+		}
+		return "is missing", "an object with at least one member"
+	case "name":
+		return shown, name
+	case "printable":
+		return shown, name + ", or leave it out"
+	case "pointer":
+		return shown, `a JSON Pointer to a member ("/amount", "/address/city")`
+	case "oneof":
+		return shown, "one of " + strings.ReplaceAll(f.Param(), " ", ", ")
+	case "unique":
+		return "lists a path twice", "each path once"
+	}
+	return explainBound(f, shown)
+}
+
+func explainBound(f validator.FieldError, shown string) (problem, want string) {
+	switch {
+	case f.Kind() == reflect.Slice:
+		return fmt.Sprintf("has %d entries", reflect.ValueOf(f.Value()).Len()), "at most " + f.Param()
+	case f.Kind() == reflect.String:
+		return fmt.Sprintf("has %d bytes", len(reflect.ValueOf(f.Value()).String())), "at most " + f.Param() + " characters"
+	case f.Tag() == "min":
+		return shown, "at least " + f.Param()
+	}
+	return shown, "at most " + f.Param()
+}
+
+// remedies says what a required string should be.
+var remedies = map[string]string{
+	"tenant":      "the name of the tenant that owns the write",
+	"workflow":    "the name or ID of the workflow run",
+	"tool":        "the name of the tool that is called",
+	"destination": "the name of a registered destination",
+	"kind":        `the kind of record there ("order", "message")`,
+	"write":       "one of create, update, upsert, delete",
+	"rule":        "the name of a rule",
+}
