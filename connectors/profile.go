@@ -88,3 +88,24 @@ type Profile struct {
 	// ReadTimeout bounds one read. Default 10 s.
 	ReadTimeout time.Duration
 }
+
+const (
+	defaultSendTimeout = 30 * time.Second
+	defaultReadTimeout = 10 * time.Second
+)
+
+// SendFor is the bound on one send: SendTimeout, or 30 s.
+func (p Profile) SendFor() time.Duration { return orDefault(p.SendTimeout, defaultSendTimeout) }
+
+// ReadFor is the bound on one read: ReadTimeout, or 10 s.
+func (p Profile) ReadFor() time.Duration { return orDefault(p.ReadTimeout, defaultReadTimeout) }
+
+// Confirm is how many reads in a row must agree: ConfirmReads, or 1.
+func (p Profile) Confirm() int { return max(p.ConfirmReads, 1) }
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return d
+}

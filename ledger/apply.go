@@ -112,16 +112,13 @@ func effect(r Record, e Event, now time.Time) Record {
 	case EvAnnounced:
 		r = announced(r, e, now)
 	case EvSent:
-		r.LastFate = e.Fate
-		r.LastSend = now.Add(-e.Ago)
-		r.Unknown = r.Unknown || e.Fate == FateUnknown
-		r.Answered = r.Answered || e.Fate == FateAnswered
+		r = sent(r, e, now)
 	case EvRecovered:
 		r.LastFate, r.Unknown = FateUnknown, true
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:
-		r.Child, r.Directed, r.Due = e.Child, "", now
+		r.Child, r.ChildIntent, r.Directed, r.Due = e.Child, e.Evidence, "", now
 	case EvApproved:
 		r.Due = now
 	case EvDeferred, EvRechecked, EvHeld:
@@ -136,9 +133,25 @@ func effect(r Record, e Event, now time.Time) Record {
 	return r
 }
 
+func sent(r Record, e Event, now time.Time) Record {
+	r.LastFate, r.LastConflict, r.RetryAfter, r.LastRefusal = e.Fate, e.Conflict, e.RetryAfter, ""
+	r.LastSend = now.Add(-e.Ago)
+	r.Unknown = r.Unknown || e.Fate == FateUnknown
+	r.Answered = r.Answered || e.Fate == FateAnswered
+	if e.Fate != FateAnswered {
+		r.LastRefusal = e.Reason
+	}
+	if slices.Contains(notTakenUp, e.Fate) {
+		r.Unsent++
+	}
+	return r
+}
+
 func announced(r Record, e Event, now time.Time) Record {
 	r.Sends++
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
+	r.LastConflict, r.RetryAfter, r.LastRefusal = false, 0, ""
+	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 	if r.FirstSend.IsZero() {
 		r.FirstSend = now
 	}

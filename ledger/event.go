@@ -49,17 +49,22 @@ type Event struct {
 	Verdict string `json:"verdict,omitempty"`
 	Before  bool   `json:"before,omitempty"`
 	Count   int    `json:"count,omitempty"`
-	// Announced: the key's generation, and by when the send will have ended.
+	// Announced: the key's generation, how long until the send has surely
+	// ended, and whether it makes a late double possible.
 	Generation  int           `json:"generation,omitempty"`
 	Conditional bool          `json:"conditional,omitempty"`
 	SendFor     time.Duration `json:"send_for,omitempty"`
-	// Sent: its fate ("" is unknown), the destination's code, and the names it
-	// gave the record.
-	Fate    string `json:"fate,omitempty"`
-	Code    string `json:"code,omitempty"`
-	Ref     string `json:"ref,omitempty"`
-	URL     string `json:"url,omitempty"`
-	Version string `json:"version,omitempty"`
+	OwesRecheck bool          `json:"owes_recheck,omitempty"`
+	// Sent: its fate ("" is unknown), the destination's code, whether it was
+	// refused because something exists or changed, how long the destination
+	// asked to wait, and the names it gave the record.
+	Fate       string        `json:"fate,omitempty"`
+	Code       string        `json:"code,omitempty"`
+	Conflict   bool          `json:"conflict,omitempty"`
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
+	Ref        string        `json:"ref,omitempty"`
+	URL        string        `json:"url,omitempty"`
+	Version    string        `json:"version,omitempty"`
 	// In is when the record wants work again, counted from the append, for
 	// deferred, escalated, settled, rechecked and held. Default: at once for
 	// deferred, never for the others.

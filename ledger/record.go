@@ -45,12 +45,16 @@ const (
 	Denied      Settlement = "denied"      // a person refused it; nothing sent
 )
 
-// FateAnswered and FateUnknown are the two fates of a send that the ledger
-// itself counts. The others are carried as they come.
+// FateAnswered and FateUnknown are the fates of a send (see connectors.Fate)
+// that change what is known for good.
 const (
 	FateUnknown  = ""
 	FateAnswered = "answered"
 )
+
+// notTakenUp are the fates of sends that the destination provably did not take
+// up: they do not count against the budget of sends.
+var notTakenUp = []string{"not_sent", "throttled"}
 
 // Record is what is known about one write now.
 type Record struct {
@@ -78,9 +82,11 @@ type Record struct {
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 
-	// Sends counts announcements, Reads counts reads; both over the whole
-	// life. Generation is that of the idempotency key in use.
+	// Sends counts announcements, Unsent those of them that the destination
+	// provably did not take up, Reads counts reads; all over the whole life.
+	// Generation is that of the idempotency key in use.
 	Sends      int `json:"sends"`
+	Unsent     int `json:"unsent,omitempty"`
 	Reads      int `json:"reads"`
 	Generation int `json:"generation,omitempty"`
 	// Unknown says that some send has a fate nobody knows; later certainty
@@ -89,6 +95,14 @@ type Record struct {
 	Unknown  bool   `json:"unknown,omitempty"`
 	Answered bool   `json:"answered,omitempty"`
 	LastFate string `json:"last_fate,omitempty"`
+	// LastConflict, LastRefusal and RetryAfter are what the destination said
+	// when it did not answer the last send with yes.
+	LastConflict bool          `json:"last_conflict,omitempty"`
+	LastRefusal  string        `json:"last_refusal,omitempty"`
+	RetryAfter   time.Duration `json:"retry_after,omitempty"`
+	// OwesRecheck says that a send was made which an earlier one, landing
+	// late, could double.
+	OwesRecheck bool `json:"owes_recheck,omitempty"`
 	// FirstSend is when the first send was announced, KeySend when the first
 	// send of this generation was. LastSend is the latest time at which the
 	// last send can have ended.
@@ -105,10 +119,11 @@ type Record struct {
 	Before     json.RawMessage `json:"before,omitempty"`
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
-	// Child is the compensating write; Directed is what a person told the
+	// Child is the compensating write, ChildIntent what it asks for; Directed is what a person told the
 	// engine to do next.
-	Child    ID     `json:"child,omitempty"`
-	Directed string `json:"directed,omitempty"`
+	Child       ID              `json:"child,omitempty"`
+	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
+	Directed    string          `json:"directed,omitempty"`
 
 	// Due is when the record wants work. Zero: not before something happens.
 	Due time.Time `json:"due,omitzero"`

@@ -1,0 +1,1 @@
+SELECT version, newest FROM ledger_meta

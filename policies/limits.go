@@ -1,0 +1,33 @@
+package policies
+
+import "time"
+
+const (
+	// DefaultBudget is how many sends may reach a destination over the life of
+	// one write. A fourth repeat has never helped where three did not; it only
+	// hides a fault from the person who should see it.
+	DefaultBudget = 4
+	// undeclaredPatience is how long we look where a destination declares no
+	// settle time or horizon, or cannot be read: the floor for destinations
+	// that publish no number. Nothing is proven when it ends.
+	undeclaredPatience = time.Minute
+	// maxUndelivered is how long a write waits for a destination that cannot
+	// be reached before it is settled as not applied: the caller that still
+	// wants it after a day must say so again.
+	maxUndelivered = 24 * time.Hour
+	// maxUnsent bounds sends that were not taken up: at the slowest pace, more
+	// than a day's worth.
+	maxUnsent = 400
+	// retryFirst and retryMost bound the pause between sends that were not
+	// taken up. Five minutes is soon enough to be of use when the destination
+	// returns and rare enough not to hinder its return.
+	retryFirst   = time.Second
+	retryMost    = 5 * time.Minute
+	maxDoublings = 20
+	// maxRetryAfter bounds what a destination may ask for: an absurd value
+	// must not park a write for ever.
+	maxRetryAfter = time.Hour
+	// readFirst and readMost bound the pause between reads.
+	readFirst = 50 * time.Millisecond
+	readMost  = 15 * time.Second
+)

@@ -1,0 +1,156 @@
+package policies
+
+import (
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// Permit says whether a write may be sent again, and how.
+type Permit struct {
+	Allowed bool
+	// NewKey asks for the next generation of the idempotency key.
+	NewKey bool
+	// Conditional asks for a conditional write.
+	Conditional bool
+	// OwesRecheck says that a late arrival of an earlier send could still make
+	// a second effect: look again later.
+	OwesRecheck bool
+	// Row names the row of the table that decided; Reason is a sentence.
+	Row, Reason string
+}
+
+// The rows of the second-send table.
+const (
+	RowNothingSent = "nothing reached the destination"
+	RowNativeKey   = "the destination deduplicates by our key"
+	RowUnique      = "the write addresses the record by a unique key"
+	RowConditional = "the destination refuses unless the record is as before"
+	RowAbsence     = "absence is conclusive"
+	RowPerson      = "a person vouches for it"
+	RowNone        = "no row of the table allows it"
+)
+
+// SecondSend is the table of when a write may be sent again. It is the only
+// place that says so; the engine asks it before every send but the first, and
+// no policy can overrule it. The rows stand in the order in which they are
+// tried.
+func SecondSend(c Case) Permit {
+	switch {
+	case c.Late:
+		return refuse("the deadline has passed")
+	case c.Sends == 0:
+		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
+	case c.Sends-c.Unsent >= c.Budget:
+		return refuse("the budget of sends is used up")
+	case !c.Unknown && !c.Answered && !present(c) && !c.Conflict:
+		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
+	case c.Directed == DirectForce && untouched(c):
+		return Permit{Allowed: true, NewKey: c.Answered, OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
+	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+		return refuse("the write is irreversible and an earlier send may have been applied")
+	case c.Conflict:
+		return refuse("somebody else's record stands in the way")
+	case !untouched(c) && !ownRecordDiffers(c):
+		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
+	case burnt(c):
+		return conclusive(c) // a repeat under the same key would only replay the lie
+	case native(c):
+		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
+	case slices.Contains(c.Profile.Unique, c.Intent.Write):
+		return Permit{Allowed: true, Row: RowUnique, Reason: "a repeat meets the unique key"}
+	case slices.Contains(c.Profile.Conditional, c.Intent.Write) && untouched(c):
+		return Permit{Allowed: true, Conditional: true, Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
+	}
+	return conclusive(c)
+}
+
+func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
+
+// untouched reports whether the last read showed the state from before the
+// send.
+func untouched(c Case) bool {
+	return c.Verdict == verify.Absent || c.Verdict == verify.Stale
+}
+
+// ownRecordDiffers reports whether the last read showed the one record that a
+// repeat would address, with other values. Only a repeat that replaces those
+// values can mend that.
+func ownRecordDiffers(c Case) bool {
+	replaces := c.Intent.Write == intent.Update || c.Intent.Write == intent.Upsert
+	return c.Verdict == verify.Mismatched && c.Firm && replaces && slices.Contains(c.Profile.Unique, c.Intent.Write)
+}
+
+// burnt reports whether the destination answered yes under the present key and
+// then showed nothing: it would replay that answer.
+func burnt(c Case) bool {
+	return c.Last == connectors.FateAnswered && c.Profile.NativeWindow[c.Intent.Write] > 0
+}
+
+func native(c Case) bool {
+	window := c.Profile.NativeWindow[c.Intent.Write]
+	return window > 0 && c.SinceKey < window
+}
+
+// conclusive is the last row: the state from before was seen by a read that
+// cannot be older than the send, and no send can land any more. A new key
+// follows an answered send only: an unanswered one may still be under way, and
+// meeting its key is what stops it.
+func conclusive(c Case) Permit {
+	if !Conclusive(c) {
+		return refuse("absence is not conclusive: " + missingProof(c))
+	}
+	return Permit{Allowed: true, NewKey: c.Last == connectors.FateAnswered, OwesRecheck: true, Row: RowAbsence,
+		Reason: "the horizon since the last send has passed and a read that cannot lag shows the state from before"}
+}
+
+// Conclusive reports whether the last read proves that no send was applied and
+// that none will be.
+func Conclusive(c Case) bool {
+	return untouched(c) && c.Firm && c.Profile.Horizon.Passed(c.SinceSend)
+}
+
+func missingProof(c Case) string {
+	_, settle := c.Profile.Settle.Declared()
+	_, horizon := c.Profile.Horizon.Declared()
+	switch {
+	case !untouched(c):
+		return "the last read does not show the state from before the send"
+	case !c.Firm && !settle:
+		return "reads may lag and the destination declares no settle time"
+	case !c.Firm:
+		return "the settle time has not passed"
+	case !horizon:
+		return "the destination declares no horizon for late arrivals"
+	}
+	return "the horizon since the last send has not passed"
+}
+
+// KnownNotApplied reports whether it is certain that nothing was applied, and
+// why: the only ground on which a write may be called not applied.
+func KnownNotApplied(c Case) (string, bool) {
+	irreversible := slices.Contains(c.Profile.Irreversible, c.Intent.Write)
+	switch {
+	case c.Sends == 0:
+		return "it was never sent", true
+	case !c.Unknown && !c.Answered && !present(c):
+		return "every send was provably not applied", true
+	case !irreversible && Conclusive(c):
+		return "no record was found by a read that cannot lag, after the horizon of late arrivals", true
+	}
+	return "", false
+}
+
+// present reports whether the last read found what a refused send should not
+// have made: a refusal that the destination itself contradicts proves nothing.
+// Where the refusal said that something is there already, it is no
+// contradiction.
+func present(c Case) bool {
+	switch c.Verdict {
+	case verify.Verified, verify.Mismatched, verify.Duplicated, verify.Collateral:
+		return !c.Conflict && !c.LastConflict
+	}
+	return false
+}

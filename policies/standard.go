@@ -1,0 +1,232 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// Standard are the policies that readback asks, in order. Put your own in
+// front of them: append([]policies.Policy{mine}, policies.Standard()...).
+func Standard() []Policy {
+	return []Policy{
+		Func(acceptSeen), Func(notTakenUp), Func(person), Func(patience),
+		Func(differing), Func(again), Func(settledAbsent),
+	}
+}
+
+// Decide asks the policies in order and holds the answer against the rules
+// that none of them can override. When nobody decides, a person does.
+func Decide(c Case, asked []Policy) Decision {
+	for _, p := range asked {
+		if d, ok := p.Decide(c); ok {
+			return bounded(c, d)
+		}
+	}
+	return bounded(c, Decision{Kind: Escalate, Rule: "nobody decided", Reason: explain(c, "no policy decides this case")})
+}
+
+// bounded turns what a policy may not decide into an escalation.
+func bounded(c Case, d Decision) Decision {
+	refused := func(why string) Decision {
+		return Decision{Kind: Escalate, Rule: d.Rule, Reason: explain(c, why)}
+	}
+	switch d.Kind {
+	case Accept:
+		if c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+			return refused("accepted by a policy without having been seen")
+		}
+	case Retry:
+		d.Permit = SecondSend(c)
+		if !d.Permit.Allowed {
+			return refused("not sent again: " + d.Permit.Reason)
+		}
+	case Fail:
+		if _, known := KnownNotApplied(c); !known {
+			return refused("it is not known that nothing was applied")
+		}
+	case Compensate:
+		switch {
+		case c.Intent.Reversibility != intent.Compensable:
+			return refused("the intent does not say that it is compensable")
+		case !c.Invertible:
+			return refused("the connector cannot undo this write")
+		case c.Unknown && !settledFate(c):
+			return refused("a send may still land: undoing now could come before it")
+		}
+	}
+	return d
+}
+
+// settledFate reports whether no send of unknown fate can land any more.
+func settledFate(c Case) bool { return c.Profile.Horizon.Passed(c.SinceSend) }
+
+func explain(c Case, why string) string {
+	if c.Reason == "" {
+		return why
+	}
+	return why + " (" + c.Reason + ")"
+}
+
+// acceptSeen accepts what was seen often enough.
+func acceptSeen(c Case) (Decision, bool) {
+	switch {
+	case c.Verdict == verify.Vacuous:
+		return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
+	case c.Verdict != verify.Verified:
+		return Decision{}, false
+	case someoneElses(c) && c.LastConflict:
+		return Decision{}, false
+	case someoneElses(c):
+		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there: it is somebody else's"}, true
+	case c.Agreeing < c.Profile.Confirm():
+		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
+	}
+	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
+}
+
+// someoneElses reports whether a record that looks like ours cannot be: every
+// send was refused, and the record bears no stamp that would say otherwise.
+func someoneElses(c Case) bool {
+	return c.Intent.Write == intent.Create && !c.Profile.Stamped && !c.Profile.FreshKeys && !c.Unknown && !c.Answered
+}
+
+// notTakenUp handles writes of which every send was provably not applied.
+func notTakenUp(c Case) (Decision, bool) {
+	why, known := KnownNotApplied(c)
+	if c.Sends == 0 || c.Unknown || c.Answered || !known {
+		return Decision{}, false
+	}
+	passing := c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled
+	fail := Decision{Kind: Fail, Rule: "retry", Reason: why + ": " + c.LastRefusal}
+	switch {
+	case !passing, c.Late, c.Age > maxUndelivered, c.Unsent >= maxUnsent:
+		return fail, true
+	}
+	return waitThenRetry(c, backoffAfter(c.Unsent, c.RetryAfter), why), true
+}
+
+func waitThenRetry(c Case, pause time.Duration, why string) Decision {
+	if left := pause - c.SinceSend; left > 0 {
+		return Decision{Kind: Wait, After: left, Rule: "retry", Reason: why + ": " + c.LastRefusal}
+	}
+	return Decision{Kind: Retry, Rule: "retry", Reason: why}
+}
+
+// person does what a person directed. The rules of Decide hold for it too.
+func person(c Case) (Decision, bool) {
+	switch c.Directed {
+	case DirectRetry, DirectForce:
+		return Decision{Kind: Retry, Rule: "person", Reason: "a person asked for another send"}, true
+	case DirectCompensate:
+		return Decision{Kind: Compensate, Rule: "person", Reason: "a person asked to undo it"}, true
+	}
+	return Decision{}, false
+}
+
+// patience waits while a later read can still change the verdict.
+func patience(c Case) (Decision, bool) {
+	wait := func(why string) (Decision, bool) {
+		return Decision{Kind: Wait, Rule: "wait", Reason: explain(c, why)}, true
+	}
+	inTime := c.SinceSend < window(c)
+	switch c.Verdict {
+	case verify.Unavailable, verify.Indeterminate:
+		if inTime {
+			return wait("nothing is proven yet")
+		}
+	case verify.Mismatched:
+		if !c.Firm && !c.Conflict && inTime {
+			return wait("the read may be older than the send")
+		}
+	case verify.Absent, verify.Stale:
+		switch {
+		case !c.Firm && c.SinceSend < lag(c):
+			return wait("reads may lag behind the send")
+		case !SecondSend(c).Allowed && !spent(c) && inTime:
+			return wait("the horizon of late arrivals has not passed")
+		}
+		if _, known := KnownNotApplied(c); spent(c) && !known && inTime {
+			return wait("the horizon of late arrivals has not passed")
+		}
+	}
+	return Decision{}, false
+}
+
+// lag is how long a weak read that shows nothing is not believed: the settle
+// time, or our patience where none is declared.
+func lag(c Case) time.Duration {
+	if settle, ok := c.Profile.Settle.Declared(); ok {
+		return settle
+	}
+	return undeclaredPatience
+}
+
+// window is how long after the last send the engine keeps looking before it
+// gives up: the settle time and the horizon, but no less than our patience
+// where one of them is not declared or the destination cannot be read.
+func window(c Case) time.Duration {
+	horizon, declared := c.Profile.Horizon.Declared()
+	if !declared || c.Verdict == verify.Unavailable {
+		horizon = max(horizon, undeclaredPatience)
+	}
+	return max(lag(c), horizon)
+}
+
+// spent reports whether no send is left, whatever is found.
+func spent(c Case) bool { return c.Late || c.Sends-c.Unsent >= c.Budget }
+
+// differing does what the intent says about a record that differs.
+func differing(c Case) (Decision, bool) {
+	if c.Verdict != verify.Mismatched {
+		return Decision{}, false
+	}
+	escalate := Decision{Kind: Escalate, Rule: "escalate", Reason: c.Reason}
+	switch {
+	case c.Conflict:
+	case c.Intent.OnMismatch == intent.MismatchCompensate:
+		if c.Unknown && !settledFate(c) && c.SinceSend < window(c) {
+			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true
+		}
+		return Decision{Kind: Compensate, Rule: "compensate", Reason: c.Reason}, true
+	case c.Intent.OnMismatch == intent.MismatchRetry:
+		return Decision{Kind: Retry, Rule: "retry", Reason: c.Reason}, true
+	}
+	return escalate, true
+}
+
+// again sends again what is not there, where the table allows it and the
+// budget is not used up.
+func again(c Case) (Decision, bool) {
+	if !untouched(c) || spent(c) {
+		return Decision{}, false
+	}
+	permit := SecondSend(c)
+	if !permit.Allowed {
+		return Decision{}, false
+	}
+	if c.RetryAfter > 0 {
+		return waitThenRetry(c, min(c.RetryAfter, maxRetryAfter), permit.Reason), true
+	}
+	return Decision{Kind: Retry, Rule: "retry", Reason: permit.Reason}, true
+}
+
+// settledAbsent says "not applied" of what is known not to be.
+func settledAbsent(c Case) (Decision, bool) {
+	if !untouched(c) {
+		return Decision{}, false
+	}
+	if why, known := KnownNotApplied(c); known {
+		return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
+	}
+	permit := SecondSend(c)
+	reason := "whether it was applied cannot be found out: " + permit.Reason
+	if slices.Contains(c.Profile.Irreversible, c.Intent.Write) {
+		reason = "it may have been applied and cannot be taken back: " + permit.Reason
+	}
+	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true
+}
