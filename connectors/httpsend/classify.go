@@ -1,0 +1,89 @@
+package httpsend
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Classify says what a status means for a write; nil for a 2xx. What is not
+// known to be a refusal is of unknown fate. A destination that means something
+// else by a status looks at it before.
+//
+// now serves dates in Retry-After.
+func Classify(status int, h http.Header, now time.Time) error {
+	if status >= 200 && status <= 299 {
+		return nil
+	}
+	code := strconv.Itoa(status)
+	said := fmt.Errorf("the destination answered %s", strings.TrimSpace(code+" "+http.StatusText(status)))
+	wait, _ := RetryAfter(h, now)
+	switch meaning(status) {
+	case throttled:
+		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: code, Err: said}
+	case conflict:
+		return &connectors.Error{Fate: connectors.FateRefused, Conflict: true, RetryAfter: wait, Code: code, Err: said}
+	case refused:
+		return &connectors.Error{Fate: connectors.FateRefused, RetryAfter: wait, Code: code, Err: said}
+	case moved:
+		return connectors.Refused(code, fmt.Errorf("%w: redirects of a write are not followed; the base URL should name the final address", said))
+	}
+	return &connectors.Error{RetryAfter: wait, Code: code, Err: said}
+}
+
+type sense int
+
+const (
+	unknown sense = iota
+	refused
+	conflict
+	throttled
+	moved
+)
+
+// meaning is the table. 302 and 303 are not in it: they are also how a form
+// that was accepted is answered. Nor is 402, which some payment services
+// answer after they stored an attempt.
+func meaning(status int) sense {
+	switch status {
+	case 301, 307, 308:
+		return moved
+	case 400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 425, 426, 428, 431, 501, 505:
+		return refused
+	case 409, 412:
+		return conflict
+	case 429:
+		return throttled
+	}
+	return unknown
+}
+
+// RetryAfter reads the header Retry-After in both of its forms, seconds
+// (decimal fractions included) and an HTTP date, which is taken against the
+// answer's own Date where it has one and against now otherwise, so that a
+// skewed clock does no harm. The result lies between 0 and [MaxRetryAfter];
+// false when there is no such header or it makes no sense.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0, false
+	}
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if s != s { // not a number
+			return 0, false
+		}
+		return time.Duration(min(max(s, 0), MaxRetryAfter.Seconds()) * float64(time.Second)), true
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0, false
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(at.Sub(now), 0), MaxRetryAfter), true
+}

@@ -1,0 +1,199 @@
+package httpsend
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Errors of an answer that came and cannot be used whole.
+var (
+	// ErrTooLong says that the body is longer than Options.MaxBody.
+	ErrTooLong = errors.New("the body of the answer is too long")
+	// ErrNotJSON says that the body is not exactly one JSON value of the
+	// wanted form.
+	ErrNotJSON = errors.New("the body of the answer is not the JSON that was expected")
+)
+
+// Options are the choices of a [Client]. The zero value works.
+type Options struct {
+	// Transport carries the requests. It should report its connections to
+	// net/http/httptrace, as [http.Transport] does; without that, no failure
+	// counts as proof that nothing was sent. Default: an http.Transport of
+	// the client's own.
+	Transport http.RoundTripper
+	// MaxBody is how many bytes of an answer are read. Default
+	// [DefaultMaxBody].
+	MaxBody int64
+	// Timeout bounds calls whose context has no deadline. Default
+	// [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Client sends requests once. It is safe for concurrent use.
+type Client struct {
+	http    *http.Client
+	maxBody int64
+	timeout time.Duration
+}
+
+// New makes a client; o may be nil.
+func New(o *Options) *Client {
+	if o == nil {
+		o = &Options{}
+	}
+	c := &Client{maxBody: o.MaxBody, timeout: o.Timeout}
+	if c.maxBody <= 0 {
+		c.maxBody = DefaultMaxBody
+	}
+	if c.timeout <= 0 {
+		c.timeout = DefaultTimeout
+	}
+	transport := o.Transport
+	if transport == nil {
+		transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	c.http = &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	// BodyErr says why the body is not whole: [ErrTooLong], or the error that
+	// cut it. The status stands all the same.
+	BodyErr error
+}
+
+// Code is the status as receipts and errors carry it, "201".
+func (a Answer) Code() string { return fmt.Sprint(a.Status) }
+
+// Decode decodes a body that is one JSON value. Numbers that go into an any
+// stay exact ([json.Number]). Errors wrap [ErrNotJSON], or are the reason why
+// the body is not whole.
+func (a Answer) Decode(v any) error {
+	if a.BodyErr != nil {
+		return a.BodyErr
+	}
+	d := json.NewDecoder(bytes.NewReader(a.Body))
+	d.UseNumber()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotJSON, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("%w: something follows the value", ErrNotJSON)
+	}
+	return nil
+}
+
+// Write sends a write, at most once, and says by its error what is known
+// ([connectors.FateOf]). A nil error means a 2xx status, even when the body is
+// cut, too long or senseless: the destination said yes, and what it added does
+// not take that back. With an error the answer is set as far as one came.
+//
+// Errors hold neither the URL nor the body, both of which may hold what must
+// not be stored.
+func (c *Client) Write(req *http.Request) (Answer, error) {
+	once(req)
+	a, err := c.do(req)
+	if err != nil {
+		return a, err
+	}
+	return a, Classify(a.Status, a.Header, time.Now())
+}
+
+// Read sends a read. A nil error means status 200 and a whole body; anything
+// else, other 2xx included, is an error, since what cannot be read must not
+// look like what is not there. Errors of a 401, 403, 429 and the like are of
+// the kinds that [Classify] gives them.
+func (c *Client) Read(req *http.Request) (Answer, error) {
+	req.Header.Set("Cache-Control", "no-cache")
+	a, err := c.do(req)
+	if err != nil {
+		return a, err
+	}
+	if a.Status == http.StatusOK {
+		return a, a.BodyErr
+	}
+	if err := Classify(a.Status, a.Header, time.Now()); err != nil {
+		return a, err
+	}
+	return a, fmt.Errorf("a read was answered with %d, want 200", a.Status)
+}
+
+// once keeps net/http from sending the request a second time by itself: it
+// resends only what it can rewind.
+func once(req *http.Request) {
+	req.GetBody = nil
+	if req.Body == nil || req.Body == http.NoBody {
+		req.Body = io.NopCloser(bytes.NewReader(nil))
+		req.ContentLength = 0
+	}
+}
+
+func (c *Client) do(req *http.Request) (Answer, error) {
+	ctx := req.Context()
+	if err := ctx.Err(); err != nil {
+		return Answer{}, connectors.NotSent(err)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		bounded, cancel := context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	var seen connection
+	res, err := c.http.Do(req.WithContext(seen.watch(ctx)))
+	if err != nil {
+		return Answer{}, seen.explain(err)
+	}
+	return c.take(res), nil
+}
+
+func (c *Client) take(res *http.Response) Answer {
+	defer res.Body.Close()
+	a := Answer{Status: res.StatusCode, Header: res.Header}
+	a.Body, a.BodyErr = io.ReadAll(io.LimitReader(res.Body, c.maxBody+1))
+	if a.BodyErr == nil && int64(len(a.Body)) > c.maxBody {
+		a.BodyErr = ErrTooLong
+	}
+	a.Body = a.Body[:min(int64(len(a.Body)), c.maxBody)]
+	return a
+}
+
+// connection records whether the transport looked for a connection and whether
+// it ever had one. Had it none, no byte of the request can have left us.
+type connection struct{ wanted, had atomic.Bool }
+
+func (s *connection) watch(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { s.wanted.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { s.had.Store(true) },
+	})
+}
+
+func (s *connection) explain(err error) error {
+	// The outer error repeats the URL with its query.
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if s.wanted.Load() && !s.had.Load() {
+		return connectors.NotSent(err)
+	}
+	return &connectors.Error{Err: fmt.Errorf("no answer: %w", err)}
+}

@@ -1,0 +1,20 @@
+package httpsend
+
+import "time"
+
+const (
+	// DefaultMaxBody is how many bytes of an answer are read. A record and a
+	// page of records fit in it many times over; a destination (or whatever
+	// stands in its place) that streams without end must not fill our memory.
+	DefaultMaxBody = 4 << 20
+
+	// DefaultTimeout bounds a call whose context has no deadline, since a
+	// destination that hangs must not hold a worker for ever. It is the
+	// default send timeout of a profile.
+	DefaultTimeout = 30 * time.Second
+
+	// MaxRetryAfter is the longest wait that a destination can ask for. A date
+	// in the far future is a mistake or an attack, and a record that waits for
+	// it is as good as lost.
+	MaxRetryAfter = 24 * time.Hour
+)

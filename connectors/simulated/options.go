@@ -1,0 +1,132 @@
+package simulated
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Options say what the destination can do (the first part) and what it
+// declares about itself (the second). The two need not agree: a destination
+// that declares a settle time below its lag is a destination that is wrong
+// about itself. The zero value can do nothing and declares nothing.
+type Options struct {
+	// Window is how long an Idempotency-Key is honoured, counted from its
+	// first use. Default 0: the header is ignored.
+	Window time.Duration
+	// Unique makes order_id unique: a second create is answered with 409, and
+	// PUT by key exists. Default false.
+	Unique bool
+	// Lags are how far the replicas are behind that serve reads; reads take
+	// them in turn. Default none: reads come from the primary.
+	Lags []time.Duration
+	// Stamps says that a created order keeps the stamp and that reads show it.
+	// Default false.
+	Stamps bool
+	// StampUpdates says that an update writes its stamp over the earlier one.
+	// Default false.
+	StampUpdates bool
+	// Versions says that orders have versions and that If-Match is honoured.
+	// Default false.
+	Versions bool
+	// Bulk says that many lookups can be made in one call. Default false.
+	Bulk bool
+
+	// Settle is the settle time declared. Default undeclared.
+	Settle connectors.Bound
+	// Horizon is the horizon declared. Default undeclared.
+	Horizon connectors.Bound
+	// Recheck is the recheck declared. Default undeclared.
+	Recheck connectors.Bound
+	// ConfirmReads is how many reads in a row must agree. Default 1.
+	ConfirmReads int
+	// SendTimeout and ReadTimeout are those of the profile. Default: the
+	// profile's own defaults.
+	SendTimeout, ReadTimeout time.Duration
+
+	// Seed decides the faults that happen by chance. The same seed, order,
+	// operation and repeat meet the same fault, however requests interleave.
+	// Default 0.
+	Seed uint64
+	// Faults are the vices that are on from the beginning. Default none.
+	Faults []Fault
+	// Log keeps the effects. Default: memory alone.
+	Log *Log
+}
+
+// Class names one of the four kinds of destination that readback tells apart.
+type Class string
+
+// The classes. All of them keep stamps and declare [DefaultHorizon].
+const (
+	Native  Class = "native"  // deduplicates by idempotency key; strong reads
+	Unique  Class = "unique"  // order_id is unique; strong reads
+	Plain   Class = "plain"   // nothing but strong reads
+	Lagging Class = "lagging" // nothing, and reads are DefaultLag behind
+)
+
+// Classes lists the four.
+func Classes() []Class { return []Class{Native, Unique, Plain, Lagging} }
+
+// Options returns the class as options, to be changed at will. What they
+// declare is true. An unknown class can do nothing.
+func (c Class) Options() Options {
+	o := Options{
+		Stamps:  true,
+		Settle:  connectors.Within(0),
+		Horizon: connectors.Within(DefaultHorizon),
+	}
+	switch c {
+	case Native:
+		o.Window = DefaultWindow
+	case Unique:
+		o.Unique = true
+	case Plain:
+	case Lagging:
+		o.Lags = []time.Duration{DefaultLag}
+		o.Settle = connectors.Within(DefaultLag)
+	default:
+		return Options{}
+	}
+	return o
+}
+
+// Kind is the one kind of record there is.
+const Kind = "order"
+
+// Profile is what the options declare about orders.
+func (o Options) Profile() connectors.Profile {
+	p := connectors.Profile{
+		Kind:          Kind,
+		Unique:        []intent.WriteType{intent.Delete}, // ids are never used again
+		Stamped:       o.Stamps,
+		StampsUpdates: o.Stamps && o.StampUpdates,
+		Settle:        o.Settle,
+		Horizon:       o.Horizon,
+		Recheck:       o.Recheck,
+		ConfirmReads:  o.ConfirmReads,
+		Volatile:      []string{"/" + fieldUpdated},
+		SendTimeout:   o.SendTimeout,
+		ReadTimeout:   o.ReadTimeout,
+	}
+	if o.Unique {
+		p.Unique = append(p.Unique, intent.Create, intent.Upsert)
+	}
+	if o.Versions {
+		p.Conditional = []intent.WriteType{intent.Update, intent.Delete}
+		if o.Unique {
+			p.Conditional = append(p.Conditional, intent.Upsert)
+		}
+	}
+	if o.Window > 0 {
+		p.NativeWindow = map[intent.WriteType]time.Duration{}
+		for _, t := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
+			p.NativeWindow[t] = o.Window
+		}
+	}
+	if o.Bulk {
+		p.BulkLimit = BulkLimit
+	}
+	return p
+}

@@ -1,0 +1,98 @@
+package simulated
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// question is one lookup: exact order_id or exact stamp.
+type question struct {
+	OrderID string `json:"order_id"`
+	Stamp   string `json:"stamp"`
+}
+
+// page is the answer to one lookup.
+type page struct {
+	Orders []Order `json:"orders"`
+	// Next is where the next page begins, "" when this is the last.
+	Next string `json:"next"`
+}
+
+// pages is the answer to many.
+type pages struct {
+	Answers []page `json:"answers"`
+}
+
+const (
+	headerSource  = "Read-Source"
+	sourcePrimary = "primary"
+	sourceReplica = "replica"
+)
+
+// read serves one read. lookup makes the body from what the replica that is
+// asked shows.
+func (w *World) read(subject question, lookup func(at func(*row) *Order) answer) answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, met := w.arrive(Call{Op: OpRead, OrderID: subject.OrderID, Stamp: subject.Stamp})
+	if a, ok := turnedAway(met); ok {
+		return a
+	}
+	var lag time.Duration
+	if n := len(w.options.Lags); n > 0 {
+		lag = w.options.Lags[w.reads%n]
+	}
+	if f, ok := met.get(LaggingRead); ok {
+		lag = max(lag, f.delay())
+	}
+	source, at := sourcePrimary, (*row).now
+	if lag > 0 {
+		until := time.Now().Add(-lag)
+		source, at = sourceReplica, func(r *row) *Order { return r.asOf(until) }
+	}
+	a := lookup(at)
+	a.header = http.Header{headerSource: {source}}
+	if f, ok := met.get(UnreadableRead); ok {
+		return unreadable(a, f.How)
+	}
+	return a
+}
+
+func unreadable(a answer, how string) answer {
+	switch how {
+	case "":
+		how = "500"
+	case "garbage":
+		return answer{status: http.StatusOK, raw: `{"orders":[{"id":`}
+	case "empty":
+		return answer{status: http.StatusOK, raw: `{}`, header: a.header}
+	case "null":
+		return answer{status: http.StatusOK, raw: `{"orders":null,"answers":null}`, header: a.header}
+	case "page":
+		return answer{status: http.StatusOK, raw: `<html><title>Sign in</title></html>`}
+	case "truncated":
+		a.truncated = true
+		return a
+	case "cut":
+		return answer{cut: true}
+	case "hang":
+		return answer{hang: true}
+	}
+	status, _ := strconv.Atoi(how)
+	return problem(status, "unavailable", "the destination cannot say")
+}
+
+// list answers one lookup by pages.
+func (w *World) list(q question, from int, at func(*row) *Order) page {
+	found := w.find(q.OrderID, q.Stamp, at)
+	p := page{Orders: []Order{}}
+	for i := from; i < len(found); i++ {
+		if len(p.Orders) == PageSize {
+			p.Next = strconv.Itoa(i)
+			break
+		}
+		p.Orders = append(p.Orders, w.view(found[i]))
+	}
+	return p
+}

@@ -1,0 +1,157 @@
+package simulated
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// ErrRead is wrapped by errors about an answer to a read that came and cannot
+// be trusted.
+var ErrRead = errors.New("orders answered a read with something else")
+
+// incoming is a page as it comes: a list that is missing is not an empty one.
+type incoming struct {
+	Orders *[]Order `json:"orders"`
+	Next   string   `json:"next"`
+}
+
+// Read finds every order with the order_id of the key or with the stamp. It is
+// strong when the options declare strong reads and every page says that it
+// comes from the primary. Query.Ref is not used: the list holds it.
+func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	orderID, err := orderIDOf(q.Intent)
+	if err != nil {
+		return connectors.Observation{}, err
+	}
+	began := time.Now()
+	var found []Order
+	strong := len(c.declare.Lags) == 0
+	v := url.Values{"order_id": {orderID}}
+	if q.Stamp != "" {
+		v.Set("stamp", q.Stamp)
+	}
+	for range maxPages {
+		p, primary, err := c.page(ctx, v)
+		if err != nil {
+			return connectors.Observation{}, fmt.Errorf("read order: %w", err)
+		}
+		strong = strong && primary
+		if err := expected(*p.Orders, orderID, q.Stamp); err != nil {
+			return connectors.Observation{}, err
+		}
+		found = append(found, *p.Orders...)
+		if p.Next == "" {
+			return c.observe(found, began, strong, "list"), nil
+		}
+		v.Set("from", p.Next)
+	}
+	return connectors.Observation{}, fmt.Errorf("%w: more than %d pages for one key", ErrRead, maxPages)
+}
+
+func (c *Connector) page(ctx context.Context, v url.Values) (incoming, bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/orders?"+v.Encode(), nil)
+	if err != nil {
+		return incoming{}, false, err
+	}
+	a, err := c.client.Read(req)
+	if err != nil {
+		return incoming{}, false, err
+	}
+	var p incoming
+	if err := a.Decode(&p); err != nil {
+		return incoming{}, false, fmt.Errorf("%w: %w", ErrRead, err)
+	}
+	if p.Orders == nil {
+		return incoming{}, false, fmt.Errorf("%w: it holds no list of orders", ErrRead)
+	}
+	return p, a.Header.Get(headerSource) == sourcePrimary, nil
+}
+
+// expected refuses orders that were not asked for: a destination that ignores
+// a filter would else make duplicates out of strangers.
+func expected(found []Order, orderID, stamp string) error {
+	for _, o := range found {
+		if o.ID == "" || o.Fields == nil {
+			return fmt.Errorf("%w: an order has no id or no fields", ErrRead)
+		}
+		if o.Fields[fieldOrderID] != orderID && (stamp == "" || o.Stamp != stamp) {
+			return fmt.Errorf("%w: order %s was not asked for", ErrRead, o.ID)
+		}
+	}
+	return nil
+}
+
+// ReadMany implements [connectors.BulkReader] where Options.Bulk is on. An
+// answer that needs more than one page is asked for by itself.
+func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	if len(qs) > BulkLimit {
+		return nil, fmt.Errorf("%w: %d queries in one bulk read; want at most %d", ErrIntent, len(qs), BulkLimit)
+	}
+	out := make([]connectors.BulkAnswer, len(qs))
+	var asked []int
+	var send struct {
+		Questions []question `json:"questions"`
+	}
+	for i, q := range qs {
+		orderID, err := orderIDOf(q.Intent)
+		if out[i].Err = err; err == nil {
+			asked = append(asked, i)
+			send.Questions = append(send.Questions, question{OrderID: orderID, Stamp: q.Stamp})
+		}
+	}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	began := time.Now()
+	answers, primary, err := c.lookup(ctx, send, len(asked))
+	if err != nil {
+		return nil, fmt.Errorf("bulk read: %w", err)
+	}
+	for n, i := range asked {
+		p, q := answers[n], send.Questions[n]
+		switch {
+		case p.Orders == nil:
+			out[i].Err = fmt.Errorf("%w: an answer holds no list of orders", ErrRead)
+		case p.Next != "":
+			out[i].Observation, out[i].Err = c.Read(ctx, qs[i])
+		default:
+			if out[i].Err = expected(*p.Orders, q.OrderID, q.Stamp); out[i].Err == nil {
+				out[i].Observation = c.observe(*p.Orders, began, primary && len(c.declare.Lags) == 0, "lookup")
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Connector) lookup(ctx context.Context, send any, want int) ([]incoming, bool, error) {
+	body, err := json.Marshal(send)
+	if err != nil {
+		return nil, false, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/orders/lookup", bytes.NewReader(body))
+	if err != nil {
+		return nil, false, err
+	}
+	a, err := c.client.Read(req)
+	if err != nil {
+		return nil, false, err
+	}
+	var all struct {
+		Answers []incoming `json:"answers"`
+	}
+	if err := a.Decode(&all); err != nil {
+		return nil, false, fmt.Errorf("%w: %w", ErrRead, err)
+	}
+	if len(all.Answers) != want {
+		return nil, false, fmt.Errorf("%w: %d answers to %d questions", ErrRead, len(all.Answers), want)
+	}
+	return all.Answers, a.Header.Get(headerSource) == sourcePrimary, nil
+}

@@ -1,0 +1,406 @@
+package simulated
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// write is one write as it was asked for.
+type write struct {
+	op          Op
+	by          Origin
+	id          string // for update and delete
+	orderID     string // for upsert
+	fields      intent.Fields
+	unset       []string
+	stamp       string
+	match       string // If-Match, without quotes
+	noneMatch   bool   // If-None-Match: *
+	key         string // Idempotency-Key
+	fingerprint string
+	request     int64
+}
+
+// usedKey is what is known of an idempotency key.
+type usedKey struct {
+	at          time.Time
+	fingerprint string
+	inFlight    bool
+	answer      answer
+}
+
+// write serves one write. ctx is the client's patience.
+func (w *World) write(ctx context.Context, q write) answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q.by = ByRequest
+	var met hits
+	q.request, met = w.arrive(Call{Op: q.op, OrderID: w.subject(q), Stamp: q.stamp, IdempotencyKey: q.key})
+	if w.options.Window <= 0 {
+		q.key = ""
+	}
+	if met.has(DroppedBefore) {
+		return answer{cut: true}
+	}
+	if a, ok := turnedAway(met); ok {
+		return a
+	}
+	if a, ok := w.recall(q); ok {
+		return lose(a, met)
+	}
+	if f, ok := met.get(LateCommit); ok {
+		return w.late(ctx, q, met, f.delay())
+	}
+	return w.commit(q, met)
+}
+
+// subject is the order_id that a write is about, as far as it can be told.
+func (w *World) subject(q write) string {
+	if q.orderID != "" {
+		return q.orderID
+	}
+	if id, ok := q.fields[fieldOrderID].(string); ok {
+		return id
+	}
+	if r := w.rows[q.id]; r != nil {
+		id, _ := r.versions[0].order.Fields[fieldOrderID].(string)
+		return id
+	}
+	return ""
+}
+
+func turnedAway(met hits) (answer, bool) {
+	if f, ok := met.get(Throttled); ok {
+		a := problem(http.StatusTooManyRequests, "throttled", "come back later")
+		a.header = http.Header{"Retry-After": {strconv.FormatFloat(f.delay().Seconds(), 'f', -1, 64)}}
+		return a, true
+	}
+	if f, ok := met.get(Refused); ok {
+		status, _ := strconv.Atoi(f.How)
+		if status == 0 {
+			status = http.StatusUnprocessableEntity
+		}
+		return problem(status, "refused", "the destination does not want this"), true
+	}
+	return answer{}, false
+}
+
+// recall answers for a key that was used already.
+func (w *World) recall(q write) (answer, bool) {
+	if q.key == "" {
+		return answer{}, false
+	}
+	k := w.keys[q.key]
+	switch {
+	case k == nil:
+		return answer{}, false
+	case k.inFlight:
+		return problem(http.StatusConflict, "in_flight", "a request with this Idempotency-Key is being worked on"), true
+	case time.Since(k.at) >= w.options.Window:
+		delete(w.keys, q.key)
+		return answer{}, false
+	case k.fingerprint != q.fingerprint:
+		return problem(http.StatusUnprocessableEntity, "key_reused", "this Idempotency-Key was used for another request"), true
+	}
+	a := k.answer
+	a.header = http.Header{"Idempotent-Replayed": {"true"}}
+	return a, true
+}
+
+// late waits until the client has gone and commits after that. It is called
+// with the lock held and gives it away meanwhile.
+func (w *World) late(ctx context.Context, q write, met hits, delay time.Duration) answer {
+	if q.key != "" {
+		w.keys[q.key] = &usedKey{at: time.Now(), fingerprint: q.fingerprint, inFlight: true}
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	time.AfterFunc(delay, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if q.key != "" {
+			delete(w.keys, q.key)
+		}
+		w.commit(q, met)
+	})
+	return answer{cut: true}
+}
+
+// commit applies a write and gives the answer that the vices leave of it.
+func (w *World) commit(q write, met hits) answer {
+	return lose(w.perform(q, met), met)
+}
+
+// lose gives what is left of an answer on its way.
+func lose(a answer, met hits) answer {
+	switch {
+	case met.has(LostAnswer):
+		return answer{cut: true}
+	case met.has(BadGateway) && a.ok():
+		return problem(http.StatusBadGateway, "bad_gateway", "the upstream did not answer")
+	}
+	return a
+}
+
+// perform applies a write, or seems to, and returns the honest answer to it.
+func (w *World) perform(q write, met hits) answer {
+	e, a := w.plan(q, met)
+	if !a.ok() {
+		return a
+	}
+	e.By, e.Request, e.Vices, e.Stamp = q.by, q.request, met.vices(), q.stamp
+	e.IdempotencyKey, e.Status = q.key, a.status
+	if q.key != "" {
+		e.Fingerprint = q.fingerprint
+	}
+	if met.has(PhantomSuccess) {
+		e.Op = OpPhantom
+	}
+	if err := w.apply(e); err != nil {
+		return problem(http.StatusInsufficientStorage, "log_failed", err.Error())
+	}
+	// What is answered is what was asked for, whatever became of it.
+	if e.After != nil {
+		shown := *e.After
+		shown.Fields = maps.Clone(e.After.Fields)
+		maps.Copy(shown.Fields, q.fields)
+		a.body = w.view(shown)
+	}
+	if k := w.keys[q.key]; k != nil {
+		k.answer = a
+	}
+	if e.Applied() {
+		w.afterwards(e, met)
+	}
+	return a
+}
+
+// plan works out what a write does. The answer carries only the status when it
+// is one of success.
+func (w *World) plan(q write, met hits) (Effect, answer) {
+	var before *Order
+	switch q.op {
+	case OpUpdate, OpDelete:
+		r := w.rows[q.id]
+		if r == nil || r.now() == nil {
+			return Effect{}, problem(http.StatusNotFound, "not_found", "there is no such order")
+		}
+		before = r.now()
+	case OpUpsert:
+		if !w.options.Unique {
+			return Effect{}, problem(http.StatusMethodNotAllowed, "no_upsert", "order_id is not unique here")
+		}
+		q.fields = maps.Clone(q.fields)
+		if q.fields == nil {
+			q.fields = intent.Fields{}
+		}
+		q.fields[fieldOrderID] = q.orderID
+	}
+	if q.op == OpCreate || q.op == OpUpsert {
+		id, _ := q.fields[fieldOrderID].(string)
+		if found := orders(w.byKey[id], (*row).now); w.options.Unique && len(found) > 0 {
+			before = &found[0]
+		}
+	}
+	if a, bad := w.refuse(q, before); bad {
+		return Effect{}, a
+	}
+	e := Effect{Op: OpUpdate, Before: before}
+	switch {
+	case q.op == OpDelete:
+		e.Op, e.ID, e.OrderID = OpDelete, before.ID, before.Fields[fieldOrderID].(string)
+		return e, answer{status: http.StatusNoContent}
+	case before == nil:
+		e.Op = OpCreate
+	}
+	e.After = w.next(before, q, met)
+	e.ID, e.OrderID = e.After.ID, e.After.Fields[fieldOrderID].(string)
+	if e.Op == OpCreate {
+		return e, answer{status: http.StatusCreated}
+	}
+	return e, answer{status: http.StatusOK}
+}
+
+// refuse says why a write is not applied.
+func (w *World) refuse(q write, before *Order) (answer, bool) {
+	if q.op == OpCreate && before != nil {
+		return problem(http.StatusConflict, "exists", "there is an order with this order_id"), true
+	}
+	if w.options.Versions {
+		if q.match != "" && (before == nil || q.match != strconv.FormatInt(before.Version, 10)) {
+			return problem(http.StatusPreconditionFailed, "changed", "the order is no longer as in If-Match"), true
+		}
+		if q.noneMatch && before != nil {
+			return problem(http.StatusPreconditionFailed, "exists", "there is an order with this order_id"), true
+		}
+	}
+	if q.op == OpDelete {
+		return answer{}, false
+	}
+	if err := checkFields(q, before); err != nil {
+		return problem(http.StatusUnprocessableEntity, "invalid", err.Error()), true
+	}
+	return answer{}, false
+}
+
+func checkFields(q write, before *Order) error {
+	if len(q.fields) > maxFields {
+		return fmt.Errorf("an order has at most %d fields", maxFields)
+	}
+	id, given := q.fields[fieldOrderID]
+	s, _ := id.(string)
+	switch {
+	case before == nil && (s == "" || len(s) > maxOrderID):
+		return fmt.Errorf("%s must be a string of 1 to %d bytes", fieldOrderID, maxOrderID)
+	case before != nil && given && id != before.Fields[fieldOrderID]:
+		return fmt.Errorf("%s cannot be changed", fieldOrderID)
+	case slices.Contains(q.unset, fieldOrderID) || slices.Contains(q.unset, fieldUpdated):
+		return fmt.Errorf("%s and %s cannot be removed", fieldOrderID, fieldUpdated)
+	}
+	if v, ok := q.fields[fieldAmount]; ok && v != nil {
+		n, _ := v.(json.Number)
+		if cents, err := n.Int64(); err != nil || cents < 0 {
+			return fmt.Errorf("%s must be a whole number, not negative", fieldAmount)
+		}
+	}
+	return nil
+}
+
+// next is the order after a create or an update.
+func (w *World) next(before *Order, q write, met hits) *Order {
+	o := Order{ID: "", Version: 1, Fields: intent.Fields{fieldStatus: "open"}}
+	if before == nil {
+		o.ID = w.newID()
+	} else {
+		o = *before
+		o.Version++
+		o.Fields = maps.Clone(before.Fields)
+	}
+	if w.options.Stamps && q.stamp != "" && (before == nil || w.options.StampUpdates) {
+		o.Stamp = q.stamp
+	}
+	maps.Copy(o.Fields, alter(q.fields, met))
+	for _, name := range q.unset {
+		delete(o.Fields, name)
+	}
+	o.Fields[fieldUpdated] = time.Now().UTC().Format(time.RFC3339Nano)
+	return &o
+}
+
+// alter returns the fields as they get stored.
+func alter(fields intent.Fields, met hits) intent.Fields {
+	stored := maps.Clone(fields)
+	if f, ok := met.get(DroppedField); ok {
+		delete(stored, choose(fields, f.Field, func(any) bool { return true }))
+	}
+	if f, ok := met.get(NormalisedField); ok {
+		name := choose(stored, f.Field, func(v any) bool { return normalise(v, f.How) != v })
+		if v, ok := stored[name]; ok {
+			stored[name] = normalise(v, f.How)
+		}
+	}
+	return stored
+}
+
+// choose returns the field that is named, or else the last that will do. The
+// key is never chosen: an order that lost it would be another one.
+func choose(fields intent.Fields, named string, will func(any) bool) string {
+	if named != "" {
+		return named
+	}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(fields))) {
+		v := fields[name]
+		_, isMap := v.(map[string]any)
+		_, isList := v.([]any)
+		if name != fieldOrderID && !isMap && !isList && will(v) {
+			return name
+		}
+	}
+	return ""
+}
+
+func normalise(v any, how string) any {
+	switch v := v.(type) {
+	case string:
+		switch how {
+		case "trim":
+			return strings.TrimSpace(v)
+		case "lower":
+			return strings.ToLower(v)
+		case "", "upper":
+			return strings.ToUpper(v)
+		}
+	case json.Number:
+		if how == "string" {
+			return v.String()
+		}
+	}
+	return v
+}
+
+// afterwards lets the destination do what it does by itself.
+func (w *World) afterwards(e Effect, met hits) {
+	if f, ok := met.get(DuplicateBehindOurBack); ok && e.After != nil {
+		w.later(f.delay(), func() { w.duplicate(e, f) })
+	}
+	if f, ok := met.get(Rollback); ok {
+		w.later(f.delay(), func() { w.rollback(e) })
+	}
+}
+
+// later runs f with the lock held: now if there is no delay.
+func (w *World) later(delay time.Duration, f func()) {
+	if delay <= 0 {
+		f()
+		return
+	}
+	time.AfterFunc(delay, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f()
+	})
+}
+
+func (w *World) duplicate(e Effect, f Fault) {
+	second := *e.After
+	second.ID, second.Version, second.Fields = w.newID(), 1, maps.Clone(e.After.Fields)
+	if f.How == "nostamp" {
+		second.Stamp = ""
+	}
+	// A failing log has made the world refuse everything.
+	_ = w.apply(Effect{By: ByItself, Op: OpCreate, ID: second.ID, OrderID: e.OrderID, Request: e.Request, After: &second})
+}
+
+func (w *World) rollback(e Effect) {
+	now := w.rows[e.ID].now()
+	back := Effect{By: ByItself, Op: OpUpdate, ID: e.ID, OrderID: e.OrderID, Request: e.Request, Before: now}
+	switch {
+	case e.Before == nil:
+		back.Op = OpDelete
+		if now == nil {
+			return // gone already
+		}
+	default:
+		o := *e.Before
+		o.Fields = maps.Clone(e.Before.Fields)
+		o.Version = e.Before.Version + 2 // never one that was seen
+		if now != nil {
+			o.Version = max(o.Version, now.Version+1)
+		}
+		back.After = &o
+		if now == nil {
+			back.Op = OpCreate
+		}
+	}
+	_ = w.apply(back) // as in duplicate
+}
