@@ -220,6 +220,9 @@ func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, 
 // Same says whether a reservation is a repeat of a recorded write: nil, or a
 // [DigestMismatchError].
 func Same(recorded Record, res Reservation) error {
+	if recorded.StructuralKey != res.Record.StructuralKey || recorded.Tenant != res.Record.Tenant {
+		return fmt.Errorf("%w: write %s belongs to another structural key or tenant than the one that asks", ErrCorrupt, recorded.ID)
+	}
 	if recorded.Digest == res.Record.Digest {
 		return nil
 	}
@@ -237,7 +240,7 @@ func Blocks(prior Record, res Reservation, now time.Time) bool {
 		r.Tenant != prior.Tenant, r.Tool != prior.Tool,
 		r.StructuralKey == prior.StructuralKey:
 		return false
-	case r.Parent != "": // an undoing is another operation than what it undoes
+	case r.Parent != "", prior.Parent != "": // an undoing is another operation than what it undoes
 		return false
 	case res.Window > 0 && now.Sub(prior.Created) > res.Window:
 		return false

@@ -36,8 +36,12 @@ var (
 	ErrBlocked = errors.New("same idempotency key in another write")
 	// ErrUnavailable: the ledger cannot be used now (full disk, read-only
 	// file, broken connection). Nothing of the call was applied unless the
-	// error says so.
+	// error is ErrUnsure as well.
 	ErrUnavailable = errors.New("ledger unavailable")
+	// ErrUnsure comes with ErrUnavailable when the ledger broke down, or the
+	// caller gave up, in the middle of a commit: the call may have been applied
+	// or not. A later read tells.
+	ErrUnsure = errors.New("it is not known whether this was applied")
 	// ErrCorrupt: what the ledger holds contradicts itself.
 	ErrCorrupt = errors.New("ledger corrupt")
 	// ErrVersion: the ledger was written by a newer version.
@@ -99,7 +103,8 @@ type Ledger interface {
 	Get(ctx context.Context, tenant string, id ID) (Record, error)
 	// Events returns the life of one write in order, or [ErrNotFound].
 	Events(ctx context.Context, tenant string, id ID) ([]Event, error)
-	// List returns records, newest first.
+	// List returns records, newest first. It fails with [ErrNotFound] when
+	// Before names no record of the tenant.
 	List(ctx context.Context, f Filter) ([]Record, error)
 }
 
@@ -136,7 +141,8 @@ type Claim struct {
 type Filter struct {
 	Tenant string // required
 	States []State
-	// Before continues a listing: only records created before this one.
+	// Before continues a listing: only records created before this one, which
+	// must be of the same tenant. Default: from the newest on.
 	Before ID
 	// Limit is how many at the most. Default 100, at most 1000.
 	Limit int

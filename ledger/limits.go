@@ -21,3 +21,18 @@ func (f Filter) Checked() (Filter, error) {
 	f.Limit = min(f.Limit, maxList)
 	return f, nil
 }
+
+// maxClaim bounds one claim: each record is lent, and its lease runs, from the
+// moment of the claim, whether the worker gets to it soon or late.
+const maxClaim = 1000
+
+// Checked is the claim with its defaults filled in, or an error that says
+// what is missing.
+func (c Claim) Checked() (Claim, error) {
+	if (c.Tenant == "") != (c.ID == "") {
+		return c, errors.New("claim: tenant and id belong together: name both for one record, or neither for any that is due")
+	}
+	c.Early = c.Early && c.ID != ""
+	c.Limit = min(max(c.Limit, 1), maxClaim)
+	return c, nil
+}

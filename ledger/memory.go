@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,11 +39,15 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 	defer m.mu.Unlock()
 	now := time.Now()
 	if have, ok := m.records[res.Record.ID]; ok {
+		if err := Same(have, res); err != nil {
+			return Record{}, false, err
+		}
 		have.Now = now
-		return have, false, Same(have, res)
+		return have, false, nil
 	}
 	for _, id := range m.order {
 		if prior := m.records[id]; Blocks(prior, res, now) {
+			prior.Now = now
 			return Record{}, false, &BlockedError{Prior: prior}
 		}
 	}
@@ -68,6 +71,10 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	c, err := c.Checked()
+	if err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -75,12 +82,12 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	for _, id := range m.order {
 		r := m.records[id]
 		narrowed := c.ID == "" || (r.ID == c.ID && r.Tenant == c.Tenant)
-		if narrowed && r.Claimable(now, c.Early && c.ID != "") {
+		if narrowed && r.Claimable(now, c.Early) {
 			due = append(due, r)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b Record) int { return cmp.Compare(a.Due.UnixNano(), b.Due.UnixNano()) })
-	due = due[:min(len(due), max(c.Limit, 1))]
+	slices.SortStableFunc(due, func(a, b Record) int { return a.Due.Compare(b.Due) })
+	due = due[:min(len(due), c.Limit)]
 	for i, r := range due {
 		due[i] = r.Lend(c.Owner, c.LeaseFor, now)
 		m.store(due[i], nil)
@@ -143,11 +150,15 @@ func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	older := f.Before == ""
+	if f.Before != "" && m.records[f.Before].Tenant != f.Tenant {
+		return nil, fmt.Errorf("list: before: %w: %s", ErrNotFound, f.Before)
+	}
+	older, now := f.Before == "", time.Now()
 	var found []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
 		if older && r.Tenant == f.Tenant && (len(f.States) == 0 || slices.Contains(f.States, r.State)) && len(found) < f.Limit {
+			r.Now = now
 			found = append(found, r)
 		}
 		older = older || id == f.Before

@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+// explain turns what SQLite says into an error of package ledger that names
+// the file. It is for errors of SQLite only.
+func explain(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultCorrupt, sqlite.ResultNotADB, sqlite.ResultFormat, sqlite.ResultError,
+		sqlite.ResultConstraint, sqlite.ResultMismatch, sqlite.ResultSchema:
+		return fmt.Errorf("%w: %s: %w", ledger.ErrCorrupt, path, err)
+	default:
+		return unavailable(path, err)
+	}
+}
+
+// hints say what to do about what goes wrong around a file.
+var hints = map[sqlite.ResultCode]string{
+	sqlite.ResultFull:     "the disk or a quota is full: free some space, nothing needs repair",
+	sqlite.ResultReadOnly: "the file, its directory or the file system cannot be written: it must be writable by the user of this process",
+	sqlite.ResultCantOpen: "the file or its log (-wal, -shm) cannot be opened or made: the file and its directory must be writable by the user of this process",
+	sqlite.ResultPerm:     "the file cannot be opened by the user of this process",
+	sqlite.ResultBusy:     "another process holds the write lock: look for one that is stopped, or an open transaction",
+	sqlite.ResultIOErr:    "the disk reports an error",
+}
+
+func unavailable(path string, err error) error {
+	if hint := hints[sqlite.ErrCode(err).ToPrimary()]; hint != "" {
+		return fmt.Errorf("%w: %s: %w: %s", ledger.ErrUnavailable, path, err, hint)
+	}
+	return fmt.Errorf("%w: %s: %w", ledger.ErrUnavailable, path, err)
+}
+
+// locked says that another connection is in the way and that waiting helps.
+func locked(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultProtocol:
+		return err != nil
+	}
+	return false
+}
+
+// exec runs a statement that returns no rows.
+func exec(path string, s *sqlite.Stmt) error {
+	_, err := s.Step()
+	return explain(path, errors.Join(err, s.Reset()))
+}
+
+// each calls f for every row of a statement, and leaves it ready for the next
+// use. Errors of f are returned as they are.
+func each(path string, s *sqlite.Stmt, f func() error) (err error) {
+	defer func() {
+		if again := s.Reset(); err == nil {
+			err = explain(path, again)
+		}
+	}()
+	for {
+		row, err := s.Step()
+		if err != nil || !row {
+			return explain(path, err)
+		}
+		if err := f(); err != nil {
+			return err
+		}
+	}
+}

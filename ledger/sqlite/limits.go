@@ -1,0 +1,38 @@
+package sqlite
+
+import "time"
+
+const (
+	// maxBatch bounds the operations of one transaction. More do not make the
+	// sync cheaper, but make the first of them wait for the last.
+	maxBatch = 256
+
+	// maxBusy is how long a transaction waits for another process that holds
+	// the write lock. A batch takes milliseconds; whoever holds it for seconds
+	// is stopped or stuck, and callers must hear so.
+	maxBusy = 10 * time.Second
+
+	// The pause between two tries for the write lock grows from the shortest
+	// to the longest, with jitter, so that several processes take turns.
+	minBusyPause = 200 * time.Microsecond
+	maxBusyPause = 20 * time.Millisecond
+
+	// patience is how long a cancelled caller still waits for an operation
+	// that the writer has begun, so that it hears whether it was applied.
+	// Longer than any healthy commit.
+	patience = 5 * time.Second
+
+	// readers is how many connections serve Get, Events and List. Reads are
+	// short and run on the processor; more than a few only wait for each other.
+	readers = 4
+
+	// maxClockStep is how far the clock may stand before the newest entry and
+	// still be used, clamped to it: the steps that time daemons make and the
+	// difference between hosts that share a file. Beyond it, no lease, settle
+	// time or horizon can be trusted.
+	maxClockStep = time.Minute
+
+	// fileMode is that of a new ledger file, for its owner only: intents and
+	// evidence are nobody else's business.
+	fileMode = 0o600
+)

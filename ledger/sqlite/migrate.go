@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// Migrations are numbered from 1 without gaps and are never changed once
+// released. The number of the last one is the version of the file, kept in
+// ledger_meta and not in user_version, so that the tables can live in a
+// database that belongs to somebody else.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// versions is the names of the migrations in order; the newest version this
+// program knows is their number.
+func versions() []string {
+	names, err := fs.Glob(migrations, "migrations/*.sql") // sorted
+	if err != nil {
+		panic(err) // the pattern is a constant
+	}
+	return names
+}
+
+// prepare brings the file to the version of this program. Programs that start
+// at the same time do it one after another.
+func prepare(ctx context.Context, conn *sqlite.Conn, path string, reset bool, now func() time.Time) error {
+	err := migrate(conn, path, reset, now)
+	switch {
+	case err == nil, errors.Is(err, ledger.ErrVersion), errors.Is(err, ledger.ErrCorrupt):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return explain(path, err)
+}
+
+func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (err error) {
+	// A transaction that writes nothing, when the file is up to date, still
+	// shows whether it can be written.
+	end, err := sqlitex.ImmediateTransaction(conn)
+	if err != nil {
+		return err
+	}
+	defer end(&err)
+	have, err := version(conn)
+	if err != nil {
+		return err
+	}
+	names := versions()
+	if err := known(path, have); err != nil {
+		return err
+	}
+	for _, name := range names[have:] {
+		if err := sqlitex.ExecuteScriptFS(conn, migrations, name, nil); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if have < len(names) {
+		if err := sqlitex.Execute(conn, "UPDATE ledger_meta SET version = ?", &sqlitex.ExecOptions{Args: []any{len(names)}}); err != nil {
+			return err
+		}
+	}
+	if reset {
+		return sqlitex.Execute(conn, sqlTick, &sqlitex.ExecOptions{Args: []any{nanos(now())}})
+	}
+	return nil
+}
+
+// version is that of the file, or 0 for one without a ledger.
+func version(conn *sqlite.Conn) (int, error) {
+	tables, found := 0, 0
+	err := sqlitex.Execute(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_meta'", &sqlitex.ExecOptions{
+		ResultFunc: func(s *sqlite.Stmt) error { tables = s.ColumnInt(0); return nil },
+	})
+	if err != nil || tables == 0 {
+		return 0, err
+	}
+	err = sqlitex.Execute(conn, "SELECT version FROM ledger_meta", &sqlitex.ExecOptions{
+		ResultFunc: func(s *sqlite.Stmt) error { found = s.ColumnInt(0); return nil },
+	})
+	if err == nil && found < 1 {
+		return 0, fmt.Errorf("%w: its version is missing", ledger.ErrCorrupt)
+	}
+	return found, err
+}
+
+// known refuses a file that a newer program wrote. It is asked in every
+// transaction: another program may upgrade a file that this one has open.
+func known(path string, version int) error {
+	if newest := len(versions()); version > newest {
+		return fmt.Errorf("%w: %s has version %d, this program knows versions up to %d; use the program that upgraded it, or a newer one",
+			ledger.ErrVersion, path, version, newest)
+	}
+	return nil
+}

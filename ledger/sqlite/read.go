@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+//go:embed sql/get.sql
+var sqlGet string
+
+//go:embed sql/events.sql
+var sqlEvents string
+
+//go:embed sql/list.sql
+var sqlList string
+
+// states is every state there is: a listing of all walks each.
+var states = []ledger.State{
+	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+}
+
+// Get implements [ledger.Ledger].
+func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledger.Record, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		r, err := l.get(conn, tenant, id)
+		rec = r.rec
+		return err
+	})
+	return rec, err
+}
+
+// Events implements [ledger.Ledger].
+func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) (events []ledger.Event, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		r, err := l.get(conn, tenant, id)
+		if err != nil {
+			return err
+		}
+		events, err = l.eventsOf(conn, r)
+		return err
+	})
+	return events, err
+}
+
+// List implements [ledger.Ledger].
+func (l *Ledger) List(ctx context.Context, f ledger.Filter) (recs []ledger.Record, err error) {
+	f, err = f.Checked()
+	if err != nil {
+		return nil, err
+	}
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		recs, err = l.list(conn, f)
+		return err
+	})
+	return recs, err
+}
+
+// read runs f in one read transaction on a connection of the pool.
+func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) (err error) {
+	conn, err := l.readers.Take(ctx)
+	if err != nil {
+		return cmp.Or(ctx.Err(), unavailable(l.path, err))
+	}
+	defer l.readers.Put(conn)
+	defer func() {
+		if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultInterrupt {
+			err = cmp.Or(ctx.Err(), err)
+		}
+	}()
+	end := sqlitex.Transaction(conn)
+	defer end(&err)
+	return f(conn)
+}
+
+func (l *Ledger) statement(conn *sqlite.Conn, query string) (*sqlite.Stmt, error) {
+	s, err := conn.Prepare(query)
+	return s, explain(l.path, err)
+}
+
+// get finds one write of a tenant. A write of another tenant is not there.
+func (l *Ledger) get(conn *sqlite.Conn, tenant string, id ledger.ID) (r row, err error) {
+	s, err := l.statement(conn, sqlGet)
+	if err != nil {
+		return row{}, err
+	}
+	s.BindText(1, tenant)
+	s.BindText(2, string(id))
+	found := false
+	err = each(l.path, s, func() error {
+		const clock, write = 1, 2
+		if err := known(l.path, s.ColumnInt(0)); err != nil {
+			return err
+		}
+		if found = !s.ColumnIsNull(write); !found {
+			return nil
+		}
+		r, err = scan(s, write)
+		r.rec.Now = clamp(l.now(), s.ColumnInt64(clock))
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+	}
+	return r, err
+}
+
+func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
+	s, err := l.statement(conn, sqlEvents)
+	if err != nil {
+		return nil, err
+	}
+	var events []ledger.Event
+	s.BindInt64(1, r.n)
+	err = each(l.path, s, func() error {
+		e, err := scanEvent(s)
+		events = append(events, e)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range events {
+		if e.Seq != int64(i)+1 {
+			return nil, fmt.Errorf("%w: write %s: event %d is missing", ledger.ErrCorrupt, r.rec.ID, i+1)
+		}
+	}
+	if got := int64(len(events)); got != r.rec.Seq {
+		return nil, fmt.Errorf("%w: write %s: %d events of %d", ledger.ErrCorrupt, r.rec.ID, got, r.rec.Seq)
+	}
+	return events, nil
+}
+
+// list merges the newest of each state.
+func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, error) {
+	before := row{n: math.MaxInt64}
+	if f.Before != "" {
+		var err error
+		if before, err = l.get(conn, f.Tenant, f.Before); err != nil {
+			return nil, err
+		}
+	}
+	newest, err := l.clock(conn)
+	if err != nil {
+		return nil, err
+	}
+	wanted := f.States
+	if len(wanted) == 0 {
+		wanted = states
+	}
+	var rows []row
+	for _, state := range slices.Compact(slices.Sorted(slices.Values(wanted))) {
+		more, err := l.listState(conn, f, state, before.n)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.n, a.n) })
+	rows = rows[:min(len(rows), f.Limit)]
+	recs := make([]ledger.Record, 0, len(rows))
+	now := clamp(l.now(), newest)
+	for _, r := range rows {
+		r.rec.Now = now
+		recs = append(recs, r.rec)
+	}
+	return recs, nil
+}
+
+func (l *Ledger) listState(conn *sqlite.Conn, f ledger.Filter, state ledger.State, before int64) (rows []row, err error) {
+	s, err := l.statement(conn, sqlList)
+	if err != nil {
+		return nil, err
+	}
+	s.BindText(1, f.Tenant)
+	s.BindText(2, string(state))
+	s.BindInt64(3, before)
+	s.BindInt64(4, int64(f.Limit))
+	err = each(l.path, s, func() error {
+		r, err := scan(s, 0)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+// clock looks at the version and returns the newest time in the ledger.
+func (l *Ledger) clock(conn *sqlite.Conn) (newest int64, err error) {
+	s, err := l.statement(conn, sqlMeta)
+	if err != nil {
+		return 0, err
+	}
+	err = each(l.path, s, func() error {
+		newest = s.ColumnInt64(1)
+		return known(l.path, s.ColumnInt(0))
+	})
+	return newest, err
+}

@@ -1,0 +1,145 @@
+// Package sqlite keeps a ledger in one SQLite file: the embedded default.
+//
+// [Open] gives a [Ledger] that may be used by any number of goroutines, and
+// any number of processes of one machine may open the same file. What a call
+// changed is on disk when the call returns (write-ahead log, a full sync for
+// each commit). Within a process one goroutine writes: it takes whatever has
+// queued up while the commit before ran and makes one transaction of it, so
+// that concurrent callers share a sync and a single caller waits for nobody.
+// Reads run beside it on connections of their own.
+//
+// The driver does not know what events mean: it stores what the pure functions
+// of package ledger say. It does not work on network file systems, whose locks
+// do not hold, and does not know machines: several hosts need package
+// postgres.
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// Options of a ledger. Nil and the zero value work.
+type Options struct {
+	// Now is the clock. Default [time.Now].
+	Now func() time.Time
+	// ResetClock accepts the present time although the newest entry is later:
+	// the way out when a clock once stood far ahead. Leases and due times that
+	// were given then stay as they are. Default false.
+	ResetClock bool
+}
+
+// Ledger is a ledger in an SQLite file. It implements [ledger.Ledger].
+type Ledger struct {
+	path    string
+	now     func() time.Time
+	writer  *writer
+	readers *sqlitex.Pool
+}
+
+var _ ledger.Ledger = (*Ledger)(nil)
+
+// Open opens the ledger in the file at path, and creates or upgrades it. The
+// directory must exist. It fails with [ledger.ErrUnavailable],
+// [ledger.ErrCorrupt], or [ledger.ErrVersion] when the file was written by a
+// newer version. The caller must Close it.
+func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	l := &Ledger{path: path, now: o.Now}
+	if l.now == nil {
+		l.now = time.Now
+	}
+	if err := create(path); err != nil {
+		return nil, unavailable(path, err)
+	}
+	conn, err := connect(ctx, path)
+	if err != nil {
+		return nil, cmp.Or(ctx.Err(), explain(path, err))
+	}
+	if err := prepare(ctx, conn, path, o.ResetClock, l.now); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	conn.SetInterrupt(nil)
+	if l.writer, err = newWriter(conn, path, l.now); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	l.readers, err = sqlitex.NewPool(path, sqlitex.PoolOptions{
+		Flags: sqlite.OpenReadWrite, PoolSize: readers, PrepareConn: readOnly,
+	})
+	if err != nil {
+		return nil, errors.Join(explain(path, err), l.writer.close())
+	}
+	return l, nil
+}
+
+// Close ends the ledger after whatever was begun. Calls that come later fail
+// with [ledger.ErrUnavailable].
+func (l *Ledger) Close() error {
+	return errors.Join(l.readers.Close(), l.writer.close())
+}
+
+// Stats counts since Open, for this process alone.
+type Stats struct {
+	Commits    int64 // transactions made durable, each with one sync of the log
+	Operations int64 // calls that changed something
+}
+
+// Stats returns the counts so far.
+func (l *Ledger) Stats() Stats {
+	return Stats{Commits: l.writer.commits.Load(), Operations: l.writer.operations.Load()}
+}
+
+// create makes an empty file that only its owner can read. A file that exists
+// is not even opened: closing it again would drop the locks that other
+// connections of this process hold on it.
+func create(path string) error {
+	if path == "" || path == ":memory:" {
+		return fmt.Errorf("the path %q names no file; a ledger in memory is ledger.NewMemory", path)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, fileMode)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the directory %s does not exist", filepath.Dir(path))
+	case err != nil:
+		return err
+	}
+	return f.Close()
+}
+
+// connect opens the connection that writes. Until the context ends it waits
+// for other processes that are starting on the same file.
+func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetInterrupt(ctx.Done())
+	conn.SetBusyTimeout(maxBusy)
+	for _, pragma := range []string{
+		"PRAGMA journal_mode = wal", "PRAGMA synchronous = full", "PRAGMA foreign_keys = on",
+	} {
+		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// readOnly makes a connection of the pool fit for reading.
+func readOnly(conn *sqlite.Conn) error {
+	return sqlitex.ExecuteTransient(conn, "PRAGMA query_only = on", nil)
+}

@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+// Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
+// clock stands too far before the newest entry.
+func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+	err = l.writer.do(ctx, func(t *tx) (err error) {
+		rec, fresh, err = t.reserve(res)
+		return err
+	})
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	return rec, fresh, nil
+}
+
+// Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
+// clock stands too far before the newest entry.
+func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
+	c, err := c.Checked()
+	if err != nil {
+		return nil, err
+	}
+	var recs []ledger.Record
+	err = l.writer.do(ctx, func(t *tx) (err error) {
+		recs, err = t.claim(c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recs, nil
+}
+
+// Append implements [ledger.Ledger]. It goes on when the clock stands before
+// the newest entry, so that what was sent can be settled.
+func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	var rec ledger.Record
+	err := l.writer.do(ctx, func(t *tx) (err error) {
+		rec, err = t.append(id, fence, events)
+		return err
+	})
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	return rec, nil
+}
+
+func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
+	now, err := t.trust()
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	have, found, err := t.write(res.Record.ID)
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	if found {
+		have.rec.Now = now
+		return have.rec, false, ledger.Same(have.rec, res) // Reserve drops the record beside an error
+	}
+	if err := t.unblocked(res, now); err != nil {
+		return ledger.Record{}, false, err
+	}
+	rec, events, err := ledger.Begin(res, now)
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	n, err := t.insertWrite(rec)
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	return rec, true, t.insertEvents(n, events)
+}
+
+// unblocked looks for another write of the same business operation.
+func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
+	r := res.Record
+	if r.IdempotencyKey == "" {
+		return nil
+	}
+	since := earliest
+	if res.Window > 0 {
+		since = now.Add(-res.Window)
+	}
+	t.operation.BindText(1, r.Tenant)
+	t.operation.BindText(2, r.Tool)
+	t.operation.BindText(3, r.IdempotencyKey)
+	bindTime(t.operation, 4, since)
+	return each(t.path, t.operation, func() error {
+		prior, err := scan(t.operation, 0)
+		if err == nil && ledger.Blocks(prior.rec, res, now) {
+			prior.rec.Now = now
+			err = &ledger.BlockedError{Prior: prior.rec}
+		}
+		return err
+	})
+}
+
+func (t *tx) claim(c ledger.Claim) ([]ledger.Record, error) {
+	now, err := t.trust()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := t.claimable(c, now)
+	if err != nil {
+		return nil, err
+	}
+	recs := make([]ledger.Record, 0, len(rows))
+	for _, r := range rows {
+		rec := r.rec.Lend(c.Owner, c.LeaseFor, now)
+		if err := t.updateWrite(r.n, rec); err != nil {
+			return nil, err
+		}
+		recs = append(recs, rec)
+	}
+	return recs, nil
+}
+
+func (t *tx) claimable(c ledger.Claim, now time.Time) ([]row, error) {
+	if c.ID != "" {
+		r, found, err := t.write(c.ID)
+		if err != nil || !found || r.rec.Tenant != c.Tenant || !r.rec.Claimable(now, c.Early) {
+			return nil, err
+		}
+		return []row{r}, nil
+	}
+	var rows []row
+	bindTime(t.due, 1, now)
+	t.due.BindInt64(2, int64(c.Limit))
+	err := each(t.path, t.due, func() error {
+		r, err := scan(t.due, 0)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Record, error) {
+	have, found, err := t.write(id)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	if !found {
+		return ledger.Record{}, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+	}
+	rec, stamped, err := ledger.Advance(have.rec, fence, events, t.stamp())
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	if err := t.updateWrite(have.n, rec); err != nil {
+		return ledger.Record{}, err
+	}
+	return rec, t.insertEvents(have.n, stamped)
+}
+
+// write finds a write by its id.
+func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
+	t.find.BindText(1, string(id))
+	err = each(t.path, t.find, func() (err error) {
+		found = true
+		r, err = scan(t.find, 0)
+		return err
+	})
+	return r, found, err
+}
+
+func (t *tx) insertWrite(r ledger.Record) (n int64, err error) {
+	body, err := encode(r)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.mutate(); err != nil {
+		return 0, err
+	}
+	s := t.insert
+	s.BindText(1, string(r.ID))
+	s.BindText(2, r.Tenant)
+	s.BindText(3, r.Tool)
+	s.BindText(4, r.StructuralKey)
+	s.BindText(5, r.IdempotencyKey)
+	bindTime(s, 6, r.Created)
+	bindRaw(s, 7, r.Intent)
+	bindChanging(s, 8, r, body)
+	err = exec(t.path, s)
+	return t.conn.LastInsertRowID(), err
+}
+
+func (t *tx) updateWrite(n int64, r ledger.Record) error {
+	body, err := encode(r)
+	if err != nil {
+		return err
+	}
+	if err := t.mutate(); err != nil {
+		return err
+	}
+	t.update.BindInt64(1, n)
+	bindChanging(t.update, 2, r, body)
+	return exec(t.path, t.update)
+}
+
+// bindChanging binds what changes in the life of a write, from a parameter on.
+func bindChanging(s *sqlite.Stmt, from int, r ledger.Record, body string) {
+	c := columnsOf(r)
+	s.BindText(from, c.state)
+	if c.dueSet {
+		s.BindInt64(from+1, c.due)
+	} else {
+		s.BindNull(from + 1)
+	}
+	s.BindInt64(from+2, c.leaseUntil)
+	s.BindInt64(from+3, c.fence)
+	s.BindInt64(from+4, c.seq)
+	s.BindText(from+5, body)
+	bindRaw(s, from+6, r.Before)
+	bindRaw(s, from+7, r.Evidence)
+	bindRaw(s, from+8, r.Mismatches)
+}
+
+func (t *tx) insertEvents(n int64, events []ledger.Event) error {
+	for _, e := range events {
+		body, err := encodeEvent(e)
+		if err != nil {
+			return err
+		}
+		t.event.BindInt64(1, n)
+		t.event.BindInt64(2, e.Seq)
+		t.event.BindText(3, body)
+		bindRaw(t.event, 4, e.Evidence)
+		bindRaw(t.event, 5, e.Mismatches)
+		if err := exec(t.path, t.event); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+// operation is one call that may change the ledger. Its run may be called
+// again, when the transaction it was part of came to nothing.
+type operation struct {
+	run  func(*tx) error
+	fate atomic.Int32
+	done chan error // of capacity 1: nobody may be left to receive
+}
+
+// The fates of an operation. Whoever moves it away from queued decides: the
+// writer that begins it or the caller that gives it up.
+const (
+	queued int32 = iota
+	begun
+	abandoned
+)
+
+// begin says whether the operation is to be run.
+func (o *operation) begin() bool {
+	return o.fate.CompareAndSwap(queued, begun) || o.fate.Load() == begun
+}
+
+func (o *operation) abandon() bool { return o.fate.CompareAndSwap(queued, abandoned) }
+
+// writer is the one goroutine of a process that writes to the file.
+type writer struct {
+	path string
+	file fs.FileInfo
+	conn *sqlite.Conn
+	tx   *tx
+
+	mu     sync.Mutex
+	queue  []*operation
+	closed bool
+	wake   chan struct{} // of capacity 1: there is something in the queue
+	ended  chan struct{}
+
+	commits, operations atomic.Int64
+}
+
+func newWriter(conn *sqlite.Conn, path string, now func() time.Time) (*writer, error) {
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil, unavailable(path, err)
+	}
+	w := &writer{path: path, file: file, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if w.tx, err = newTx(conn, path, now); err != nil {
+		return nil, err
+	}
+	conn.SetBusyTimeout(0) // begin waits itself, and sees who has given up
+	go w.loop()
+	return w, nil
+}
+
+// do runs one operation and returns when it is durable. A cancelled caller
+// hears that nothing was applied, or what became of it, or that neither is
+// known.
+func (w *writer) do(ctx context.Context, run func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	o := &operation{run: run, done: make(chan error, 1)}
+	if !w.enqueue(o) {
+		return unavailable(w.path, errors.New("the ledger is closed"))
+	}
+	select {
+	case err := <-o.done:
+		return err
+	case <-ctx.Done():
+	}
+	if o.abandon() {
+		return fmt.Errorf("the ledger was not reached, nothing was applied: %w", ctx.Err())
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case err := <-o.done:
+		return err
+	case <-late.C:
+		return unsure(w.path, ctx.Err())
+	}
+}
+
+func (w *writer) enqueue(o *operation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.queue = append(w.queue, o)
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take empties the queue, up to the bound of one batch.
+func (w *writer) take() []*operation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), maxBatch)
+	batch := w.queue[:n:n]
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
+	return batch
+}
+
+func (w *writer) loop() {
+	defer close(w.ended)
+	for range w.wake {
+		for batch := w.take(); len(batch) > 0; batch = w.take() {
+			w.commit(batch)
+		}
+	}
+}
+
+// close ends the loop after everything that was queued.
+func (w *writer) close() error {
+	w.mu.Lock()
+	if !w.closed {
+		w.closed = true
+		close(w.wake)
+	}
+	w.mu.Unlock()
+	<-w.ended
+	return w.conn.Close()
+}
+
+// commit makes a batch durable and tells every caller. When one operation
+// spoils the transaction for all, each gets one of its own.
+func (w *writer) commit(batch []*operation) {
+	answers, err := w.transact(batch)
+	var spoiled *spoiledError
+	if errors.As(err, &spoiled) && len(batch) > 1 {
+		for _, o := range batch {
+			w.commit([]*operation{o})
+		}
+		return
+	}
+	for i, o := range batch {
+		if err != nil {
+			o.done <- err
+			continue
+		}
+		o.done <- answers[i]
+	}
+}
+
+// spoiledError says that an operation ended the transaction of its batch, and
+// that nothing of the batch was applied.
+type spoiledError struct{ err error }
+
+func (e *spoiledError) Error() string { return e.err.Error() }
+func (e *spoiledError) Unwrap() error { return e.err }
+
+// transact runs a batch in one transaction. The answers are those of the
+// operations, and they hold only when the error is nil: an operation may have
+// seen what another one of the same batch did.
+func (w *writer) transact(batch []*operation) ([]error, error) {
+	if err := w.present(); err != nil {
+		return nil, err
+	}
+	if err := w.begin(batch); err != nil {
+		return nil, err
+	}
+	if err := w.tx.begin(len(batch) > 1); err != nil {
+		return nil, errors.Join(err, w.tx.rollback())
+	}
+	answers := make([]error, len(batch))
+	wrote := int64(0)
+	for i, o := range batch {
+		if !o.begin() {
+			continue
+		}
+		changed, err := w.tx.operate(o.run)
+		if w.tx.broken != nil {
+			return nil, &spoiledError{errors.Join(w.tx.broken, w.tx.rollback())}
+		}
+		if changed {
+			wrote++
+		}
+		answers[i] = err
+	}
+	if wrote == 0 {
+		return answers, w.tx.rollback()
+	}
+	if err := w.tx.commit(); err != nil {
+		return nil, err
+	}
+	w.commits.Add(1)
+	w.operations.Add(wrote)
+	return answers, nil
+}
+
+// present refuses to write into a file that is no longer the one at the path:
+// what is written there would be gone with this process.
+func (w *writer) present() error {
+	now, err := os.Stat(w.path)
+	if err == nil && !os.SameFile(now, w.file) {
+		err = errors.New("the file was replaced while it was open: restart this process")
+	}
+	if err != nil {
+		return unavailable(w.path, err)
+	}
+	return nil
+}
+
+// begin takes the write lock. While another process has it, callers that give
+// up are let go.
+func (w *writer) begin(batch []*operation) error {
+	var waited time.Duration
+	for pause := minBusyPause; ; pause = min(2*pause, maxBusyPause) {
+		err := exec(w.path, w.tx.beginImmediate)
+		if !locked(err) || waited >= maxBusy || allAbandoned(batch) {
+			return err
+		}
+		jittered := pause/2 + rand.N(pause)
+		time.Sleep(jittered)
+		waited += jittered
+	}
+}
+
+func allAbandoned(batch []*operation) bool {
+	for _, o := range batch {
+		if o.fate.Load() != abandoned {
+			return false
+		}
+	}
+	return true
+}
+
+// unsure says that a call may or may not have been applied.
+func unsure(path string, err error) error {
+	return fmt.Errorf("%w: %s: %w: %w", ledger.ErrUnavailable, path, ledger.ErrUnsure, err)
+}
