@@ -80,3 +80,14 @@ func list[V any](m map[string]V) string {
 	}
 	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }
+
+// Profiles lists all profiles of all destinations, in no order.
+func (r *Registry) Profiles() []Profile {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var all []Profile
+	for _, d := range r.known {
+		all = slices.AppendSeq(all, maps.Values(d.Profiles))
+	}
+	return all
+}

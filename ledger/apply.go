@@ -20,7 +20,7 @@ var moves = map[EventKind]struct {
 	EvSent:         {[]State{Sending}, Checking},
 	EvRecovered:    {[]State{Sending}, Checking},
 	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
-	EvEscalated:    {[]State{Queued, Checking, Compensating, Settled}, Review},
+	EvEscalated:    {[]State{Queued, Checking, Compensating, Review, Settled}, Review},
 	EvDirected:     {[]State{Review}, Checking},
 	EvCompensating: {[]State{Checking}, Compensating},
 	EvSettled:      {[]State{Held, Queued, Checking, Compensating, Review}, Settled},

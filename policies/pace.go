@@ -4,6 +4,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/verify"
 )
 
 // backoffAfter is how long to wait after the n-th send that was not taken up,
@@ -27,4 +30,44 @@ func ReadPace() backoff.BackOff {
 		backoff.WithInitialInterval(readFirst), backoff.WithMultiplier(1.7),
 		backoff.WithMaxInterval(readMost), backoff.WithMaxElapsedTime(0),
 		backoff.WithRandomizationFactor(0.2))
+}
+
+// PausePreparing is how long to wait before a pre-state is read again, for a
+// write accepted age ago.
+func PausePreparing(age time.Duration) time.Duration {
+	return min(max(age, retryFirst), retryMost)
+}
+
+// PreparingTooLong reports whether a write accepted age ago, whose pre-state
+// cannot be relied on, is given up: nothing of it was sent.
+func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duration) bool {
+	if j.Verdict == verify.Unavailable {
+		return age > maxUndelivered
+	}
+	return age > lag(Case{Profile: p})
+}
+
+// ReadPause is how long to wait before the next read of a write: at the pace
+// of reading back, but not past the next moment at which a verdict can change
+// its meaning (the settle time, the horizon).
+func ReadPause(c Case, pace backoff.BackOff) time.Duration {
+	pause := pace.NextBackOff()
+	for _, moment := range []time.Duration{lag(c), window(c)} {
+		if left := moment - c.SinceSend; left > 0 {
+			pause = min(pause, left)
+		}
+	}
+	return pause
+}
+
+// ResumePace is the pace of reading back a write whose last send is since ago.
+func ResumePace(since time.Duration) backoff.BackOff {
+	pace := ReadPace()
+	for passed := time.Duration(0); passed < since; {
+		step := pace.NextBackOff()
+		if passed += step; step >= readMost {
+			break
+		}
+	}
+	return pace
 }

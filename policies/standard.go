@@ -230,3 +230,24 @@ func settledAbsent(c Case) (Decision, bool) {
 	}
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true
 }
+
+// Recheck says what a later look at a settled write found, and whether it
+// contradicts the outcome. Fields that others changed since do not: only an
+// effect that is gone, that was doubled, or that came after all.
+func Recheck(verified bool, w intent.WriteIntent, j verify.Judgement) (why string, broken bool) {
+	gone := j.Verdict == verify.Absent && w.Write != intent.Delete || j.Verdict == verify.Stale
+	switch {
+	case j.Verdict == verify.Duplicated:
+		return "a later look found more records than declared: " + j.Reason, true
+	case verified && gone && j.Firm:
+		return "it was verified, and a later look did not find it any more: " + j.Reason, true
+	case !verified && (j.Verdict == verify.Verified || j.Verdict == verify.Mismatched && !j.Conflict):
+		return "it was settled as not applied, and a later look found it: " + j.Reason, true
+	}
+	return "a later look found nothing that contradicts the outcome (" + j.Verdict.String() + ")", false
+}
+
+// Unread reports whether a look has to be made again before it says anything.
+func Unread(j verify.Judgement) bool {
+	return j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate
+}

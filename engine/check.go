@@ -1,0 +1,216 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// check reads the destination back, asks what follows, and does it.
+func (t *task) check() (parked bool, err error) {
+	if t.needsRead() {
+		if err := t.look(); err != nil {
+			return false, err
+		}
+	}
+	c := t.policyCase()
+	return t.act(c, policies.Decide(c, t.e.opts.Policies))
+}
+
+// needsRead is false only with proof that nothing of this write was ever taken
+// up by the destination.
+func (t *task) needsRead() bool {
+	r := t.rec
+	nothing := r.LastFate == string(connectors.FateNotSent) || r.LastFate == string(connectors.FateThrottled)
+	return !nothing || r.Unknown || r.Answered || r.Directed != ""
+}
+
+// act carries out a decision.
+func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error) {
+	switch d.Kind {
+	case policies.Accept:
+		return false, t.settle(ledger.Verified, d)
+	case policies.Fail:
+		return false, t.settle(ledger.NotApplied, d)
+	case policies.Wait:
+		pause := d.After
+		if pause <= 0 {
+			pause = t.nextRead(c)
+		}
+		return t.pause(pause, d)
+	case policies.Retry:
+		return false, t.announce(d)
+	case policies.Compensate:
+		return false, t.compensate(d)
+	}
+	return false, t.escalate(d)
+}
+
+func (t *task) nextRead(c policies.Case) time.Duration {
+	if t.pace == nil {
+		t.pace = policies.ResumePace(c.SinceSend)
+	}
+	return policies.ReadPause(c, t.pace)
+}
+
+func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
+	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: how, Verdict: t.judged.Verdict.String(),
+		Rule: d.Rule, Reason: d.Reason, In: t.recheckIn(how)})
+}
+
+func (t *task) escalate(d policies.Decision) error {
+	t.e.opts.Logger.Warn("a person must look", "write", t.rec.ID, "correlation", t.rec.CorrelationID, "reason", d.Reason)
+	ev := ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason}
+	if t.rec.Sends > 0 {
+		ev.In = reviewFirst
+	}
+	return t.commit(ev)
+}
+
+// announce makes the next send durable before it is made.
+func (t *task) announce(d policies.Decision) error {
+	ev := t.announcement(d.Permit)
+	if d.Permit.Conditional && !ev.Conditional {
+		// The table allowed a conditional send only; without its condition it
+		// must not be made.
+		d.Reason = "a conditional repeat was allowed, and there is no pre-state to make it conditional on"
+		return t.escalate(d)
+	}
+	if err := t.commit(ev); err != nil {
+		return err
+	}
+	t.mine = true
+	return nil
+}
+
+// pause waits: here, holding the lease, or in the ledger where it takes
+// longer.
+func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err error) {
+	if d > t.e.opts.Patience || t.e.ctx.Err() != nil {
+		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, In: max(d, 0), Rule: why.Rule, Reason: why.Reason})
+	}
+	if time.Since(t.leased) > t.rec.LeaseFor/3 {
+		if err := t.commit(); err != nil {
+			return false, err
+		}
+	}
+	if !sleep(t.e.ctx, t.e.ctx, d) {
+		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: why.Rule, Reason: "the engine is closing"})
+	}
+	return false, nil
+}
+
+// recheckIn is when a settled write is to be looked at again, 0 for never:
+// where the destination asks for it, and where a send that was given up could
+// still land.
+func (t *task) recheckIn(how ledger.Settlement) time.Duration {
+	var due time.Duration
+	if after, ok := t.profile.Recheck.Declared(); ok && how == ledger.Verified && t.rec.Sends > 0 {
+		due = after
+	}
+	mayLand := t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered))
+	if mayLand {
+		horizon, _ := t.profile.Horizon.Declared()
+		due = max(due, horizon, recheckFloor)
+	}
+	if due == 0 {
+		return 0
+	}
+	return max(due-t.sinceSend(), time.Second)
+}
+
+// recheck looks again at a settled write: an effect that is gone, or that
+// came or doubled later, goes to a person.
+func (t *task) recheck() error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	why, broken := policies.Recheck(t.rec.Settlement == ledger.Verified, t.intent, t.judged)
+	switch {
+	case policies.Unread(t.judged):
+		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: t.judged.Reason, In: reviewFirst})
+	case broken:
+		return t.escalate(policies.Decision{Rule: "recheck", Reason: why})
+	}
+	return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Reason: why})
+}
+
+// relook reads a write that a person has: a later read may settle it, or show
+// a repeat to be harmless. Everything else stays with the person.
+func (t *task) relook() error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	c := t.policyCase()
+	d := policies.Decide(c, t.e.opts.Policies)
+	switch d.Kind {
+	case policies.Accept, policies.Fail, policies.Retry:
+		ev := ledger.Event{Kind: ledger.EvDirected, Rule: "a later read", Reason: orElse(d.Reason, "a later read settles it")}
+		if err := t.note(ev); err != nil {
+			return err
+		}
+		if _, err := t.act(c, d); err != nil {
+			return err
+		}
+		return t.run()
+	}
+	ev := ledger.Event{Kind: ledger.EvDeferred, Rule: "review", Reason: orElse(d.Reason, t.rec.Reason), In: t.nextLook()}
+	if ev.In == 0 {
+		ev.Kind = ledger.EvEscalated
+	}
+	return t.commit(ev)
+}
+
+// nextLook is the pause before the next look at a write in review, 0 for no
+// more.
+func (t *task) nextLook() time.Duration {
+	since := t.sinceSend()
+	if since > reviewEnd {
+		return 0
+	}
+	return min(max(since, reviewFirst), reviewMost)
+}
+
+// handle continues a record that was claimed by a call made at that time.
+func (e *Engine) handle(rec ledger.Record, claimed time.Time) error {
+	t, err := e.newTask(rec, claimed)
+	if err != nil {
+		return e.unworkable(rec, err)
+	}
+	switch rec.State {
+	case ledger.Settled:
+		return t.recheck()
+	case ledger.Review:
+		return t.relook()
+	}
+	return t.run()
+}
+
+// unworkable puts a record back that this process cannot work on, for example
+// because its destination is not registered here, and says so.
+func (e *Engine) unworkable(rec ledger.Record, why error) error {
+	failure := &Error{ID: rec.ID, Known: KnownNothing, Err: why}
+	if rec.Sends == 0 {
+		failure.Known = KnownNotApplied
+	}
+	if rec.State == ledger.Sending || rec.State == ledger.Held {
+		return failure // its lease ends by itself
+	}
+	t := &task{e: e}
+	t.adopt(rec, time.Now())
+	if err := t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(), In: reviewFirst}); err != nil {
+		return err
+	}
+	return failure
+}
+
+// undoing is the compensating intent with what the engine alone decides.
+func undoing(parent ledger.Record, w intent.WriteIntent) intent.WriteIntent {
+	w.Tenant, w.Workflow, w.Step, w.Tool, w.Call = parent.Tenant, parent.Workflow, parent.Step, parent.Tool, parent.Call
+	w.CorrelationID, w.Compensates = parent.CorrelationID, string(parent.ID)
+	w.Risk, w.Reversibility, w.OnMismatch, w.IdempotencyKey = "", "", "", ""
+	return w
+}

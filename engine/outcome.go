@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// Status is what became of a write, for its caller.
+type Status string
+
+// The statuses. The zero value is none of them and means nothing.
+const (
+	StatusVerified    Status = "verified"    // seen at the destination
+	StatusNotApplied  Status = "not_applied" // known not to have happened
+	StatusCompensated Status = "compensated" // undone, and that was verified
+	StatusAccepted    Status = "accepted"    // a person took responsibility for it as it is
+	StatusAbandoned   Status = "abandoned"   // a person gave it up; its effect stays unknown
+	StatusReview      Status = "review"      // a person decides
+	StatusHeld        Status = "held"        // waits for approval; nothing was sent
+	StatusInProgress  Status = "in_progress" // recorded, and goes on by itself
+	StatusDenied      Status = "denied"      // a person refused it; nothing was sent
+)
+
+// Again says whether asking again can help.
+type Again string
+
+// Whether asking again can help. Asking again with the same structural key
+// never sends again: it returns the outcome as it then is.
+const (
+	AgainNo    Again = "no"
+	AgainYes   Again = "yes"   // as a new logical write (another call number)
+	AgainLater Again = "after" // the same intent, after AskAfter
+)
+
+// Outcome is what the caller gets. It never holds the destination's raw
+// answer.
+type Outcome struct {
+	ID     ledger.ID `json:"id"`
+	Status Status    `json:"status"`
+	// Text is a sentence for a person, ForModel one for a model: what
+	// happened, and what to do and not to do.
+	Text     string `json:"text"`
+	ForModel string `json:"for_model"`
+	// Verdict is the last one; Mismatches how what was seen differs.
+	Verdict    verify.Verdict  `json:"verdict"`
+	Mismatches json.RawMessage `json:"mismatches,omitempty"`
+	// Ref and URL name the record at the destination, where it was verified.
+	Ref string `json:"ref,omitempty"`
+	URL string `json:"url,omitempty"`
+	// Sends and Reads count calls; Created and Settled are on the ledger's
+	// clock, Settled zero while it is not.
+	Sends   int       `json:"sends"`
+	Reads   int       `json:"reads"`
+	Created time.Time `json:"created,omitzero"`
+	Settled time.Time `json:"settled,omitzero"`
+	// Replayed says that this call did not begin the write.
+	Replayed bool `json:"replayed"`
+	// AskAgain says whether asking again can help, AskAfter when.
+	AskAgain Again     `json:"ask_again"`
+	AskAfter time.Time `json:"ask_after,omitzero"`
+}
+
+// outcomeOf reads the outcome off a record.
+func outcomeOf(r ledger.Record, replayed bool) Outcome {
+	o := Outcome{
+		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: r.Mismatches,
+		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
+		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r),
+	}
+	if o.Status == StatusInProgress {
+		o.AskAgain, o.AskAfter = AgainLater, r.Due
+	}
+	if o.Status == StatusVerified {
+		o.Ref, o.URL, o.Mismatches = r.Ref, r.URL, nil
+	}
+	if o.Status == StatusNotApplied {
+		o.AskAgain = AgainYes
+	}
+	o.Text = sentence(o.Status, r)
+	o.ForModel = advice(o.Status, r)
+	return o
+}
+
+func statusOf(r ledger.Record) Status {
+	switch r.State {
+	case ledger.Held:
+		return StatusHeld
+	case ledger.Review:
+		return StatusReview
+	case ledger.Settled:
+		return Status(r.Settlement)
+	}
+	return StatusInProgress
+}
+
+// underWay is the outcome of a write whose end the caller did not wait for.
+func underWay(r ledger.Record, replayed bool) Outcome {
+	if r.State == "" {
+		r.State = ledger.Queued
+	}
+	return outcomeOf(r, replayed)
+}
+
+func sentence(s Status, r ledger.Record) string {
+	what := fmt.Sprintf("%s at %q", r.Kind, r.Destination)
+	switch s {
+	case StatusVerified:
+		if r.Sends == 0 {
+			return fmt.Sprintf("The %s was as wanted before; nothing was sent. %s.", what, upper(r.Reason))
+		}
+		return fmt.Sprintf("The %s was read back and is as declared.", what)
+	case StatusNotApplied:
+		return fmt.Sprintf("The %s was not written: %s.", what, r.Reason)
+	case StatusCompensated:
+		return fmt.Sprintf("The %s was undone, and that was read back.", what)
+	case StatusAccepted:
+		return fmt.Sprintf("A person accepted the %s as it is: %s.", what, r.Reason)
+	case StatusAbandoned:
+		return fmt.Sprintf("A person gave up on the %s; whether it was written stays unknown: %s.", what, r.Reason)
+	case StatusReview:
+		return fmt.Sprintf("A person must look at the %s: %s.", what, r.Reason)
+	case StatusHeld:
+		return fmt.Sprintf("The %s waits for approval; nothing was sent.", what)
+	case StatusDenied:
+		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, r.Reason)
+	}
+	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func advice(s Status, r ledger.Record) string {
+	switch s {
+	case StatusVerified:
+		return "Done and verified. Do not call again for this operation."
+	case StatusNotApplied:
+		return "Not done, and known not to be. If it is still wanted and the reason has gone, make a new call."
+	case StatusCompensated:
+		return "Undone and verified. Do not assume that the operation took effect."
+	case StatusAccepted:
+		return "A person accepted it as it is. Do not call again for this operation."
+	case StatusAbandoned:
+		return "A person gave it up. Do not call again for this operation without being told to."
+	case StatusReview:
+		return fmt.Sprintf("Unclear, and a person is looking at it (id %s). Do not call again and do not try another way.", r.ID)
+	case StatusHeld:
+		return fmt.Sprintf("Waiting for a person's approval (id %s). Do not call again; ask for its outcome later.", r.ID)
+	case StatusDenied:
+		return "A person denied it. Do not call again."
+	}
+	return fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID)
+}
+
+// Error is a failure of the engine or its ledger with what is known about the
+// effect.
+type Error struct {
+	ID ledger.ID
+	// Known is "not applied" or "unknown"; never "applied", which only an
+	// outcome says.
+	Known string
+	Err   error
+}
+
+// What an Error can know.
+const (
+	KnownNotApplied = "not applied"
+	KnownNothing    = "unknown"
+)
+
+// Error says what is known, and why.
+func (e *Error) Error() string {
+	if e.Known == KnownNotApplied {
+		return fmt.Sprintf("write %s: not applied, nothing was sent: %v", e.ID, e.Err)
+	}
+	return fmt.Sprintf("write %s: unknown whether applied; the ledger holds it and it will be read back: %v", e.ID, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

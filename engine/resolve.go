@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// Word is what a person can say about a write.
+type Word string
+
+// The words. Approve and deny are for held writes, the others for writes in
+// review.
+const (
+	WordAccept     Word = "accept"     // take responsibility for it as it is
+	WordRetry      Word = "retry"      // send again, if that is harmless
+	WordCompensate Word = "compensate" // undo it
+	WordAbandon    Word = "abandon"    // give it up
+	WordApprove    Word = "approve"    // let it go
+	WordDeny       Word = "deny"       // do not let it go
+)
+
+// Decision is what a person decided. By and Reason are required.
+type Decision struct {
+	Word   Word
+	By     string
+	Reason string
+	// Force, with retry, vouches that the effect is not there, where the
+	// engine cannot show it. The destination is read once more first; nothing
+	// is sent when that read shows something. Default false.
+	Force bool
+}
+
+// Errors of Resolve.
+var (
+	// ErrNotWaiting: the write is not waiting for such a word.
+	ErrNotWaiting = errors.New("the write does not wait for this decision")
+	// ErrBusy: a worker holds the write; try again when its lease has ended.
+	ErrBusy = errors.New("a worker holds the write")
+)
+
+// Resolve carries out a person's decision and waits for what follows from it.
+// A person is a slow policy: the rules about second sends hold, but for what
+// Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
+// and then nothing has changed.
+func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Decision) (Outcome, error) {
+	if d.By == "" || d.Reason == "" {
+		return Outcome{}, errors.New("a decision needs a name (by) and a reason")
+	}
+	rec, err := e.ledger.Get(ctx, tenant, id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := d.fits(rec); err != nil {
+		return Outcome{}, err
+	}
+	f, began, err := e.board(id, rec.Digest)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !began {
+		return Outcome{}, fmt.Errorf("%w: %s", ErrBusy, id)
+	}
+	go func() { e.land(id, f, e.resolve(tenant, id, d)) }()
+	return e.wait(ctx, f, rec, true)
+}
+
+// fits reports whether the write waits for this word.
+func (d Decision) fits(rec ledger.Record) error {
+	state := ledger.Review
+	switch d.Word {
+	case WordApprove, WordDeny:
+		state = ledger.Held
+	case WordAccept, WordRetry, WordCompensate, WordAbandon:
+	default:
+		return fmt.Errorf("%w: unknown word %q; say accept, retry, compensate, abandon, approve or deny", ErrNotWaiting, d.Word)
+	}
+	if rec.State != state {
+		return fmt.Errorf("%w: %s is %s; %q is for writes that are %s", ErrNotWaiting, rec.ID, rec.Phase(), d.Word, state)
+	}
+	return nil
+}
+
+func (e *Engine) resolve(tenant string, id ledger.ID, d Decision) error {
+	rec, err := e.ledger.Get(e.ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	asked := time.Now()
+	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: tenant, ID: id, Early: true})
+	if err != nil {
+		return err
+	}
+	if len(claimed) == 0 {
+		return fmt.Errorf("%w: %s, until %s", ErrBusy, id, rec.LeaseUntil.Format(time.RFC3339))
+	}
+	if err := d.fits(claimed[0]); err != nil {
+		return err
+	}
+	t, err := e.newTask(claimed[0], asked)
+	if err != nil {
+		return e.unworkable(claimed[0], err)
+	}
+	if err := t.commit(d.event()); err != nil {
+		return err
+	}
+	switch t.rec.State {
+	case ledger.Settled, ledger.Review:
+		return nil
+	}
+	return t.run()
+}
+
+// event is the decision as an event.
+func (d Decision) event() ledger.Event {
+	ev := ledger.Event{By: d.By, Reason: d.Reason, Rule: "person"}
+	switch d.Word {
+	case WordAccept:
+		ev.Kind, ev.Settlement = ledger.EvSettled, ledger.Accepted
+	case WordAbandon:
+		ev.Kind, ev.Settlement = ledger.EvSettled, ledger.Abandoned
+	case WordDeny:
+		ev.Kind, ev.Settlement = ledger.EvSettled, ledger.Denied
+	case WordApprove:
+		ev.Kind = ledger.EvApproved
+	case WordCompensate:
+		ev.Kind, ev.Directed = ledger.EvDirected, policies.DirectCompensate
+	case WordRetry:
+		ev.Kind, ev.Directed = ledger.EvDirected, policies.DirectRetry
+		if d.Force {
+			ev.Directed = policies.DirectForce
+		}
+	}
+	return ev
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// begin reserves a write and works on it as far as it goes without a long
+// wait. It reports whether the write is new.
+func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record) (fresh bool, err error) {
+	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	if err != nil {
+		return false, err
+	}
+	t := &task{e: e, intent: w, conn: conn, profile: profile}
+	rec.Now = time.Now()
+	t.adopt(rec, rec.Now)
+	events, err := t.opening()
+	if err != nil {
+		return false, err
+	}
+	asked := time.Now()
+	reserved, fresh, err := e.ledger.Reserve(e.ctx, ledger.Reservation{
+		Record: rec, Events: events, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
+	if err != nil {
+		return false, e.refusedReservation(rec.ID, err)
+	}
+	if !fresh {
+		return false, nil
+	}
+	t.adopt(reserved, asked)
+	t.mine = reserved.State == ledger.Sending
+	return true, t.run()
+}
+
+// refusedReservation says what a failed reservation means for the effect:
+// nothing was sent.
+func (e *Engine) refusedReservation(id ledger.ID, err error) error {
+	if errors.Is(err, ledger.ErrDigestMismatch) || errors.Is(err, ledger.ErrBlocked) {
+		return err
+	}
+	return &Error{ID: id, Known: KnownNotApplied, Err: err}
+}
+
+// opening are the first events of a new write: held, or the pre-state where
+// the plan needs it, and the announcement. They go into the ledger with the
+// reservation, so that the happy path needs no commit between reserve and
+// send.
+func (t *task) opening() ([]ledger.Event, error) {
+	if t.late() {
+		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}, nil
+	}
+	if t.held() {
+		return []ledger.Event{{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}}, nil
+	}
+	if !t.needsBefore() {
+		return []ledger.Event{t.announcement(policies.Permit{})}, nil
+	}
+	switch _, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.ID); {
+	case err == nil: // a repeat: there is nothing to prepare, Reserve tells
+		return nil, nil
+	case !errors.Is(err, ledger.ErrNotFound):
+		return nil, &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: err}
+	}
+	return t.prepare(0), nil
+}
+
+// held reports whether a person must approve first.
+func (t *task) held() bool {
+	risk := t.intent.Risk
+	if t.e.opts.Raise != nil && t.e.opts.Raise(t.intent) == intent.RiskApprove {
+		risk = intent.RiskApprove
+	}
+	return risk == intent.RiskApprove
+}
+
+// needsBefore reports whether the pre-state must be read: to find out whether
+// there is something to do, to tell a lagging read from a mismatch, to make
+// the write conditional, to undo it, and, for a create, to see whether the key
+// is taken where the destination would not refuse it.
+func (t *task) needsBefore() bool {
+	if t.intent.Write != intent.Create || t.intent.Reversibility == intent.Compensable && !t.profile.FreshKeys {
+		return true
+	}
+	enforced := t.profile.Stamped && slices.Contains(t.profile.Unique, intent.Create)
+	return !t.profile.FreshKeys && !enforced
+}
+
+// announcement says that a send is about to be made. A worker that was frozen
+// after it still sends within its lease or not at all, so by the end of the
+// lease the send has ended.
+func (t *task) announcement(p policies.Permit) ledger.Event {
+	generation := t.rec.Generation
+	if p.NewKey {
+		generation++
+	}
+	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Reason, Generation: generation,
+		Conditional: t.conditional(), SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), OwesRecheck: p.OwesRecheck}
+}
+
+// conditional reports whether sends of this write carry a condition. All of
+// them do where the destination has it, so that none can land on a record that
+// another one changed.
+func (t *task) conditional() bool {
+	return t.before != nil && slices.Contains(t.profile.Conditional, t.intent.Write)
+}
+
+// run works on the write until it is done, handed to a person, or put back to
+// wait in the ledger.
+func (t *task) run() error {
+	for {
+		parked, err := t.step()
+		if err != nil || parked {
+			return err
+		}
+		switch t.rec.State {
+		case ledger.Held, ledger.Review, ledger.Settled:
+			return nil
+		}
+	}
+}
+
+// step does the one thing that the state asks for, and reports whether the
+// write was put back.
+func (t *task) step() (parked bool, err error) {
+	switch t.rec.State {
+	case ledger.Queued:
+		return t.queued()
+	case ledger.Sending:
+		if t.mine {
+			return false, t.send()
+		}
+		return false, t.note(ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery",
+			Reason: "found announced with nobody at work: it may have been sent"})
+	case ledger.Checking:
+		return t.check()
+	case ledger.Compensating:
+		return t.compensating()
+	}
+	return true, nil
+}
+
+// send makes the announced send, unless so much time has passed since the
+// announcement that another worker may have taken the write over.
+func (t *task) send() error {
+	t.mine = false
+	if time.Since(t.leased) > t.rec.LeaseFor-t.profile.SendFor() {
+		return t.note(ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent),
+			Reason: "stopped before the send: too late under this lease"})
+	}
+	res := verify.Send(context.WithoutCancel(t.e.ctx), t.conn, t.profile, connectors.Request{
+		Intent: t.intent, Stamp: t.intent.Stamp(), Attempt: t.rec.Sends, Before: t.before,
+		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation), Conditional: t.conditional()})
+	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
+		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version}
+	if res.Err != nil {
+		ev.Reason = res.Err.Error()
+	}
+	t.judged, t.agreeing, t.pace = verify.Judgement{}, 0, nil
+	return t.note(ev)
+}
+
+// queued prepares a write of which nothing was sent, and announces it.
+func (t *task) queued() (parked bool, err error) {
+	events := []ledger.Event{t.announcement(policies.Permit{})}
+	if t.late() {
+		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
+	} else if t.needsBefore() {
+		events = t.prepare(t.now().Sub(t.rec.Created))
+	}
+	if err := t.commit(events...); err != nil {
+		return false, err
+	}
+	t.mine = t.rec.State == ledger.Sending
+	return t.rec.State == ledger.Queued, nil
+}
+
+// prepare reads the pre-state of a write accepted age ago and says what
+// follows: the announcement, a wait, or the end.
+func (t *task) prepare(age time.Duration) []ledger.Event {
+	seen, err := verify.Read(context.WithoutCancel(t.e.ctx), t.conn, t.profile, t.query())
+	if err != nil {
+		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
+	}
+	k := t.judgeCase()
+	k.Seen, k.Since = seen, age
+	j := verify.JudgeBefore(k)
+	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Evidence: encoded(seen)}
+	if j.Record != nil {
+		read.Ref, read.URL, read.Version = j.Record.Ref, j.Record.URL, j.Record.Version
+	}
+	if len(read.Evidence) > maxEvidence {
+		read.Evidence = nil
+		return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("the record before the write is larger than %d bytes; it cannot be kept", maxEvidence))}
+	}
+	if j.Verdict == verify.Indeterminate {
+		t.before = &seen
+		return []ledger.Event{read, t.announcement(policies.Permit{})}
+	}
+	read.Mismatches = encoded(j.Mismatches)
+	return append([]ledger.Event{read}, t.concluded(age, j)...)
+}
+
+// concluded says how a write ends, or waits, on its pre-state alone.
+func (t *task) concluded(age time.Duration, j verify.Judgement) []ledger.Event {
+	switch {
+	case j.Verdict == verify.Vacuous, j.Verdict == verify.Verified:
+		return []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason}}
+	case t.intent.Write == intent.Create:
+		return []ledger.Event{{Kind: ledger.EvEscalated, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason + "; nothing was sent"}}
+	case j.Firm:
+		return []ledger.Event{notSent("pre-state", j.Reason)}
+	}
+	return t.cannotPrepare(age, j)
+}
+
+// cannotPrepare waits for a pre-state that can be relied on, and gives up when
+// it took too long: nothing was sent, so that is known.
+func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Event {
+	if policies.PreparingTooLong(t.profile, j, age) {
+		return []ledger.Event{notSent("pre-state", j.Reason)}
+	}
+	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age)}}
+}
+
+func notSent(rule, reason string) ledger.Event {
+	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: rule, Reason: reason + "; nothing was sent"}
+}

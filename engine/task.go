@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// task is one write while this process works on it. What happens is applied to
+// rec at once and kept in pending until the next commit; whatever was not
+// committed is lost with the process, and the ledger's state then leads to a
+// read.
+type task struct {
+	e       *Engine
+	rec     ledger.Record
+	intent  intent.WriteIntent
+	conn    connectors.Connector
+	profile connectors.Profile
+	before  *connectors.Observation
+
+	// base is the record as last committed; rec is base after pending.
+	base    ledger.Record
+	pending []pendingEvent
+	// clock is the ledger's time at the moment read, on this machine's
+	// monotonic clock; leased is when the lease was last extended, at the
+	// earliest.
+	clock, read, leased time.Time
+
+	// mine says that this task made the present announcement: the send is its
+	// to make. Never true after a crash.
+	mine     bool
+	seen     connectors.Observation
+	judged   verify.Judgement
+	agreeing int
+	pace     backoff.BackOff
+}
+
+type pendingEvent struct {
+	event ledger.Event
+	at    time.Time
+}
+
+// newTask prepares to work on a record that this process holds since it asked
+// for it at the time claimed.
+func (e *Engine) newTask(rec ledger.Record, claimed time.Time) (*task, error) {
+	w, err := intent.DecodeStored(rec.Intent)
+	if err != nil {
+		return nil, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
+	}
+	t := &task{e: e, intent: w}
+	if t.conn, t.profile, err = e.reg.Lookup(w.Destination, w.Kind); err != nil {
+		return nil, err
+	}
+	if len(rec.Before) > 0 {
+		t.before = new(connectors.Observation)
+		if err := decodeExact(rec.Before, t.before); err != nil {
+			return nil, fmt.Errorf("%w: write %s: the stored pre-state: %w", ledger.ErrCorrupt, rec.ID, err)
+		}
+	}
+	t.adopt(rec, claimed)
+	return t, nil
+}
+
+// adopt takes over the record as the ledger returned it to a call made at the
+// time asked: the lease may have begun as early as that.
+func (t *task) adopt(rec ledger.Record, asked time.Time) {
+	t.rec, t.base, t.pending = rec, rec, nil
+	t.clock, t.read, t.leased = rec.Now, time.Now(), asked
+}
+
+// now is the time on the ledger's clock.
+func (t *task) now() time.Time { return t.clock.Add(time.Since(t.read)) }
+
+// sinceSend is how long ago the last send can have ended, never negative: a
+// clock that went back makes us wait longer.
+func (t *task) sinceSend() time.Duration { return max(t.now().Sub(t.rec.LastSend), 0) }
+
+// note applies an event now and keeps it for the next commit. Reads that say
+// the same in a row are one event.
+func (t *task) note(ev ledger.Event) error {
+	ev.By = orElse(ev.By, t.e.opts.Owner)
+	ev.Reason = strings.ToValidUTF8(ev.Reason[:min(len(ev.Reason), maxReason)], "")
+	if n := len(t.pending); n > 0 && sameRead(t.pending[n-1].event, ev) {
+		ev.Count = max(t.pending[n-1].event.Count, 1) + 1
+		t.pending = t.pending[:n-1]
+	}
+	pending := append(slices.Clip(t.pending), pendingEvent{ev, time.Now()})
+	rec := t.base
+	for _, p := range pending {
+		var err error
+		if rec, err = ledger.Apply(rec, p.event, t.clock.Add(p.at.Sub(t.read))); err != nil {
+			return err
+		}
+	}
+	t.rec, t.pending = rec, pending
+	return nil
+}
+
+func sameRead(a, b ledger.Event) bool {
+	return a.Kind == ledger.EvRead && b.Kind == ledger.EvRead && !a.Before && !b.Before && a.Verdict == b.Verdict
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// commit makes the given events durable together with all pending ones. With
+// none it renews the lease.
+func (t *task) commit(events ...ledger.Event) error {
+	for _, ev := range events {
+		if err := t.note(ev); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.e.ctx), ledgerTimeout)
+	defer cancel()
+	asked := time.Now()
+	rec, err := t.e.ledger.Append(ctx, t.rec.ID, t.rec.Fence, t.drain()...)
+	if err != nil {
+		return t.lost(ctx, err)
+	}
+	t.adopt(rec, asked)
+	return nil
+}
+
+// drain is the pending events with the time that passed since each.
+func (t *task) drain() []ledger.Event {
+	events := make([]ledger.Event, len(t.pending))
+	for i, p := range t.pending {
+		p.event.Ago = time.Since(p.at)
+		events[i] = p.event
+	}
+	return events
+}
+
+// lost handles a commit that failed. When another worker took the write over,
+// what this one learned is kept as evidence.
+func (t *task) lost(ctx context.Context, err error) error {
+	known := KnownNothing
+	if t.rec.Sends == 0 {
+		known = KnownNotApplied
+	}
+	failure := &Error{ID: t.rec.ID, Known: known, Err: err}
+	if !errors.Is(err, ledger.ErrFenced) {
+		return failure
+	}
+	late, encodeErr := json.Marshal(t.drain())
+	if encodeErr != nil {
+		return failure
+	}
+	_, lateErr := t.e.ledger.Append(ctx, t.rec.ID, t.rec.Fence, ledger.Event{
+		Kind: ledger.EvLate, By: t.e.opts.Owner, Evidence: late,
+		Reason: "this worker had lost its lease; what it learned is kept as evidence"})
+	if lateErr != nil {
+		t.e.opts.Logger.Warn("late evidence not recorded", "write", t.rec.ID, "error", lateErr)
+	}
+	return failure
+}
+
+// query asks for every record of this write.
+func (t *task) query() connectors.Query {
+	q := connectors.Query{Intent: t.intent, Stamp: t.intent.Stamp()}
+	if t.rec.Answered {
+		q.Ref = t.rec.Ref
+	}
+	return q
+}
+
+func (t *task) judgeCase() verify.Case {
+	return verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
+}
+
+// look reads once and notes what was found.
+func (t *task) look() error {
+	j, seen := verify.Look(context.WithoutCancel(t.e.ctx), t.conn, t.query(), t.judgeCase())
+	if j.Verdict == t.judged.Verdict {
+		t.agreeing++
+	} else {
+		t.agreeing = 1
+	}
+	t.judged, t.seen = j, seen
+	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason}
+	if j.Verdict != verify.Unavailable {
+		ev.Evidence = evidence(seen)
+		ev.Mismatches = encoded(j.Mismatches)
+	}
+	if j.Record != nil {
+		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
+	}
+	return t.note(ev)
+}
+
+// policyCase is all that a decision may depend on.
+func (t *task) policyCase() policies.Case {
+	_, invertible := t.conn.(connectors.Inverter)
+	r := t.rec
+	return policies.Case{
+		Intent: t.intent, Profile: t.profile, Judgement: t.judged, Agreeing: t.agreeing,
+		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
+		Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
+		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.Created),
+		RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
+		Directed: r.Directed, Invertible: invertible,
+	}
+}
+
+// late reports whether the intent's deadline has passed.
+func (t *task) late() bool {
+	return !t.intent.Deadline.IsZero() && t.now().After(t.intent.Deadline)
+}
+
+// leaseFor is how long a lease on this record must last at least: longer than
+// a send, a read and a pause together.
+func (e *Engine) leaseFor(rec ledger.Record) time.Duration {
+	_, p, err := e.reg.Lookup(rec.Destination, rec.Kind)
+	if err != nil {
+		p = connectors.Profile{}
+	}
+	return p.SendFor() + p.ReadFor() + e.opts.Patience + leaseSlack
+}
+
+// evidence is an observation as JSON; one that is too large is replaced by its
+// digest.
+func evidence(obs connectors.Observation) json.RawMessage {
+	text := encoded(obs)
+	if len(text) <= maxEvidence {
+		return text
+	}
+	sum := sha256.Sum256(text)
+	return encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
+}
+
+// encoded is a value as JSON, or nothing for nothing.
+func encoded(v any) json.RawMessage {
+	if list, ok := v.([]verify.Mismatch); ok && len(list) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil { // decoded JSON always encodes; a value that does not is no evidence
+		text, _ = json.Marshal(map[string]string{"not_encodable": err.Error()})
+	}
+	return text
+}
+
+// decodeExact reads back what encoded wrote; [intent.Fields] keep numbers
+// exact by themselves.
+func decodeExact(text []byte, into any) error { return json.Unmarshal(text, into) }

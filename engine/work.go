@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// WorkOptions are what a worker can be told. The zero value works.
+type WorkOptions struct {
+	// Parallel is how many writes are worked on at once. Default 16.
+	Parallel int
+	// Idle is the pause after nothing was due. Default 250 ms.
+	Idle time.Duration
+}
+
+// Work continues whatever is due in the ledger (queued writes, writes that a
+// dead process left, long waits, owed rechecks) until ctx ends, and then
+// returns nil when the work in hand is done. It goes on after failures of the
+// ledger. opts may be nil.
+func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
+	o := WorkOptions{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = defaultWorkers
+	}
+	if o.Idle <= 0 {
+		o.Idle = workIdle
+	}
+	for ctx.Err() == nil && e.ctx.Err() == nil {
+		n, err := e.round(ctx, o.Parallel)
+		pause := time.Duration(0)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			e.opts.Logger.Error("the ledger cannot be worked on", "error", err)
+			pause = workFailed
+		case n == 0:
+			pause = o.Idle
+		}
+		if pause > 0 {
+			sleep(ctx, e.ctx, pause)
+		}
+	}
+	return nil
+}
+
+// Resume works on everything that is due now, until nothing is, and returns
+// how many times it took a write up.
+func (e *Engine) Resume(ctx context.Context) (int, error) {
+	total := 0
+	for ctx.Err() == nil {
+		n, err := e.round(ctx, defaultWorkers)
+		total += n
+		if err != nil || n == 0 {
+			return total, err
+		}
+	}
+	return total, ctx.Err()
+}
+
+// round claims due records and works on them, and returns when all of them are
+// done or put back.
+func (e *Engine) round(ctx context.Context, limit int) (int, error) {
+	asked := time.Now()
+	claimed, err := e.ledger.Claim(ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: limit})
+	if err != nil {
+		return 0, err
+	}
+	var wg sync.WaitGroup
+	for _, rec := range claimed {
+		wg.Go(func() { e.one(rec, asked) })
+	}
+	wg.Wait()
+	return len(claimed), nil
+}
+
+// one works on a claimed record. A write that this process has in hand already
+// is left to that: it holds an older fence and finds out.
+func (e *Engine) one(rec ledger.Record, claimed time.Time) {
+	f, began, err := e.board(rec.ID, rec.Digest)
+	if err != nil || !began {
+		return
+	}
+	err = e.handle(rec, claimed)
+	e.land(rec.ID, f, err)
+	if err != nil && !errors.Is(err, ledger.ErrFenced) {
+		e.opts.Logger.Warn("a write was put back", "write", rec.ID, "correlation", rec.CorrelationID, "error", err)
+	}
+}
+
+// longestLease is a lease that suits every registered destination.
+func (e *Engine) longestLease() time.Duration {
+	longest := e.leaseFor(ledger.Record{})
+	for _, p := range e.reg.Profiles() {
+		longest = max(longest, p.SendFor()+p.ReadFor()+e.opts.Patience+leaseSlack)
+	}
+	return longest
+}
