@@ -6,13 +6,20 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // encodeOptions write JSON with its numbers as they stand.
-var encodeOptions = json.WithMarshalers(json.MarshalToFunc(
-	func(enc *jsontext.Encoder, n stdjson.Number) error {
-		return enc.WriteValue(jsontext.Value(n))
-	}))
+//
+// omitempty means what encoding/json has taught everybody: 0 and false are
+// left out.
+var encodeOptions = json.JoinOptions(
+	jsonv1.OmitEmptyWithLegacySemantics(true),
+	json.WithMarshalers(json.MarshalToFunc(
+		func(enc *jsontext.Encoder, n stdjson.Number) error {
+			return enc.WriteValue(jsontext.Value(n))
+		})),
+)
 
 // Canonical is the canonical JSON of a value (RFC 8785): members sorted by
 // their UTF-16 code units, no white space, numbers as the shortest decimal of
@@ -27,7 +34,7 @@ func Canonical(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkExact("", plain); err != nil {
+	if err := checkExact(nil, plain); err != nil {
 		return nil, err
 	}
 	return canonical(plain)
@@ -45,24 +52,22 @@ func canonical(v any) ([]byte, error) {
 	return value, nil
 }
 
-const wantExact = "a number that fits an IEEE double (about 15 digits); send it as a string"
-
 // checkExact finds the first number that canonical JSON would change.
-func checkExact(at Pointer, v any) error {
+func checkExact(at *place, v any) error {
 	switch v := v.(type) {
 	case stdjson.Number:
 		if !exact(v) {
-			return invalidAt(at, fmt.Sprintf("is %s, which canonical JSON cannot hold exactly", clip(string(v))), wantExact)
+			return invalidAt(at.pointer(), fmt.Sprintf("is %s, which canonical JSON cannot hold exactly", clip(string(v))), wantExact)
 		}
 	case map[string]any:
 		for name, member := range v {
-			if err := checkExact(at.AppendToken(name), member); err != nil {
+			if err := checkExact(at.member(name), member); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for i, element := range v {
-			if err := checkExact(at.AppendToken(fmt.Sprint(i)), element); err != nil {
+			if err := checkExact(at.element(i), element); err != nil {
 				return err
 			}
 		}

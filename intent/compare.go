@@ -1,9 +1,8 @@
 package intent
 
 import (
-	stdjson "encoding/json"
 	"fmt"
-	"math/big"
+	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // zones must be known wherever an intent is validated
@@ -15,6 +14,7 @@ import (
 func checkCompare(r reporter, w WriteIntent) {
 	if len(w.Compare) > MaxPaths {
 		r.reportf("/compare", fmt.Sprintf("at most %d", MaxPaths), "has %d members", len(w.Compare))
+		return
 	}
 	for path, rules := range w.Compare {
 		at := Pointer("/compare").AppendToken(path)
@@ -31,6 +31,7 @@ func comparisonProblems(at Pointer, rules Comparison) []Problem {
 	var problems []Problem
 	if len(rules) > MaxRules {
 		problems = append(problems, Problem{string(at), fmt.Sprintf("has %d rules", len(rules)), fmt.Sprintf("at most %d", MaxRules)})
+		return problems
 	}
 	for i, rule := range rules {
 		problems = append(problems, structProblems(element(at, i), rule)...)
@@ -62,7 +63,7 @@ func checkRule(level validator.StructLevel) {
 		valid       func(string) bool
 		want        string
 	}{
-		{"tolerance", rule.Tolerance, RuleNumeric, isTolerance, `a decimal that is not negative ("0.005")`},
+		{"tolerance", rule.Tolerance, RuleNumeric, toleranceExpr.MatchString, `a decimal that is not negative ("0.005")`},
 		{"precision", rule.Precision, RuleTime, isPrecision, `a Go duration above zero ("1s", "1ms")`},
 		{"zone", rule.Zone, RuleTime, isZone, `an IANA zone ("UTC", "Europe/Berlin")`},
 	} {
@@ -77,20 +78,31 @@ func checkRule(level validator.StructLevel) {
 	}
 }
 
-func isTolerance(s string) bool {
-	d, ok := parseDecimal(stdjson.Number(s))
-	return ok && !strings.HasPrefix(s, "-") && !strings.ContainsAny(s, "eE") && !d.negative
-}
+// Patterns of the parameters. They are in the JSON Schema too.
+const (
+	tolerancePattern = `^(0|[1-9][0-9]*)(\.[0-9]+)?$`
+	precisionPattern = `^([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	zonePattern      = `^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$`
+)
+
+var (
+	toleranceExpr = regexp.MustCompile(tolerancePattern)
+	precisionExpr = regexp.MustCompile(precisionPattern)
+	zoneExpr      = regexp.MustCompile(zonePattern)
+)
 
 func isPrecision(s string) bool {
 	d, err := time.ParseDuration(s)
-	return err == nil && d > 0
+	return err == nil && d > 0 && precisionExpr.MatchString(s)
 }
 
-// isZone refuses "Local", which means something else on every machine.
+// isZone refuses "Local", which is another zone on every machine.
 func isZone(s string) bool {
+	if s == "Local" || !zoneExpr.MatchString(s) {
+		return false
+	}
 	_, err := time.LoadLocation(s)
-	return err == nil && s != "Local"
+	return err == nil
 }
 
 // plainComparisons gives rules that mean the same one form, for the digest.
@@ -109,9 +121,10 @@ func plainComparisons(m map[string]Comparison) map[string]Comparison {
 	return plain
 }
 
+// plain writes the parameters in their shortest form, and defaults not at all.
 func (r Rule) plain() Rule {
-	if t, ok := new(big.Rat).SetString(r.Tolerance); ok && isTolerance(r.Tolerance) {
-		r.Tolerance = t.RatString()
+	if strings.Contains(r.Tolerance, ".") {
+		r.Tolerance = strings.TrimRight(strings.TrimRight(r.Tolerance, "0"), ".")
 	}
 	if r.Tolerance == "0" {
 		r.Tolerance = ""

@@ -1,14 +1,13 @@
 package intent
 
 import (
-	"bytes"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,6 +21,7 @@ var decodeOptions = json.JoinOptions(
 		json.UnmarshalFromFunc(decodeFields),
 		json.UnmarshalFromFunc(decodeAny),
 		json.UnmarshalFromFunc(decodeInt),
+		json.UnmarshalFromFunc(decodeTime),
 	)),
 )
 
@@ -40,23 +40,13 @@ func Decode(data []byte) (WriteIntent, error) {
 	if w.Compensates != "" {
 		return WriteIntent{}, invalidAt("/compensates", "is set", "it left out; only the engine sets it")
 	}
-	if err := w.Validate(); err != nil {
-		return WriteIntent{}, err
-	}
 	return w, nil
 }
 
 // DecodeStored reads an intent that [WriteIntent.Encode] wrote. It is as
 // strict as [Decode] and permits compensates.
 func DecodeStored(data []byte) (WriteIntent, error) {
-	w, err := decode(data)
-	if err != nil {
-		return WriteIntent{}, err
-	}
-	if err := w.Validate(); err != nil {
-		return WriteIntent{}, err
-	}
-	return w, nil
+	return decode(data)
 }
 
 // Encode is the canonical JSON of the intent, as the ledger keeps it: defaults
@@ -82,6 +72,10 @@ func decode(data []byte) (WriteIntent, error) {
 		return WriteIntent{}, explain(err)
 	}
 	w.tidy()
+	if err := w.Validate(); err != nil {
+		return WriteIntent{}, err
+	}
+	w.respell()
 	return w, nil
 }
 
@@ -106,42 +100,30 @@ func (w *WriteIntent) tidy() {
 	}
 }
 
-// scan looks at the tokens before anything is built from them: the syntax, the
-// depth, and nulls where only an omission means "default".
-func scan(data []byte) error {
-	dec := jsontext.NewDecoder(bytes.NewReader(data))
-	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		return invalidAt("", "is "+kindName(kind), "an object")
-	}
-	for {
-		token, err := dec.ReadToken()
-		if errors.Is(err, io.EOF) && dec.InputOffset() > 0 && dec.StackDepth() == 0 {
-			return nil
-		}
-		if err != nil {
-			return explain(err)
-		}
-		if dec.StackDepth() > MaxDepth {
-			return invalidAt(dec.StackPointer(), "is nested too deep", fmt.Sprintf("at most %d levels", MaxDepth))
-		}
-		if token.Kind() == jsontext.KindNull && !mayBeNull(dec.StackPointer()) {
-			return invalidAt(dec.StackPointer(), "is null", "a value, or the member left out")
-		}
-		if dec.StackDepth() == 0 && len(bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n")) > 0 {
-			return invalidAt("", "is followed by more text", "one object and nothing after it")
-		}
+// respell writes the numbers as [WriteIntent.Encode] does, so that an intent is
+// the same on the day it came and when it is read from the ledger.
+func (w *WriteIntent) respell() {
+	for _, part := range w.parts() {
+		respell(map[string]any(part.fields))
 	}
 }
 
-// mayBeNull: inside the four kinds of fields null is a value like others.
-func mayBeNull(at Pointer) bool {
-	first, rest, nested := strings.Cut(strings.TrimPrefix(string(at), "/"), "/")
-	_ = rest
-	switch first {
-	case "key", "expect", "payload", "require":
-		return nested
+func respell(v any) any {
+	switch v := v.(type) {
+	case stdjson.Number:
+		if text, err := canonical(v); err == nil {
+			return stdjson.Number(text)
+		}
+	case map[string]any:
+		for name, member := range v {
+			v[name] = respell(member)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = respell(e)
+		}
 	}
-	return false
+	return v
 }
 
 func decodeFields(dec *jsontext.Decoder, f *Fields) error {
@@ -191,89 +173,26 @@ func decodeInt(dec *jsontext.Decoder, i *int) error {
 	return err
 }
 
-var errNoInt = errors.New("no whole number of at most 18 digits")
-
-// explain turns an error of the JSON library into problem and remedy.
-func explain(err error) error {
-	var syntactic *jsontext.SyntacticError
-	var semantic *json.SemanticError
-	switch {
-	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntactic):
-		return invalidAt(syntactic.JSONPointer, "is there twice", "each member once")
-	case errors.As(err, &syntactic):
-		return invalidAt(syntactic.JSONPointer, fmt.Sprintf("is not valid JSON at byte %d: %v", syntactic.ByteOffset, syntactic.Err), "JSON (RFC 8259) in UTF-8")
-	case errors.Is(err, json.ErrUnknownName) && errors.As(err, &semantic):
-		return invalidAt(semantic.JSONPointer, "is not a member of an intent", "one of "+knownMembers(semantic.JSONPointer))
-	case errors.As(err, &semantic):
-		return invalidAt(semantic.JSONPointer, wrongType(semantic), wantType(semantic.GoType))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return invalidAt("", "ends too early", "one complete JSON object")
+// decodeTime takes RFC 3339 and nothing near it. The year 1 of Go's zero time
+// is refused: it would pass for "no deadline", and its sender may have meant a
+// deadline long past.
+func decodeTime(dec *jsontext.Decoder, t *time.Time) error {
+	if dec.PeekKind() != jsontext.KindString {
+		return errors.ErrUnsupported
 	}
-	return invalidAt("", fmt.Sprintf("cannot be decoded: %v", err), "one JSON object")
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	text := token.String()
+	if *t, err = time.Parse(time.RFC3339Nano, text); err != nil || t.IsZero() || !timeExpr.MatchString(text) {
+		quoted, _ := jsontext.AppendQuote(nil, clip(text))
+		return &json.SemanticError{JSONKind: jsontext.KindString, JSONValue: quoted, GoType: reflect.TypeFor[time.Time](), Err: errNoTime}
+	}
+	return nil
 }
 
-func wrongType(e *json.SemanticError) string {
-	if len(e.JSONValue) > 0 {
-		return "is " + clip(e.JSONValue.String())
-	}
-	return "is " + kindName(e.JSONKind)
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "a boolean"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	}
-	return "of another type"
-}
-
-func wantType(t reflect.Type) string {
-	if t == nil {
-		return "another type"
-	}
-	if t.PkgPath() == "time" && t.Name() == "Time" {
-		return `a time in RFC 3339 ("2026-01-31T18:00:00Z")`
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Int:
-		return "a whole number"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Map, reflect.Struct:
-		return "an object"
-	}
-	return "another type"
-}
-
-// knownMembers lists what may stand where an unknown member stood.
-func knownMembers(at Pointer) string {
-	t := reflect.TypeFor[WriteIntent]()
-	if at.Parent() != "" {
-		t = reflect.TypeFor[Rule]()
-	}
-	var names []string
-	for field := range t.Fields() {
-		if name := jsonName(field); name != "compensates" {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// jsonName is the member name of a struct field.
-func jsonName(field reflect.StructField) string {
-	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-	return name
-}
+var (
+	errNoInt  = errors.New("no whole number of at most 18 digits")
+	errNoTime = errors.New("no time in RFC 3339")
+)

@@ -41,26 +41,26 @@ func Normalize(f Fields) (Fields, error) {
 
 func normalize(v any) (any, error) {
 	n := normalizer{left: maxNormalized}
-	return n.value("", v, 0)
+	return n.value(nil, v, 0)
 }
 
 type normalizer struct{ left int }
 
-func (n *normalizer) value(at Pointer, v any, depth int) (any, error) {
-	if n.left--; n.left < 0 || depth > MaxDepth {
-		return nil, invalidAt(at, "holds too much, or itself", fmt.Sprintf("at most %d levels", MaxDepth))
+func (n *normalizer) value(at *place, v any, depth int) (any, error) {
+	if n.left--; n.left < 0 || depth > maxNormalizedDepth {
+		return nil, invalidAt(at.pointer(), "holds too much, or itself", fmt.Sprintf("at most %d levels and %d values", maxNormalizedDepth, maxNormalized))
 	}
 	switch v := v.(type) {
 	case nil, bool:
 		return v, nil
 	case string:
 		if !utf8.ValidString(v) {
-			return nil, invalidAt(at, "is not valid UTF-8", "UTF-8 text; encode other bytes, for example as Base64")
+			return nil, invalidAt(at.pointer(), "is not valid UTF-8", wantUTF8)
 		}
 		return v, nil
 	case stdjson.Number:
 		if !isNumber(string(v)) {
-			return nil, invalidAt(at, fmt.Sprintf("is %q, which is no JSON number", string(v)), "a JSON number")
+			return nil, invalidAt(at.pointer(), fmt.Sprintf("is %q, which is no JSON number", string(v)), "a JSON number")
 		}
 		return v, nil
 	case Fields:
@@ -73,13 +73,13 @@ func (n *normalizer) value(at Pointer, v any, depth int) (any, error) {
 	return n.other(at, v, depth)
 }
 
-func (n *normalizer) object(at Pointer, m map[string]any, depth int) (any, error) {
+func (n *normalizer) object(at *place, m map[string]any, depth int) (any, error) {
 	out := make(map[string]any, len(m))
 	for name, v := range m {
 		if !utf8.ValidString(name) {
-			return nil, invalidAt(at, fmt.Sprintf("has the member name %q, which is not valid UTF-8", name), "UTF-8 text")
+			return nil, invalidAt(at.pointer(), fmt.Sprintf("has the member name %q, which is not valid UTF-8", name), "UTF-8 text")
 		}
-		plain, err := n.value(at.AppendToken(name), v, depth+1)
+		plain, err := n.value(at.member(name), v, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +88,10 @@ func (n *normalizer) object(at Pointer, m map[string]any, depth int) (any, error
 	return out, nil
 }
 
-func (n *normalizer) array(at Pointer, a []any, depth int) (any, error) {
+func (n *normalizer) array(at *place, a []any, depth int) (any, error) {
 	out := make([]any, len(a))
 	for i, v := range a {
-		plain, err := n.value(at.AppendToken(fmt.Sprint(i)), v, depth+1)
+		plain, err := n.value(at.element(i), v, depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -102,16 +102,16 @@ func (n *normalizer) array(at Pointer, a []any, depth int) (any, error) {
 
 // other takes the way over JSON text, so that every Go type means what its
 // JSON form says.
-func (n *normalizer) other(at Pointer, v any, depth int) (any, error) {
+func (n *normalizer) other(at *place, v any, depth int) (any, error) {
 	text, err := json.Marshal(v, encodeOptions)
 	if err != nil {
 		below, why := cause(err)
-		return nil, invalidAt(at+below, fmt.Sprintf("cannot be written as JSON (Go %T): %v", v, why), "a string, number, bool, null, array or object")
+		return nil, invalidAt(at.pointer()+below, fmt.Sprintf("cannot be written as JSON (Go %T): %v", v, why), "a string, number, bool, null, array or object")
 	}
 	var plain any
 	if err := json.Unmarshal(text, &plain, decodeOptions); err != nil {
 		below, why := cause(err)
-		return nil, invalidAt(at+below, fmt.Sprintf("has JSON that cannot be read back (Go %T): %v", v, why), "JSON with each member once")
+		return nil, invalidAt(at.pointer()+below, fmt.Sprintf("has JSON that cannot be read back (Go %T): %v", v, why), "JSON with each member once")
 	}
 	return n.value(at, plain, depth)
 }

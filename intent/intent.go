@@ -62,7 +62,8 @@ const (
 )
 
 // Fields are decoded JSON members. Values are nil, bool, string, [json.Number]
-// (numbers stay exact), []any and map[string]any, and nothing else.
+// (numbers stay exact), []any and map[string]any, and nothing else; [Normalize]
+// makes them from Go values. Null, missing and empty are three things.
 //
 // [json.Number]: https://pkg.go.dev/encoding/json#Number
 type Fields map[string]any
@@ -70,47 +71,61 @@ type Fields map[string]any
 // WriteIntent is one declared write. It is a value: nothing in readback
 // changes one after it was accepted.
 //
-// Paths (in Ignore, Absent and Compare) are JSON Pointers (RFC 6901) into the
-// record, for example "/amount" or "/address/city".
+// Names are 1 to 255 printable ASCII characters, blanks inside allowed, none at
+// the ends ("acme/crm", "wf_1a2b", "order-17"). ASCII alone, since one word in
+// two Unicode normalisations would name two writes. Paths are JSON Pointers
+// (RFC 6901) into the record, for example "/amount" or "/address/city".
+//
+// In JSON, a default is asked for by leaving the member out: null, "" and a
+// count of 0 are refused. Numbers must fit an IEEE double; send larger or
+// finer ones as strings.
 type WriteIntent struct {
 	// Tenant owns the write; nothing crosses tenants. Required.
 	Tenant string `json:"tenant" validate:"required,name"`
-	// Workflow, Step and Tool say where the write comes from. With Tenant and
-	// Call they are the whole of the structural key. Workflow and Tool are
-	// required; Step defaults to "".
+	// Workflow is the workflow run that the write belongs to. With tenant,
+	// step, tool and call it is the whole of the structural key. Required.
 	Workflow string `json:"workflow" validate:"required,name"`
-	Step     string `json:"step,omitempty" validate:"omitempty,name"`
-	Tool     string `json:"tool" validate:"required,name"`
+	// Step is the step of the workflow. Default none.
+	Step string `json:"step,omitempty" validate:"omitempty,name"`
+	// Tool is the tool that the step calls. Required.
+	Tool string `json:"tool" validate:"required,name"`
 	// Call tells several calls of one tool in one step apart: 0, 1, 2, …
 	// Default 0.
 	Call int `json:"call,omitzero" validate:"min=0,max=1000000"`
 
-	// Destination names a registered connector. Required.
+	// Destination names a registered destination. Required.
 	Destination string `json:"destination" validate:"required,name"`
 	// Kind is the kind of record there ("order", "message"). Required.
 	Kind string `json:"kind" validate:"required,name"`
 	// Key is the business key: the fields by which the destination can be
-	// asked for the record. Scalars only, at least one. Required.
+	// asked for the record. Scalars that are neither null nor empty, at least
+	// one. Required.
 	Key Fields `json:"key" validate:"required"`
 	// Write is what to do. Required.
 	Write WriteType `json:"write" validate:"required,oneof=create update upsert delete"`
 
-	// Expect is the state that a later read must find. Required for create,
-	// update and upsert; must be empty for delete.
+	// Expect is the state that a later read must find. A field that is in the
+	// key too must have the same value. Required for create, update and
+	// upsert; none for delete.
 	Expect Fields `json:"expect,omitempty"`
-	// Absent lists fields that must not exist in the record afterwards. A
-	// field that is there with the value null is not absent. Default none.
+	// Absent lists paths of fields that must not exist in the record
+	// afterwards. A field that is there with the value null is not absent.
+	// None for delete. Default none.
 	Absent []string `json:"absent,omitempty" validate:"max=256,unique,dive,pointer"`
-	// Payload is sent with the write and not verified. Default none.
+	// Payload is sent with the write and not verified. It shares no field with
+	// expect. None for delete. Default none.
 	Payload Fields `json:"payload,omitempty"`
 	// Require is what must hold in the record before the first send of an
-	// update, upsert or delete; otherwise nothing is sent. Default nothing.
+	// update, upsert or delete; otherwise nothing is sent. None for create.
+	// Default nothing.
 	Require Fields `json:"require,omitempty"`
-	// Ignore lists fields whose value is neither compared nor counted as
-	// collateral change. Default none.
+	// Ignore lists paths of fields whose value is neither compared nor counted
+	// as collateral change. No key field, and not all that is expected.
+	// Default none.
 	Ignore []string `json:"ignore,omitempty" validate:"max=256,unique,dive,pointer"`
-	// Compare gives, by path, how a field is compared. Default: the
-	// destination's own rules for the field, else exact equality.
+	// Compare gives, by path, how a field is compared; an empty list means
+	// exactly. Default: the destination's own rules for the field, else exact
+	// equality.
 	Compare map[string]Comparison `json:"compare,omitempty"`
 	// Count is how many records the key must match: after a create, update or
 	// upsert, and before a delete. Default 1.
@@ -120,17 +135,18 @@ type WriteIntent struct {
 	Risk Risk `json:"risk,omitempty" validate:"omitempty,oneof=auto log approve"`
 	// Reversibility says whether the engine may undo the write. Default pivot.
 	Reversibility Reversibility `json:"reversibility,omitempty" validate:"omitempty,oneof=compensable pivot retryable"`
-	// OnMismatch says what to do about a record that differs. Default
-	// escalate.
+	// OnMismatch says what to do about a record that differs; compensate needs
+	// a compensable write. Default escalate.
 	OnMismatch MismatchPolicy `json:"on_mismatch,omitempty" validate:"omitempty,oneof=escalate retry compensate"`
 	// Deadline is the time after which no send is begun; reading goes on.
 	// Default none.
 	Deadline time.Time `json:"deadline,omitzero"`
 
-	// IdempotencyKey is the caller's name for the business operation, at most
-	// 255 characters. Default none.
+	// IdempotencyKey is the caller's name for the business operation
+	// ("wire:invoice-7721"), written as a name. Default none.
 	IdempotencyKey string `json:"idempotency_key,omitempty" validate:"max=255,printable"`
-	// CorrelationID is carried through to events and logs. Default none.
+	// CorrelationID is carried through to events and logs, written as a name.
+	// Default none.
 	CorrelationID string `json:"correlation_id,omitempty" validate:"max=255,printable"`
 
 	// Compensates is the write that this one undoes. Set by the engine alone;
@@ -167,14 +183,17 @@ const (
 
 // Rule is one step of a comparison.
 type Rule struct {
+	// Name is the rule. Numeric, time and set must be the last of a list.
+	// Required.
 	Name RuleName `json:"rule" validate:"required,oneof=trim fold crlf unescape text empty string numeric time set"`
-	// Tolerance is the largest difference allowed by numeric, as a decimal
+	// Tolerance, for numeric, is the largest difference allowed, as a decimal
 	// ("0.005"). Default "0".
 	Tolerance string `json:"tolerance,omitempty"`
-	// Precision is what time rounds to, as a Go duration ("1s"). Default: to
-	// the nanosecond.
+	// Precision, for time, is what both sides are rounded to, as a Go duration
+	// ("1s"). Default: to the nanosecond.
 	Precision string `json:"precision,omitempty"`
-	// Zone is the IANA zone of values that name none. Default "UTC".
+	// Zone, for time, is the IANA zone of values that name none. Default
+	// "UTC".
 	Zone string `json:"zone,omitempty"`
 }
 

@@ -48,36 +48,44 @@ func SendKey(structuralKey string, generation int) string {
 
 // Digest fingerprints what the intent asks for: the lower-case hex SHA-256 (64
 // characters) over the canonical JSON (RFC 8785) of the intent without tenant,
-// workflow, step, tool, call, deadline, correlation_id and compensates. An
-// omitted value and its written default have one digest, and so have lists of
-// paths in another order. An idempotency key that is set and one that is not
-// differ.
+// workflow, step, tool, call, deadline, correlation_id and compensates. Values
+// that are the default and parts that are empty are left out, lists of paths
+// are sorted, rule parameters are in their shortest form: what means the same
+// has one digest. An idempotency key that is set and one that is not differ.
 //
 // The error is an [InvalidError] for values that canonical JSON cannot hold;
 // an intent that passed [WriteIntent.Validate] gives none.
 func (w WriteIntent) Digest() (string, error) {
-	asked, err := Canonical(w.asked())
+	all, err := normalize(w.plain())
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(asked)
+	asked := all.(map[string]any)
+	for _, name := range []string{"tenant", "workflow", "step", "tool", "call", "deadline", "correlation_id", "compensates"} {
+		delete(asked, name)
+	}
+	text, err := Canonical(asked)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// asked is the part of the intent that the digest covers, in one form for
-// everything that means the same.
-func (w WriteIntent) asked() WriteIntent {
-	w.Tenant, w.Workflow, w.Step, w.Tool, w.Call = "", "", "", "", 0
-	w.Deadline, w.CorrelationID, w.Compensates = time.Time{}, "", ""
-	w.Count = w.Want()
-	if w.Risk == "" {
-		w.Risk = RiskAuto
+// plain is the intent in the one form of everything that means the same.
+func (w WriteIntent) plain() WriteIntent {
+	w.Deadline = time.Time{} // has no part in the digest, and years may not encode
+	if w.Count == 1 {
+		w.Count = 0
 	}
-	if w.Reversibility == "" {
-		w.Reversibility = Pivot
+	if w.Risk == RiskAuto {
+		w.Risk = ""
 	}
-	if w.OnMismatch == "" {
-		w.OnMismatch = MismatchEscalate
+	if w.Reversibility == Pivot {
+		w.Reversibility = ""
+	}
+	if w.OnMismatch == MismatchEscalate {
+		w.OnMismatch = ""
 	}
 	w.Absent = sortedPaths(w.Absent)
 	w.Ignore = sortedPaths(w.Ignore)

@@ -41,10 +41,19 @@ const (
 	// zone name and any sensible decimal stay below it.
 	MaxRuleText = 64
 
+	// maxNormalizedDepth is how deep Normalize and Canonical walk, for the
+	// same reason as maxNormalized below; rich text of real systems nests
+	// deeper than an intent may.
+	maxNormalizedDepth = 256
+
 	// maxNormalized is how many values Normalize walks. It is larger than
 	// MaxMembers, since connectors normalise records they read, which nobody
 	// here decides the size of; it only stops what never ends.
 	maxNormalized = 1 << 20
+
+	// maxValueProblems is how many problems of single values one error holds:
+	// the rest of a hostile intent is not worth the memory.
+	maxValueProblems = 100
 
 	// maxShownProblems is how many problems the text of an InvalidError
 	// spells out, so that a hostile intent does not write a megabyte of log.

@@ -18,12 +18,14 @@ const (
 	// ASCII, because the same word in another Unicode normalisation would
 	// name another write.
 	namePattern    = `^[!-~]([ -~]{0,253}[!-~])?$`
-	pointerPattern = `^(/([^~/\x00-\x1f\x7f]|~[01])+)+$`
+	pointerPattern = `^(/([^~/\x00-\x1f\x7f-\x9f]|~[01])+)+$`
+	timePattern    = `^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 )
 
 var (
 	nameExpr    = regexp.MustCompile(namePattern)
 	pointerExpr = regexp.MustCompile(pointerPattern)
+	timeExpr    = regexp.MustCompile(timePattern)
 )
 
 // Validate says everything that is wrong with the intent at once, as an
@@ -138,7 +140,7 @@ func explainTag(f validator.FieldError) (problem, want string) {
 		if f.Kind() == reflect.String {
 			return "is missing", remedies[f.Field()]
 		}
-		return "is missing", "an object with at least one member"
+		return "is missing or empty", wantKey
 	case "name":
 		return shown, name
 	case "printable":
@@ -159,6 +161,8 @@ func explainBound(f validator.FieldError, shown string) (problem, want string) {
 		return fmt.Sprintf("has %d entries", reflect.ValueOf(f.Value()).Len()), "at most " + f.Param()
 	case f.Kind() == reflect.String:
 		return fmt.Sprintf("has %d bytes", len(reflect.ValueOf(f.Value()).String())), "at most " + f.Param() + " characters"
+	case f.Tag() == "min" && f.Field() == "count":
+		return shown, "at least 1"
 	case f.Tag() == "min":
 		return shown, "at least " + f.Param()
 	}

@@ -1,0 +1,85 @@
+package intent
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// scan looks at the tokens before anything is built from them: the syntax, the
+// depth, and values that would silently stand for a default (null, an empty
+// string, a count of zero) where leaving the member out says so plainly.
+func scan(data []byte) error {
+	s := scanner{dec: jsontext.NewDecoder(bytes.NewReader(data))}
+	for first := true; ; first = false {
+		token, err := s.dec.ReadToken()
+		if err != nil {
+			return explain(err)
+		}
+		if first && token.Kind() != jsontext.KindBeginObject {
+			return invalidAt("", "is "+kindName(token.Kind()), "an object")
+		}
+		if err := s.check(token); err != nil {
+			return err
+		}
+		if s.dec.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return invalidAt("", "is followed by more text", "one object and nothing after it")
+	}
+	return nil
+}
+
+type scanner struct {
+	dec    *jsontext.Decoder
+	top    string // the member of the intent that the scan is in
+	fields bool   // and whether it is one of the four sets of fields
+}
+
+func (s *scanner) check(token jsontext.Token) error {
+	depth := s.dec.StackDepth()
+	if depth > MaxDepth {
+		return invalidAt(s.dec.StackPointer(), "is nested too deep", fmt.Sprintf("at most %d levels", MaxDepth))
+	}
+	if container, length := s.dec.StackIndex(depth); container == jsontext.KindBeginObject && length%2 == 1 {
+		if depth == 1 {
+			s.top = token.String()
+			s.fields = isPart(s.top)
+		}
+		return nil
+	}
+	if depth >= 2 && s.fields {
+		return nil
+	}
+	const want = "a value, or the member left out"
+	switch {
+	case token.Kind() == jsontext.KindNull:
+		return invalidAt(s.dec.StackPointer(), "is null", want)
+	case token.Kind() == jsontext.KindString && token.String() == "":
+		return invalidAt(s.dec.StackPointer(), "is empty", want)
+	case token.Kind() == jsontext.KindNumber && s.top == "count" && isZero(token.String()):
+		return invalidAt(s.dec.StackPointer(), "is 0", "at least 1; a record that must be gone is a delete")
+	}
+	return nil
+}
+
+// isPart: inside the four sets of fields null and empty are values like others.
+func isPart(top string) bool {
+	for _, part := range (WriteIntent{}).parts() {
+		if part.name == top {
+			return true
+		}
+	}
+	return false
+}
+
+func isZero(number string) bool {
+	d, ok := parseDecimal(stdjson.Number(number))
+	return ok && d.digits == ""
+}
