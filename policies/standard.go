@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -112,7 +113,7 @@ func notTakenUp(c Case) (Decision, bool) {
 
 func waitThenRetry(c Case, pause time.Duration, why string) Decision {
 	if left := pause - c.SinceSend; left > 0 {
-		return Decision{Kind: Wait, After: left, Rule: "retry", Reason: why + ": " + c.LastRefusal}
+		return Decision{Kind: Wait, After: left, Rule: "retry", Reason: strings.TrimSuffix(why+": "+c.LastRefusal, ": ")}
 	}
 	return Decision{Kind: Retry, Rule: "retry", Reason: why}
 }
@@ -209,10 +210,11 @@ func again(c Case) (Decision, bool) {
 	if !permit.Allowed {
 		return Decision{}, false
 	}
-	if c.RetryAfter > 0 {
-		return waitThenRetry(c, min(c.RetryAfter, maxRetryAfter), permit.Reason), true
+	pause := min(c.RetryAfter, maxRetryAfter)
+	if repeats := c.Sends - 1; repeats > 0 { // the first repeat need not wait: a read has just been made
+		pause = max(pause, backoffAfter(repeats, c.RetryAfter))
 	}
-	return Decision{Kind: Retry, Rule: "retry", Reason: permit.Reason}, true
+	return waitThenRetry(c, pause, permit.Reason), true
 }
 
 // settledAbsent says "not applied" of what is known not to be.

@@ -1,0 +1,8 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+func jsonNumber(n int) json.Number { return json.Number(strconv.Itoa(n)) }
