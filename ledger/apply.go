@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -207,6 +208,7 @@ func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
 func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, []Event, error) {
 	next, stamped := r, make([]Event, 0, len(events))
 	for _, e := range events {
+		e = mended(e)
 		var err error
 		if next, err = Apply(next, e, now); err != nil {
 			return r, nil, err
@@ -215,6 +217,18 @@ func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, 
 		stamped = append(stamped, e)
 	}
 	return next, stamped, nil
+}
+
+// mended makes all text of an event valid UTF-8, so that every ledger keeps it
+// as it is. Destinations and models send what they like.
+func mended(e Event) Event {
+	const unreadable = "\ufffd"
+	for _, text := range []*string{
+		&e.By, &e.Rule, &e.Reason, &e.Verdict, &e.Fate, &e.Code, &e.Ref, &e.URL, &e.Version, &e.Directed,
+	} {
+		*text = strings.ToValidUTF8(*text, unreadable)
+	}
+	return e
 }
 
 // Same says whether a reservation is a repeat of a recorded write: nil, or a

@@ -1,0 +1,293 @@
+// Package ledgertest is the suite that every ledger passes.
+//
+// A driver calls [Run] from a test of its own. What only that driver can get
+// wrong (its files, its connections, its clock) belongs into tests beside it.
+//
+// The package does not know how a ledger stores anything: it sees the
+// interface, and how time is moved.
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Options say how the suite moves time.
+type Options struct {
+	// Sleep lets d pass on the clock of the ledger. Default: every scenario,
+	// and the opening of its ledger, runs in a bubble of testing/synctest, and
+	// the sleep is [time.Sleep] on its clock.
+	Sleep func(d time.Duration)
+}
+
+// scenario is one thing that a ledger must do.
+type scenario struct {
+	reason string // what goes wrong in the world when it does not
+	run    func(h *harness)
+}
+
+// Run runs the suite. Open must return an empty ledger each time it is called
+// and clean up through t.
+func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
+	for subject, scenarios := range map[string]map[string]scenario{
+		"reserve":     reserving,
+		"claim":       claiming,
+		"append":      appending,
+		"late":        late,
+		"read":        reading,
+		"tenant":      tenants,
+		"operation":   operations,
+		"round trip":  roundTrips,
+		"concurrency": concurrency,
+	} {
+		t.Run(subject, func(t *testing.T) {
+			for _, name := range slices.Sorted(maps.Keys(scenarios)) {
+				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name]) })
+			}
+		})
+	}
+}
+
+func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scenario) {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("reason: %s", s.reason)
+		}
+	})
+	if o.Sleep == nil {
+		synctest.Test(t, func(t *testing.T) {
+			h := &harness{T: t, ledger: open(t), sleep: time.Sleep}
+			s.run(h)
+			h.consistent()
+		})
+		return
+	}
+	h := &harness{T: t, ledger: open(t), sleep: o.Sleep}
+	s.run(h)
+	h.consistent()
+}
+
+// harness is a ledger under test and the words to say briefly what is done to
+// it. Its methods fail the test when the ledger fails.
+type harness struct {
+	*testing.T
+	ledger ledger.Ledger
+	sleep  func(d time.Duration)
+	made   []ledger.Record
+}
+
+// lease is long enough that no real clock gets through it during a scenario.
+const lease = time.Hour
+
+// wish is a valid intent of a tenant and a workflow.
+func wish(tenant, workflow string) intent.WriteIntent {
+	return intent.WriteIntent{
+		Tenant: tenant, Workflow: workflow, Step: "step", Tool: "tool",
+		Destination: "shop", Kind: "order", Write: intent.Create,
+		Key: intent.Fields{"number": workflow}, Expect: intent.Fields{"state": "open"},
+	}
+}
+
+// reservation asks for a wish in the name of worker "one".
+func (h *harness) reservation(w intent.WriteIntent, events ...ledger.Event) ledger.Reservation {
+	h.Helper()
+	rec, err := ledger.NewRecord(w)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return ledger.Reservation{Record: rec, Events: events, Owner: "one", LeaseFor: lease}
+}
+
+// fresh reserves a wish that must be new.
+func (h *harness) fresh(w intent.WriteIntent, events ...ledger.Event) ledger.Record {
+	h.Helper()
+	return h.reserve(h.reservation(w, events...))
+}
+
+func (h *harness) reserve(res ledger.Reservation) ledger.Record {
+	h.Helper()
+	rec, fresh, err := h.ledger.Reserve(context.Background(), res)
+	if err != nil || !fresh {
+		h.Fatalf("reserve: fresh %v, error %v; want a new write", fresh, err)
+	}
+	h.made = append(h.made, rec)
+	return rec
+}
+
+// replayed reserves what must be there already.
+func (h *harness) replayed(res ledger.Reservation) ledger.Record {
+	h.Helper()
+	rec, fresh, err := h.ledger.Reserve(context.Background(), res)
+	if err != nil || fresh {
+		h.Fatalf("reserve: fresh %v, error %v; want the recorded write", fresh, err)
+	}
+	return rec
+}
+
+func (h *harness) append(r ledger.Record, events ...ledger.Event) ledger.Record {
+	h.Helper()
+	rec, err := h.ledger.Append(context.Background(), r.ID, r.Fence, events...)
+	if err != nil {
+		h.Fatalf("append: %v", err)
+	}
+	return rec
+}
+
+// refused appends what must be refused, and that nothing changed.
+func (h *harness) refused(want error, r ledger.Record, fence int64, events ...ledger.Event) {
+	h.Helper()
+	before, life := h.get(r), h.events(r)
+	if _, err := h.ledger.Append(context.Background(), r.ID, fence, events...); !errors.Is(err, want) {
+		h.Fatalf("append: error %v, want %v", err, want)
+	}
+	h.same(before, h.get(r))
+	if diff := cmp.Diff(life, h.events(r)); diff != "" {
+		h.Errorf("a refused append changed the events (-before +after):\n%s", diff)
+	}
+}
+
+func (h *harness) get(r ledger.Record) ledger.Record {
+	h.Helper()
+	rec, err := h.ledger.Get(context.Background(), r.Tenant, r.ID)
+	if err != nil {
+		h.Fatalf("get: %v", err)
+	}
+	return rec
+}
+
+func (h *harness) events(r ledger.Record) []ledger.Event {
+	h.Helper()
+	events, err := h.ledger.Events(context.Background(), r.Tenant, r.ID)
+	if err != nil {
+		h.Fatalf("events: %v", err)
+	}
+	return events
+}
+
+func (h *harness) list(f ledger.Filter) []ledger.Record {
+	h.Helper()
+	recs, err := h.ledger.List(context.Background(), f)
+	if err != nil {
+		h.Fatalf("list: %v", err)
+	}
+	return recs
+}
+
+// claim asks for work in the name of worker "two" unless it is named.
+func (h *harness) claim(c ledger.Claim) []ledger.Record {
+	h.Helper()
+	if c.Owner == "" {
+		c.Owner = "two"
+	}
+	c.LeaseFor = lease
+	recs, err := h.ledger.Claim(context.Background(), c)
+	if err != nil {
+		h.Fatalf("claim: %v", err)
+	}
+	return recs
+}
+
+// taken claims exactly one record, which must be this one.
+func (h *harness) taken(r ledger.Record, c ledger.Claim) ledger.Record {
+	h.Helper()
+	recs := h.claim(c)
+	if len(recs) != 1 || recs[0].ID != r.ID {
+		h.Fatalf("claim: got %v, want %s alone", ids(recs), r.ID)
+	}
+	return recs[0]
+}
+
+// nothing claims where there is nothing to have.
+func (h *harness) nothing(c ledger.Claim) {
+	h.Helper()
+	if recs := h.claim(c); len(recs) != 0 {
+		h.Fatalf("claim: got %v, want nothing", ids(recs))
+	}
+}
+
+// same compares records, but for the time at which they were looked at.
+func (h *harness) same(want, got ledger.Record, but ...string) {
+	h.Helper()
+	but = append(but, "Now")
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Record{}, but...)); diff != "" {
+		h.Errorf("records differ (-want +got):\n%s", diff)
+	}
+}
+
+// consistent holds every record that was made against its events: a record
+// follows from them, whatever the scenario did.
+func (h *harness) consistent() {
+	h.Helper()
+	for _, made := range h.made {
+		rec, err := Replay(made, h.events(made))
+		if err != nil {
+			h.Errorf("write %s: %v", made.ID, err)
+			continue
+		}
+		h.same(rec, h.get(made), lent...)
+	}
+}
+
+// lent are the fields that claims change as well; no event tells them.
+var lent = []string{"Owner", "LeaseUntil", "LeaseFor", "Fence"}
+
+// Replay makes a record anew from its identity and its events. What the lease
+// decides (Owner, LeaseUntil, LeaseFor, Fence) is left out.
+func Replay(r ledger.Record, events []ledger.Event) (ledger.Record, error) {
+	rec := ledger.Record{
+		ID: r.ID, Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
+		StructuralKey: r.StructuralKey, Digest: r.Digest, IdempotencyKey: r.IdempotencyKey,
+		CorrelationID: r.CorrelationID, Destination: r.Destination, Kind: r.Kind,
+		Intent: r.Intent, Parent: r.Parent,
+	}
+	for i, e := range events {
+		if e.Seq != int64(i)+1 {
+			return rec, fmt.Errorf("event %d has number %d", i+1, e.Seq)
+		}
+		var err error
+		if rec, err = ledger.Apply(rec, e, e.At); err != nil {
+			return rec, err
+		}
+	}
+	return rec, nil
+}
+
+func ids(recs []ledger.Record) []ledger.ID {
+	out := make([]ledger.ID, 0, len(recs))
+	for _, r := range recs {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+// The events that scenarios are made of.
+var (
+	announced = ledger.Event{Kind: ledger.EvAnnounced, By: "one", SendFor: time.Second}
+	sent      = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ref: "17"}
+	seen      = ledger.Event{Kind: ledger.EvRead, Verdict: "verified"}
+	missing   = ledger.Event{Kind: ledger.EvRead, Verdict: "absent"}
+	verified  = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
+	escalated = ledger.Event{Kind: ledger.EvEscalated, Reason: "nobody knows"}
+	held      = ledger.Event{Kind: ledger.EvHeld}
+)
+
+// deferred puts a record back for a while.
+func deferred(in time.Duration) ledger.Event {
+	return ledger.Event{Kind: ledger.EvDeferred, In: in}
+}
+
+// settled ends a write that was sent, in a way.
+func settled(how ledger.Settlement) ledger.Event {
+	return ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "someone"}
+}

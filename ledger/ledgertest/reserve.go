@@ -1,0 +1,115 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/readback-go/readback/ledger"
+)
+
+var reserving = map[string]scenario{
+	"new": {
+		"a write that is new belongs to whoever asked, before anybody else can see it",
+		func(h *harness) {
+			rec := h.fresh(wish("a", "w1"), announced)
+			if rec.State != ledger.Sending || rec.Owner != "one" || rec.Fence < 1 || rec.Seq != 2 || rec.Sends != 1 {
+				h.Errorf("got %s, owner %q, fence %d, seq %d, sends %d", rec.State, rec.Owner, rec.Fence, rec.Seq, rec.Sends)
+			}
+			if !rec.LeaseUntil.After(rec.Now) || rec.Created.IsZero() {
+				h.Errorf("created %s, leased until %s, now %s", rec.Created, rec.LeaseUntil, rec.Now)
+			}
+			h.same(rec, h.get(rec))
+		},
+	},
+	"repeat in flight": {
+		"a repeat must not get the lease: two would send",
+		func(h *harness) {
+			res := h.reservation(wish("a", "w1"), announced)
+			first := h.reserve(res)
+			h.same(first, h.replayed(res))
+			res.Owner = "two"
+			h.same(first, h.replayed(res))
+			h.same(first, h.get(first))
+		},
+	},
+	"repeat of a settled write": {
+		"a repeat gets the recorded outcome, and the write is not done again",
+		func(h *harness) {
+			res := h.reservation(wish("a", "w1"), announced)
+			last := h.append(h.reserve(res), sent, seen, verified)
+			got := h.replayed(res)
+			h.same(last, got)
+			if got.State != ledger.Settled || got.Settlement != ledger.Verified || got.Owner != "" {
+				h.Errorf("got %s of owner %q", got.Phase(), got.Owner)
+			}
+		},
+	},
+	"another digest": {
+		"one logical write cannot change what it asks for; both digests are shown",
+		func(h *harness) {
+			res := h.reservation(wish("a", "w1"), announced)
+			first := h.reserve(res)
+			other := res
+			other.Record.Digest = strings.Repeat("f", len(res.Record.Digest))
+			_, fresh, err := h.ledger.Reserve(context.Background(), other)
+			var mismatch *ledger.DigestMismatchError
+			if fresh || !errors.As(err, &mismatch) || !errors.Is(err, ledger.ErrDigestMismatch) {
+				h.Fatalf("fresh %v, error %v", fresh, err)
+			}
+			want := ledger.DigestMismatchError{ID: first.ID, Recorded: res.Record.Digest, Received: other.Record.Digest}
+			if diff := cmp.Diff(want, *mismatch); diff != "" {
+				h.Errorf("mismatch (-want +got):\n%s", diff)
+			}
+			h.same(first, h.get(first))
+			if n := len(h.events(first)); n != 2 {
+				h.Errorf("%d events after a refusal, want 2", n)
+			}
+		},
+	},
+	"calls of one step": {
+		"a loop that calls a tool twice means two writes",
+		func(h *harness) {
+			w := wish("a", "w1")
+			h.fresh(w)
+			w.Call = 1
+			h.fresh(w)
+		},
+	},
+	"illegal first events": {
+		"a reservation is applied whole or not at all",
+		func(h *harness) {
+			res := h.reservation(wish("a", "w1"), announced, verified)
+			if _, _, err := h.ledger.Reserve(context.Background(), res); !errors.Is(err, ledger.ErrIllegalMove) {
+				h.Fatalf("error %v, want an illegal move", err)
+			}
+			if _, err := h.ledger.Get(context.Background(), "a", res.Record.ID); !errors.Is(err, ledger.ErrNotFound) {
+				h.Fatalf("get: error %v, want not found", err)
+			}
+			res.Events = nil
+			h.reserve(res)
+		},
+	},
+	"held": {
+		"a held write is recorded, nobody works on it and nothing is due",
+		func(h *harness) {
+			rec := h.fresh(wish("a", "w1"), held)
+			if rec.State != ledger.Held || rec.Owner != "" || !rec.LeaseUntil.IsZero() || !rec.Due.IsZero() {
+				h.Errorf("got %s, owner %q, due %s", rec.State, rec.Owner, rec.Due)
+			}
+		},
+	},
+	"cancelled": {
+		"a caller that gave up before it began hears so, and has reserved nothing",
+		func(h *harness) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			res := h.reservation(wish("a", "w1"))
+			if _, _, err := h.ledger.Reserve(ctx, res); !errors.Is(err, context.Canceled) {
+				h.Fatalf("error %v, want cancelled", err)
+			}
+			h.reserve(res)
+		},
+	},
+}
