@@ -25,8 +25,9 @@ var ErrIntent = errors.New("orders cannot serve this intent")
 // Connector reaches the orders of one destination over HTTP.
 //
 // The business key is {"order_id": "…"} and nothing else. What is written is
-// the key, what is expected and the payload, as top-level fields; an update or
-// upsert removes the fields that the intent wants absent. Updates and deletes
+// the key, what is expected and the payload; of an object inside, an update
+// changes only the members that are named, and it removes what the intent wants
+// absent. Updates and deletes
 // address the one record that [connectors.Request.Before] shows, so they need
 // it; an upsert does where order_id is not unique.
 type Connector struct {
@@ -147,9 +148,7 @@ func (c *Connector) request(ctx context.Context, r connectors.Request) (*http.Re
 	}
 	d := document{Order: fieldsOf(w), Stamp: r.Stamp}
 	if w.Write == intent.Update || w.Write == intent.Upsert {
-		if d.Unset, err = unset(w.Absent); err != nil {
-			return nil, err
-		}
+		d.Unset = w.Absent
 	}
 	method, path, before := http.MethodPost, "/orders", beforeOf(r)
 	switch {
@@ -249,19 +248,6 @@ func fieldsOf(w intent.WriteIntent) intent.Fields {
 		}
 	}
 	return all
-}
-
-// unset turns the paths that must not exist into names of fields.
-func unset(paths []string) ([]string, error) {
-	var names []string
-	for _, p := range paths {
-		name, ok := strings.CutPrefix(p, "/")
-		if !ok || strings.ContainsAny(name, "/~") || name == fieldOrderID || name == fieldUpdated {
-			return nil, fmt.Errorf("%w: /absent: %q: want a top-level field other than %s and %s", ErrIntent, p, fieldOrderID, fieldUpdated)
-		}
-		names = append(names, name)
-	}
-	return names, nil
 }
 
 // observe makes an observation of what a read found.

@@ -17,7 +17,7 @@ import (
 // document is the body of a write.
 type document struct {
 	Order intent.Fields `json:"order"`
-	// Unset lists fields to be removed, by an update or upsert.
+	// Unset lists JSON Pointers of what an update or upsert removes.
 	Unset []string `json:"unset,omitempty"`
 	Stamp string   `json:"stamp,omitempty"`
 }
@@ -25,7 +25,7 @@ type document struct {
 // Handler serves a world.
 //
 //	POST   /orders                        create
-//	PATCH  /orders/{id}                   update the fields that are named
+//	PATCH  /orders/{id}                   update the members that are named
 //	PUT    /orders/by-key/{order_id}      upsert (where order_id is unique)
 //	DELETE /orders/{id}                   delete
 //	GET    /orders?order_id=&stamp=&from= every order with this id or this stamp, by pages

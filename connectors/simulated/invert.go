@@ -36,9 +36,18 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		undo.Expect = lasting(before.Records[0].Fields)
 	case had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
 		undo.Write = intent.Update
-		back(&undo, before.Records[0].Fields, after.Records[0].Fields)
-		if len(undo.Expect) == 0 {
+		c := back("", lasting(before.Records[0].Fields), lasting(after.Records[0].Fields))
+		if len(c.expect)+len(c.absent) == 0 {
 			return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrIrreversible)
+		}
+		// An intent must expect something; the key always holds.
+		undo.Expect, undo.Require, undo.Absent = c.expect, c.require, c.absent
+		if len(undo.Expect) == 0 {
+			undo.Expect = maps.Clone(undo.Key)
+		}
+		// What was removed cannot be required; that the record is ours can.
+		if len(undo.Require) == 0 {
+			undo.Require = maps.Clone(undo.Key)
 		}
 	default:
 		return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrIrreversible, had, has)
@@ -53,30 +62,43 @@ func lasting(fields intent.Fields) intent.Fields {
 	return kept
 }
 
-// back fills in what brings after back to before.
-func back(undo *intent.WriteIntent, before, after intent.Fields) {
-	undo.Expect, undo.Require = intent.Fields{}, intent.Fields{}
-	before, after = lasting(before), lasting(after)
-	for name, v := range before {
-		now, ok := after[name]
-		if ok && same(v, now) {
-			continue
-		}
-		undo.Expect[name] = v
-		if ok {
-			undo.Require[name] = now
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if _, ok := before[name]; !ok {
-			undo.Absent = append(undo.Absent, "/"+name)
-			undo.Require[name] = after[name]
-		}
-	}
-	// An intent must expect something; the key always holds.
-	if len(undo.Expect) == 0 && len(undo.Absent) > 0 {
-		undo.Expect = maps.Clone(undo.Key)
-	}
+// change is what an update has to do, and what must hold before.
+type change struct {
+	expect, require map[string]any
+	absent          []string
 }
 
-func same(a, b any) bool { return reflect.DeepEqual(a, b) }
+// back works out what brings after back to before.
+func back(at intent.Pointer, before, after map[string]any) change {
+	c := change{expect: map[string]any{}, require: map[string]any{}}
+	for name, was := range before {
+		now, ok := after[name]
+		wasObject, okWas := was.(map[string]any)
+		nowObject, okNow := now.(map[string]any)
+		switch {
+		case ok && reflect.DeepEqual(was, now):
+		case okWas && okNow:
+			inner := back(at.AppendToken(name), wasObject, nowObject)
+			c.absent = append(c.absent, inner.absent...)
+			if len(inner.expect) > 0 {
+				c.expect[name] = inner.expect
+			}
+			if len(inner.require) > 0 {
+				c.require[name] = inner.require
+			}
+		default:
+			c.expect[name] = was
+			if ok {
+				c.require[name] = now
+			}
+		}
+	}
+	for name, now := range after {
+		if _, ok := before[name]; !ok {
+			c.absent = append(c.absent, string(at.AppendToken(name)))
+			c.require[name] = now
+		}
+	}
+	slices.Sort(c.absent)
+	return c
+}

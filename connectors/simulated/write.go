@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -172,8 +171,7 @@ func (w *World) perform(q write, met hits) answer {
 	// What is answered is what was asked for, whatever became of it.
 	if e.After != nil {
 		shown := *e.After
-		shown.Fields = maps.Clone(e.After.Fields)
-		maps.Copy(shown.Fields, q.fields)
+		shown.Fields = overlay(e.After.Fields, q.fields)
 		a.body = w.view(shown)
 	}
 	if k := w.keys[q.key]; k != nil {
@@ -264,8 +262,12 @@ func checkFields(q write, before *Order) error {
 		return fmt.Errorf("%s must be a string of 1 to %d bytes", fieldOrderID, maxOrderID)
 	case before != nil && given && id != before.Fields[fieldOrderID]:
 		return fmt.Errorf("%s cannot be changed", fieldOrderID)
-	case slices.Contains(q.unset, fieldOrderID) || slices.Contains(q.unset, fieldUpdated):
-		return fmt.Errorf("%s and %s cannot be removed", fieldOrderID, fieldUpdated)
+	}
+	for _, path := range q.unset {
+		p := intent.Pointer(path)
+		if !p.IsValid() || p == "" || p.Contains("/"+fieldOrderID) || p.Contains("/"+fieldUpdated) {
+			return fmt.Errorf("unset %q: want a JSON Pointer to a field other than %s and %s", path, fieldOrderID, fieldUpdated)
+		}
 	}
 	if v, ok := q.fields[fieldAmount]; ok && v != nil {
 		n, _ := v.(json.Number)
@@ -284,123 +286,14 @@ func (w *World) next(before *Order, q write, met hits) *Order {
 	} else {
 		o = *before
 		o.Version++
-		o.Fields = maps.Clone(before.Fields)
 	}
 	if w.options.Stamps && q.stamp != "" && (before == nil || w.options.StampUpdates) {
 		o.Stamp = q.stamp
 	}
-	maps.Copy(o.Fields, alter(q.fields, met))
-	for _, name := range q.unset {
-		delete(o.Fields, name)
+	o.Fields = overlay(o.Fields, alter(q.fields, met))
+	for _, path := range q.unset {
+		o.Fields = without(o.Fields, slices.Collect(intent.Pointer(path).Tokens()))
 	}
 	o.Fields[fieldUpdated] = time.Now().UTC().Format(time.RFC3339Nano)
 	return &o
-}
-
-// alter returns the fields as they get stored.
-func alter(fields intent.Fields, met hits) intent.Fields {
-	stored := maps.Clone(fields)
-	if f, ok := met.get(DroppedField); ok {
-		delete(stored, choose(fields, f.Field, func(any) bool { return true }))
-	}
-	if f, ok := met.get(NormalisedField); ok {
-		name := choose(stored, f.Field, func(v any) bool { return normalise(v, f.How) != v })
-		if v, ok := stored[name]; ok {
-			stored[name] = normalise(v, f.How)
-		}
-	}
-	return stored
-}
-
-// choose returns the field that is named, or else the last that will do. The
-// key is never chosen: an order that lost it would be another one.
-func choose(fields intent.Fields, named string, will func(any) bool) string {
-	if named != "" {
-		return named
-	}
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(fields))) {
-		v := fields[name]
-		_, isMap := v.(map[string]any)
-		_, isList := v.([]any)
-		if name != fieldOrderID && !isMap && !isList && will(v) {
-			return name
-		}
-	}
-	return ""
-}
-
-func normalise(v any, how string) any {
-	switch v := v.(type) {
-	case string:
-		switch how {
-		case "trim":
-			return strings.TrimSpace(v)
-		case "lower":
-			return strings.ToLower(v)
-		case "", "upper":
-			return strings.ToUpper(v)
-		}
-	case json.Number:
-		if how == "string" {
-			return v.String()
-		}
-	}
-	return v
-}
-
-// afterwards lets the destination do what it does by itself.
-func (w *World) afterwards(e Effect, met hits) {
-	if f, ok := met.get(DuplicateBehindOurBack); ok && e.After != nil {
-		w.later(f.delay(), func() { w.duplicate(e, f) })
-	}
-	if f, ok := met.get(Rollback); ok {
-		w.later(f.delay(), func() { w.rollback(e) })
-	}
-}
-
-// later runs f with the lock held: now if there is no delay.
-func (w *World) later(delay time.Duration, f func()) {
-	if delay <= 0 {
-		f()
-		return
-	}
-	time.AfterFunc(delay, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		f()
-	})
-}
-
-func (w *World) duplicate(e Effect, f Fault) {
-	second := *e.After
-	second.ID, second.Version, second.Fields = w.newID(), 1, maps.Clone(e.After.Fields)
-	if f.How == "nostamp" {
-		second.Stamp = ""
-	}
-	// A failing log has made the world refuse everything.
-	_ = w.apply(Effect{By: ByItself, Op: OpCreate, ID: second.ID, OrderID: e.OrderID, Request: e.Request, After: &second})
-}
-
-func (w *World) rollback(e Effect) {
-	now := w.rows[e.ID].now()
-	back := Effect{By: ByItself, Op: OpUpdate, ID: e.ID, OrderID: e.OrderID, Request: e.Request, Before: now}
-	switch {
-	case e.Before == nil:
-		back.Op = OpDelete
-		if now == nil {
-			return // gone already
-		}
-	default:
-		o := *e.Before
-		o.Fields = maps.Clone(e.Before.Fields)
-		o.Version = e.Before.Version + 2 // never one that was seen
-		if now != nil {
-			o.Version = max(o.Version, now.Version+1)
-		}
-		back.After = &o
-		if now == nil {
-			back.Op = OpCreate
-		}
-	}
-	_ = w.apply(back) // as in duplicate
 }

@@ -1,0 +1,104 @@
+package connectortest
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// absent stands for a field that is not there, which is not null.
+type absent struct{}
+
+func field(f intent.Fields, name string) any {
+	if v, ok := f[name]; ok {
+		return v
+	}
+	return absent{}
+}
+
+// same reports whether two readings of a field agree.
+func (c *check) same(name string, want, got any) bool {
+	if c.f.Same != nil {
+		return c.f.Same(name, want, got)
+	}
+	return cmp.Equal(want, got, numbers)
+}
+
+// shows reports whether what was wanted of a field is there. Of an object only
+// the members that are wanted count.
+func (c *check) shows(name string, want, got any) bool {
+	w, okW := want.(map[string]any)
+	g, okG := got.(map[string]any)
+	if c.f.Same != nil || !okW || !okG {
+		return c.same(name, want, got)
+	}
+	for member, v := range w {
+		if !c.shows(name, v, field(g, member)) {
+			return false
+		}
+	}
+	return true
+}
+
+// numbers compares numbers by value: 1 and 1.0 are the same.
+var numbers = cmp.Comparer(func(a, b json.Number) bool {
+	x, okX := new(big.Rat).SetString(string(a))
+	y, okY := new(big.Rat).SetString(string(b))
+	if !okX || !okY {
+		return a == b
+	}
+	return x.Cmp(y) == 0
+})
+
+// differing lists the wanted fields that a record does not show as wanted.
+func (c *check) differing(want, record intent.Fields) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got := field(record, name); !c.shows(name, want[name], got) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// asWanted checks that a record shows the key and all that is expected.
+func (c *check) asWanted(in intent.WriteIntent, r connectors.Record) {
+	c.Helper()
+	for _, want := range []intent.Fields{in.Key, in.Expect} {
+		for _, name := range c.differing(want, r.Fields) {
+			c.Errorf("field %q is read as %#v, want %#v", name, field(r.Fields, name), want[name])
+		}
+	}
+}
+
+// likeStore checks that a read shows what is in the destination's own store,
+// whatever it should be.
+func (c *check) likeStore(in intent.WriteIntent, o connectors.Observation) {
+	c.Helper()
+	stored := c.f.Records(in.Key)
+	if len(stored) != len(o.Records) {
+		c.Errorf("the read finds %d records, the store has %d", len(o.Records), len(stored))
+		return
+	}
+	for _, s := range stored {
+		i := slices.IndexFunc(o.Records, func(r connectors.Record) bool { return r.Ref == s.Ref })
+		if i < 0 {
+			c.Errorf("the read does not find the record %q", s.Ref)
+			continue
+		}
+		got := o.Records[i]
+		for _, names := range []intent.Fields{in.Key, in.Expect} {
+			for name := range names {
+				if w, g := field(s.Fields, name), field(got.Fields, name); !c.same(name, w, g) {
+					c.Errorf("record %q, field %q: the read shows %#v, the store has %#v", s.Ref, name, g, w)
+				}
+			}
+		}
+	}
+}

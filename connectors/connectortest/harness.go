@@ -1,0 +1,138 @@
+package connectortest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Vice is one way in which a destination misbehaves, on the next write or the
+// next read.
+type Vice string
+
+// The vices that Set is asked for. What follows each is what the destination
+// does.
+const (
+	LostAnswer             Vice = "lost-answer"               // write: applies it, then the connection is cut
+	DroppedBefore          Vice = "dropped-before"            // write: receives it, cuts the connection, applies nothing
+	BadGateway             Vice = "bad-gateway"               // write: applies it, answers with a failure that need not be its own (502)
+	LateCommit             Vice = "late-commit"               // write: does not answer; applies it after the client has gone
+	PhantomSuccess         Vice = "phantom-success"           // write: answers with success, applies nothing
+	DroppedField           Vice = "dropped-field"             // create, update: answers with success, does not store one field of expect
+	NormalisedField        Vice = "normalised-field"          // create, update: stores one field of expect in another form
+	LaggingRead            Vice = "lagging-read"              // read: shows the state of a while ago
+	UnreadableRead         Vice = "unreadable-read"           // read: answers with what cannot be understood, or with a failure
+	HangingRead            Vice = "hanging-read"              // read: does not answer
+	DuplicateBehindOurBack Vice = "duplicate-behind-our-back" // create: a second record with the same key appears
+	Rollback               Vice = "rollback"                  // create: the record disappears some time after the answer
+	Unreachable            Vice = "unreachable"               // write: no connection can be had
+	Refused                Vice = "refused"                   // write: says no, applies nothing
+	Throttled              Vice = "throttled"                 // write: says not now, with a time to wait, applies nothing
+)
+
+// Vices lists them all.
+func Vices() []Vice {
+	return []Vice{LostAnswer, DroppedBefore, BadGateway, LateCommit, PhantomSuccess,
+		DroppedField, NormalisedField, LaggingRead, UnreadableRead, HangingRead,
+		DuplicateBehindOurBack, Rollback, Unreachable, Refused, Throttled}
+}
+
+// Names for Harness.Lacks besides the vices: parts of a [Fixture] that a
+// harness cannot give.
+const (
+	LacksNear      = "near"      // Fixture.Near
+	LacksSeed      = "seed"      // Fixture.Seed
+	LacksChange    = "change"    // Fixture.Change
+	LacksSends     = "sends"     // Fixture.Sends
+	LacksNullField = "null"      // Fixture.NullField
+	LacksFindStamp = "findstamp" // a stamped record cannot be found by its stamp under another key
+)
+
+// Harness is how the suite gets at one kind of destination.
+type Harness struct {
+	// Open returns a destination that holds nothing, once for each check. It
+	// runs in the check's bubble; what it starts is ended by t.Cleanup.
+	// Required.
+	Open func(t *testing.T) *Fixture
+	// Writes are the write types that the destination has. Create must be
+	// among them. Required.
+	Writes []intent.WriteType
+	// Lacks declares what the destination cannot have or the harness cannot
+	// give: a vice, or a Lacks constant, and the reason. Default nothing.
+	Lacks map[string]string
+	// Variants are the forms of a vice; each check of the vice runs once for
+	// each, and Set is told which. Default one form, "".
+	Variants map[Vice][]string
+	// RealTime runs the checks outside of a bubble. Default false.
+	RealTime bool
+	// Patience is how long the suite waits for what must come. Default 1 min
+	// in a bubble and 10 s in real time.
+	Patience time.Duration
+	// SendTimeout is how long a call may take in the checks where the
+	// destination hangs. Default 1 s in a bubble, 200 ms in real time.
+	SendTimeout time.Duration
+}
+
+// Fixture is one open destination. Functions may call t.Fatal of the t that
+// Open got.
+type Fixture struct {
+	// Connector is under test. Required.
+	Connector connectors.Connector
+	// Profile is what it declares about the records of Intent. Required.
+	Profile connectors.Profile
+
+	// Intent returns a good intent of a write type on record n, complete with
+	// its origin (workflow, step, tool, call: so that each write type and n
+	// has a stamp of its own; where Workflow is empty the suite fills it in).
+	// One n always has one business key, two have two. An update changes, and
+	// an upsert sets, at least one field to something else than the create
+	// does; expect has at least two fields besides the key. Required.
+	Intent func(w intent.WriteType, n int) intent.WriteIntent
+	// Near returns creates of other records with keys that nearly are that of
+	// record n: another letter case, a prefix, a longer one, with blanks. None
+	// of them may be found under the key of n.
+	Near func(n int) []intent.WriteIntent
+	// NullField names a top-level field that can hold null.
+	NullField string
+
+	// Set switches a vice on for the next request that it concerns, and only
+	// for that one. variant is one of Harness.Variants, or "". An error fails
+	// the check.
+	Set func(v Vice, variant string) error
+	// Seed puts the record of a create there as somebody else would: without
+	// our stamp.
+	Seed func(w intent.WriteIntent)
+	// Change changes the record under a key as somebody else would: at least
+	// its version, if there are versions.
+	Change func(key intent.Fields)
+
+	// Records returns what is there under a key now, from the destination's
+	// own store. Required.
+	Records func(key intent.Fields) []connectors.Record
+	// Effects returns how many changes requests have made under a key since
+	// Open, from the destination's own store; those of Seed, of Change and of
+	// the destination itself do not count. Required.
+	Effects func(key intent.Fields) int
+	// Sends returns how many writes reached the destination since Open,
+	// refused ones included.
+	Sends func() int
+
+	// Same reports whether a field that was written and one that was read are
+	// the same to this destination. Default: equal as JSON, numbers by value.
+	Same func(field string, want, got any) bool
+}
+
+// Run runs the suite.
+func Run(t *testing.T, h Harness) {
+	h.defaults(t)
+	for _, name := range slices.Sorted(maps.Keys(h.Lacks)) {
+		t.Logf("declared: no %s: %s", name, h.Lacks[name])
+	}
+	for _, s := range subjects(h) {
+		t.Run(s.name, func(t *testing.T) { h.run(t, s) })
+	}
+}

@@ -1,0 +1,117 @@
+package connectortest
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// refusalSubjects are about what was certainly not applied, and about intents
+// that the connector cannot serve.
+func refusalSubjects() []subject {
+	return []subject{
+		{"refusal/kind", nil, unknownKind},
+		{"refusal/key", nil, unusableKey},
+		{"refusal/no-record-before", nil, noRecordBefore},
+		{string(Unreachable), []string{string(Unreachable)}, unreachable},
+		{string(Refused), []string{string(Refused)}, refused},
+		{string(Throttled), []string{string(Throttled)}, throttled},
+	}
+}
+
+// impossible checks an intent that must be turned down before anything is sent.
+func impossible(c *check, in intent.WriteIntent, word string) {
+	c.Helper()
+	_, err, sends := c.sent(request(in, &connectors.Observation{}))
+	c.fate(err, "the intent cannot be served, so nothing may leave us", connectors.FateNotSent)
+	if sends > 0 {
+		c.Errorf("%d sends reached the destination", sends)
+	}
+	if err != nil && !strings.Contains(err.Error(), word) {
+		c.Errorf("the error of the write does not name %q: %v", word, err)
+	}
+	o, err := c.f.Connector.Read(c.Context(), query(in))
+	if err == nil {
+		c.Errorf("a read that cannot be made says that there are %d records", len(o.Records))
+	} else if !strings.Contains(err.Error(), word) {
+		c.Errorf("the error of the read does not name %q: %v", word, err)
+	}
+}
+
+func unknownKind(c *check) {
+	in := c.intent(intent.Create, 1)
+	in.Kind = "no-such-kind"
+	impossible(c, in, "kind")
+}
+
+func unusableKey(c *check) {
+	in := c.intent(intent.Create, 1)
+	in.Key = intent.Fields{"no_such_field": "x"}
+	in.Expect = intent.Fields{"no_such_field": "x"}
+	impossible(c, in, "no_such_field")
+}
+
+// noRecordBefore: an update or a delete of a record that nobody has found
+// cannot become a write to anything else.
+func noRecordBefore(c *check) {
+	for _, w := range c.h.Writes {
+		if w != intent.Update && w != intent.Delete {
+			continue
+		}
+		other := c.intent(intent.Create, 2)
+		c.write(other, c.before(other, 0))
+		c.effects(other.Key, 1)
+		in := c.intent(w, 1)
+		_, err := c.f.Connector.Write(c.Context(), request(in, &connectors.Observation{}))
+		if fate := connectors.FateOf(err); fate != connectors.FateNotSent && fate != connectors.FateRefused {
+			c.Errorf("%s of what is not there says %q (%v), want not sent or refused", w, fate, err)
+		}
+		c.effects(in.Key, 0)
+		c.effects(other.Key, 1)
+		return
+	}
+	c.Log("the destination has neither update nor delete")
+}
+
+func unreachable(c *check) {
+	in := c.intent(intent.Create, 1)
+	before := c.before(in, 0)
+	c.set(Unreachable, "")
+	_, err, sends := c.sent(request(in, before))
+	c.fate(err, "no connection could be had, which is proof", connectors.FateNotSent)
+	if sends > 0 {
+		c.Errorf("%d sends reached the destination", sends)
+	}
+	c.effects(in.Key, 0)
+	c.write(in, before) // and it must work again
+}
+
+func refused(c *check) {
+	in := c.intent(intent.Create, 1)
+	before := c.before(in, 0)
+	c.set(Refused, "")
+	_, err, sends := c.sent(request(in, before))
+	c.fate(err, "the destination said no", connectors.FateRefused)
+	if sends > 1 {
+		c.Errorf("%d sends reached the destination, want 1", sends)
+	}
+	c.effects(in.Key, 0)
+}
+
+func throttled(c *check) {
+	in := c.intent(intent.Create, 1)
+	before := c.before(in, 0)
+	c.set(Throttled, "")
+	_, err, sends := c.sent(request(in, before))
+	c.fate(err, "the destination said not now", connectors.FateThrottled)
+	var e *connectors.Error
+	if errors.As(err, &e) && e.RetryAfter <= 0 {
+		c.Error("the destination said how long to wait; the error does not")
+	}
+	if sends > 1 {
+		c.Errorf("%d sends reached the destination, want 1", sends)
+	}
+	c.effects(in.Key, 0)
+}

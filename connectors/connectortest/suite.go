@@ -1,0 +1,265 @@
+package connectortest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// subject is one check, as it stands in a table.
+type subject struct {
+	name  string
+	needs []string // vices and Lacks constants without which it makes no sense
+	do    func(c *check)
+}
+
+// subjects puts all tables together, the checks of vices once for each variant.
+func subjects(h Harness) []subject {
+	return slices.Concat(
+		plainSubjects(h), exactSubjects(), refusalSubjects(), onceSubjects(h),
+		conditionSubjects(h), inverseSubjects(h), patienceSubjects(), bulkSubjects(),
+		lossSubjects(h), storeSubjects(h), readSubjects(h),
+	)
+}
+
+// vicious is the subject of a vice on a write type, for each variant.
+func vicious(h Harness, v Vice, w intent.WriteType, do func(c *check, arm func())) []subject {
+	variants := h.Variants[v]
+	if len(variants) == 0 {
+		variants = []string{""}
+	}
+	var all []subject
+	for _, variant := range variants {
+		name := fmt.Sprintf("%s/%s", v, cmp.Or(w, "read"))
+		if variant != "" {
+			name += "/" + variant
+		}
+		all = append(all, subject{name, []string{string(v)}, func(c *check) {
+			do(c, func() { c.set(v, variant) })
+		}})
+	}
+	return all
+}
+
+func (h *Harness) defaults(t *testing.T) {
+	t.Helper()
+	if h.Open == nil || !slices.Contains(h.Writes, intent.Create) {
+		t.Fatal("harness: Open and Writes are required, and create must be among Writes")
+	}
+	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp}
+	for _, v := range Vices() {
+		known = append(known, string(v))
+	}
+	for name, reason := range h.Lacks {
+		if !slices.Contains(known, name) || reason == "" {
+			t.Fatalf("harness: Lacks: %q (%q): want a reason for one of %q", name, reason, known)
+		}
+	}
+	if h.RealTime {
+		h.Patience = cmp.Or(h.Patience, realPatience)
+		h.SendTimeout = cmp.Or(h.SendTimeout, realSendTimeout)
+	}
+	h.Patience = cmp.Or(h.Patience, bubblePatience)
+	h.SendTimeout = cmp.Or(h.SendTimeout, bubbleSendTimeout)
+}
+
+func (h Harness) run(t *testing.T, s subject) {
+	for _, need := range s.needs {
+		if reason, ok := h.Lacks[need]; ok {
+			t.Logf("not checked, declared: no %s: %s", need, reason)
+			return
+		}
+	}
+	do := func(t *testing.T) {
+		c := &check{T: t, h: h, f: h.Open(t), run: rand.Text()}
+		c.whole(s.needs)
+		s.do(c)
+	}
+	if h.RealTime {
+		do(t)
+		return
+	}
+	synctest.Test(t, do)
+}
+
+// check is one check under way.
+type check struct {
+	*testing.T
+	h   Harness
+	f   *Fixture
+	run string // makes origins, and so stamps, of this run alone
+}
+
+// whole refuses a fixture that lacks what it does not declare to lack.
+func (c *check) whole(needs []string) {
+	c.Helper()
+	f := c.f
+	given := map[string]bool{
+		LacksNear: f.Near != nil, LacksSeed: f.Seed != nil, LacksChange: f.Change != nil,
+		LacksSends: f.Sends != nil, LacksNullField: f.NullField != "",
+	}
+	for _, need := range needs {
+		if ok, part := given[need]; part && !ok {
+			c.Fatalf("harness: the fixture has no %s; give it or declare it in Lacks", need)
+		}
+	}
+	if f.Connector == nil || f.Intent == nil || f.Records == nil || f.Effects == nil {
+		c.Fatal("harness: Connector, Intent, Records and Effects are required")
+	}
+}
+
+func (c *check) set(v Vice, variant string) {
+	c.Helper()
+	if c.f.Set == nil {
+		c.Fatalf("harness: the fixture has no Set; give it or declare every vice in Lacks")
+	}
+	if err := c.f.Set(v, variant); err != nil {
+		c.Fatalf("harness: set %s %q: %v; a vice that cannot be is declared in Lacks", v, variant, err)
+	}
+}
+
+// intent is a good intent with an origin.
+func (c *check) intent(w intent.WriteType, n int) intent.WriteIntent {
+	in := c.f.Intent(w, n)
+	in.Tenant = cmp.Or(in.Tenant, "connectortest")
+	in.Destination = cmp.Or(in.Destination, c.f.Profile.Destination, "under-test")
+	if in.Workflow == "" {
+		in.Workflow, in.Tool, in.Call = c.run, "connectortest-"+string(w), n
+	}
+	return in
+}
+
+func request(in intent.WriteIntent, before *connectors.Observation) connectors.Request {
+	return connectors.Request{
+		Intent: in, Stamp: in.Stamp(), Attempt: 1, Before: before,
+		IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
+	}
+}
+
+func query(in intent.WriteIntent) connectors.Query {
+	return connectors.Query{Intent: in, Stamp: in.Stamp()}
+}
+
+// write sends and must succeed.
+func (c *check) write(in intent.WriteIntent, before *connectors.Observation) connectors.Receipt {
+	c.Helper()
+	r, err := c.f.Connector.Write(c.Context(), request(in, before))
+	if err != nil {
+		c.Fatalf("write %s: %v; nothing was wrong with it", in.Write, err)
+	}
+	return r
+}
+
+// read reads and must succeed.
+func (c *check) read(q connectors.Query) connectors.Observation {
+	c.Helper()
+	began := time.Now()
+	o, err := c.f.Connector.Read(c.Context(), q)
+	if err != nil {
+		c.Fatalf("read: %v; nothing was wrong with the destination", err)
+	}
+	if o.At.Before(began) || o.At.After(time.Now()) {
+		c.Errorf("the observation is of %v, want the time at which the read began, %v", o.At, began)
+	}
+	return o
+}
+
+// see reads until there are so many records: reads may lag.
+func (c *check) see(q connectors.Query, records int) connectors.Observation {
+	c.Helper()
+	var o connectors.Observation
+	c.until(func() string {
+		o = c.read(q)
+		if len(o.Records) != records {
+			return fmt.Sprintf("the read finds %d records, want %d", len(o.Records), records)
+		}
+		return ""
+	})
+	return o
+}
+
+// until waits for something that must come.
+func (c *check) until(missing func() string) {
+	c.Helper()
+	end := time.Now().Add(c.h.Patience)
+	for {
+		what := missing()
+		if what == "" {
+			return
+		}
+		if time.Now().After(end) {
+			c.Fatalf("after %v still: %s", c.h.Patience, what)
+		}
+		<-time.After(pause)
+	}
+}
+
+// effects waits for the number of effects under a key and sees that no more
+// come at once.
+func (c *check) effects(key intent.Fields, want int) {
+	c.Helper()
+	c.until(func() string {
+		if got := c.f.Effects(key); got < want {
+			return fmt.Sprintf("the destination has %d effects, want %d", got, want)
+		}
+		return ""
+	})
+	if got := c.f.Effects(key); got != want {
+		c.Errorf("the destination has %d effects, want %d", got, want)
+	}
+}
+
+// sent runs a write and returns its error and how many sends the destination
+// counted, -1 if it cannot count.
+func (c *check) sent(r connectors.Request) (connectors.Receipt, error, int) {
+	if c.f.Sends == nil {
+		receipt, err := c.f.Connector.Write(c.Context(), r)
+		return receipt, err, -1
+	}
+	before := c.f.Sends()
+	receipt, err := c.f.Connector.Write(c.Context(), r)
+	return receipt, err, c.f.Sends() - before
+}
+
+// fate compares what an error says with what was the case.
+func (c *check) fate(err error, why string, want ...connectors.Fate) {
+	c.Helper()
+	if got := connectors.FateOf(err); !slices.Contains(want, got) {
+		c.Errorf("the write says %q (%v), want %q: %s", got, err, want, why)
+	}
+}
+
+// prepared makes what a write type needs to be there, and returns the intent,
+// what a read shows before, and how many effects the destination has then.
+func (c *check) prepared(w intent.WriteType, n int) (intent.WriteIntent, *connectors.Observation, int) {
+	c.Helper()
+	if w == intent.Update || w == intent.Delete {
+		in := c.intent(intent.Create, n)
+		c.write(in, c.before(in, 0))
+		before := c.see(query(in), 1)
+		return c.intent(w, n), &before, c.f.Effects(in.Key)
+	}
+	in := c.intent(w, n)
+	return in, c.before(in, 0), c.f.Effects(in.Key)
+}
+
+func (c *check) before(in intent.WriteIntent, records int) *connectors.Observation {
+	c.Helper()
+	o := c.see(query(in), records)
+	return &o
+}
+
+// left is how many records a write leaves under its key.
+func left(w intent.WriteType) int {
+	if w == intent.Delete {
+		return 0
+	}
+	return 1
+}
