@@ -1,0 +1,60 @@
+# The targets that README names. Nothing here needs more than Go and make;
+# servers that tests would like to have are found or reported.
+
+GO ?= go
+LINT_VERSION := v2.15.0
+VULN_VERSION := v1.3.0
+BIN := $(CURDIR)/bin
+
+.PHONY: help
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+.PHONY: build
+build: ## the command, into bin/readback
+	$(GO) build -trimpath -o $(BIN)/readback ./cmd/readback
+
+.PHONY: demo
+demo: ## three ways to write 100 orders, counted by the destination
+	@$(GO) run ./cmd/readback demo
+
+.PHONY: test
+test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
+	$(GO) vet ./...
+	$(GO) test -race -timeout 20m ./...
+
+.PHONY: bench
+bench: ## benchmarks; see docs/performance.md
+	$(GO) test -run '^$$' -bench . -benchmem ./verify ./ledger/... ./engine
+
+.PHONY: mutants
+mutants: ## break each rule once and see its test fail
+	$(GO) run ./internal/mutants
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (default 20s)
+	@for target in $$(grep -rhoE 'func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do \
+	  pkg=$$(grep -rlE "func $$target\(" --include='*_test.go' . | head -1 | xargs dirname); \
+	  echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${FUZZTIME:-20s} $$pkg || exit 1; \
+	done
+
+.PHONY: lint
+lint: tools ## golangci-lint and govulncheck
+	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	$(BIN)/golangci-lint run ./...
+	$(BIN)/govulncheck ./... || { test $$? -ne 3 && echo "govulncheck could not ask its database: not checked"; }
+
+.PHONY: tools
+tools: $(BIN)/golangci-lint-$(LINT_VERSION) $(BIN)/govulncheck-$(VULN_VERSION)
+
+$(BIN)/golangci-lint-$(LINT_VERSION):
+	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@touch $@
+
+$(BIN)/govulncheck-$(VULN_VERSION):
+	GOBIN=$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+	@touch $@
+
+.PHONY: docs
+docs: ## render the documents that tests hold against the code
+	$(GO) test ./internal/matrix -update

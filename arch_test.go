@@ -1,0 +1,262 @@
+package readback_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/readback-go/readback"
+
+// rooms is the table of who may import whom: for each package of the module,
+// the packages of the module that its shipped code may import. A package that
+// is missing here fails the test, and so does one that is gone.
+var rooms = map[string][]string{
+	".":      {},
+	"intent": {},
+
+	"connectors":               {"intent"},
+	"connectors/httpsend":      {"connectors"},
+	"connectors/connectortest": {"connectors", "intent"},
+	"connectors/imap":          {"connectors", "intent"},
+	"connectors/imap/imaptest": {},
+	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent"},
+
+	"ledger":            {"intent"},
+	"ledger/ledgertest": {"ledger", "intent"},
+	"ledger/sqlite":     {"ledger"},
+
+	"verify":   {"connectors", "intent"},
+	"policies": {"connectors", "intent", "verify"},
+	"engine":   {"connectors", "intent", "ledger", "policies", "verify"},
+
+	"internal/config": {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
+	"internal/demo":   {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
+	"internal/matrix": {},
+
+	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "ledger", "ledger/sqlite", "policies", "verify"},
+}
+
+// heavy lists dependencies that only the named packages may import, and why:
+// who embeds the core must not have to carry them.
+var heavy = map[string][]string{
+	"zombiezen.com/go/sqlite":     {"ledger/sqlite"},                               // megabytes of translated C
+	"github.com/emersion/go-imap": {"connectors/imap", "connectors/imap/imaptest"}, // one destination's protocol
+	"github.com/spf13/cobra":      {"cmd/readback"},                                // the command line's
+	"github.com/goccy/go-yaml":    {"internal/config"},                             // the configuration's
+}
+
+// goFile is one parsed file of the module.
+type goFile struct {
+	dir, path string
+	test      bool
+	file      *ast.File
+	fset      *token.FileSet
+	lines     int
+}
+
+// parseAll opens and parses every Go file itself: a test that asked the go
+// command for imports would pass from the test cache after a bad import.
+func parseAll(t *testing.T) []goFile {
+	t.Helper()
+	var all []goFile
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && p != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, p, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		all = append(all, goFile{dir: filepath.ToSlash(filepath.Dir(p)), path: p, test: strings.HasSuffix(name, "_test.go"),
+			file: f, fset: fset, lines: strings.Count(string(text), "\n")})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("no Go files found: this test must run in the module's root")
+	}
+	return all
+}
+
+func (f goFile) imports(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, spec := range f.file.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+func TestImportsPointDown(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range parseAll(t) {
+		if strings.HasPrefix(f.dir, "examples/") {
+			continue // examples may import whatever a user may
+		}
+		allowed, known := rooms[f.dir]
+		if !known {
+			t.Errorf("%s: package %q is missing from the table of rooms", f.path, f.dir)
+			continue
+		}
+		found[f.dir] = true
+		if f.test {
+			continue
+		}
+		for _, p := range f.imports(t) {
+			checkImport(t, f, p, allowed)
+		}
+	}
+	for dir := range maps.Keys(rooms) {
+		if !found[dir] {
+			t.Errorf("the table of rooms names %q, which has no Go files", dir)
+		}
+	}
+}
+
+func checkImport(t *testing.T, f goFile, imported string, allowed []string) {
+	t.Helper()
+	if inside, ok := strings.CutPrefix(imported, module+"/"); ok && !slices.Contains(allowed, inside) {
+		t.Errorf("%s imports %q; the table of rooms allows %v", f.path, inside, allowed)
+	}
+	for dependency, where := range heavy {
+		if (imported == dependency || strings.HasPrefix(imported, dependency+"/")) && !slices.Contains(where, f.dir) {
+			t.Errorf("%s imports %q, which only %v may", f.path, imported, where)
+		}
+	}
+	if imported == "C" {
+		t.Errorf("%s uses cgo", f.path)
+	}
+}
+
+// forbidden are package names that say nothing.
+var forbidden = []string{"pkg", "util", "utils", "common", "types", "models", "helpers", "misc", "base"}
+
+func TestPackagesHaveNamesAndComments(t *testing.T) {
+	comments := map[string]int{}
+	for _, f := range parseAll(t) {
+		if slices.Contains(forbidden, path.Base(f.dir)) {
+			t.Errorf("%s: a package named %q says nothing", f.path, path.Base(f.dir))
+		}
+		if !f.test && f.file.Doc != nil {
+			comments[f.dir]++
+		}
+	}
+	for dir := range rooms {
+		if comments[dir] != 1 {
+			t.Errorf("package %q has %d package comments, want exactly one", dir, comments[dir])
+		}
+	}
+}
+
+// What fits a screen can be held in mind at once.
+const (
+	maxFuncLines = 70
+	maxFileLines = 500
+	maxMethods   = 6
+)
+
+func TestSizes(t *testing.T) {
+	for _, f := range parseAll(t) {
+		if f.lines > maxFileLines {
+			t.Errorf("%s has %d lines, at most %d", f.path, f.lines, maxFileLines)
+		}
+		ast.Inspect(f.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if lines := f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1; lines > maxFuncLines {
+					t.Errorf("%s: %s has %d lines, at most %d", f.path, n.Name.Name, lines, maxFuncLines)
+				}
+			case *ast.InterfaceType:
+				if n.Methods.NumFields() > maxMethods {
+					t.Errorf("%s: an interface of %d methods, at most %d; more go into an optional one", f.fset.Position(n.Pos()), n.Methods.NumFields(), maxMethods)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestExportedNamesHaveComments(t *testing.T) {
+	for _, f := range parseAll(t) {
+		if f.test || f.file.Name.Name == "main" {
+			continue
+		}
+		for _, decl := range f.file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && exportedReceiver(d) && d.Doc == nil {
+					t.Errorf("%s: %s has no comment", f.fset.Position(d.Pos()), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				checkSpecs(t, f, d)
+			}
+		}
+	}
+}
+
+// wellKnown are methods whose meaning their interface gives.
+var wellKnown = []string{"Error", "Unwrap", "String", "PushStep", "PopStep", "Report", "Read", "Write", "Close", "Header", "WriteHeader", "RoundTrip"}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	if slices.Contains(wellKnown, d.Name.Name) {
+		return false
+	}
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if index, ok := typ.(*ast.IndexExpr); ok {
+		typ = index.X
+	}
+	name, ok := typ.(*ast.Ident)
+	return ok && name.IsExported()
+}
+
+func checkSpecs(t *testing.T, f goFile, d *ast.GenDecl) {
+	t.Helper()
+	for _, spec := range d.Specs {
+		switch s := spec.(type) {
+		case *ast.TypeSpec:
+			if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+				t.Errorf("%s: %s has no comment", f.fset.Position(s.Pos()), s.Name.Name)
+			}
+		case *ast.ValueSpec:
+			for _, name := range s.Names {
+				if name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+					t.Errorf("%s: %s has no comment", f.fset.Position(name.Pos()), name.Name)
+				}
+			}
+		}
+	}
+}
