@@ -17,6 +17,9 @@ var encodeOptions = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.WithMarshalers(json.MarshalToFunc(
 		func(enc *jsontext.Encoder, n stdjson.Number) error {
+			if !isNumber(string(n)) {
+				return fmt.Errorf("%q is no JSON number", clip(string(n)))
+			}
 			return enc.WriteValue(jsontext.Value(n))
 		})),
 )

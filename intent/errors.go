@@ -39,14 +39,15 @@ type InvalidError struct {
 // Error spells the problems out, at most twenty.
 func (e *InvalidError) Error() string {
 	shown := e.Problems[:min(len(e.Problems), maxShownProblems)]
-	lines := make([]string, 0, len(shown)+1)
-	for _, p := range shown {
-		lines = append(lines, p.String())
+	lines := make([]string, len(shown))
+	for i, p := range shown {
+		lines[i] = p.String()
 	}
+	text := ErrInvalid.Error() + ": " + strings.Join(lines, "; also ")
 	if more := len(e.Problems) - len(shown); more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
+		text += fmt.Sprintf("; and %d more", more)
 	}
-	return ErrInvalid.Error() + ": " + strings.Join(lines, "; also ")
+	return text
 }
 
 // Unwrap returns [ErrInvalid].

@@ -119,13 +119,17 @@ func (n *normalizer) other(at *place, v any, depth int) (any, error) {
 // cause is the place and the innermost reason of an error of the JSON library,
 // without the library's own wording around it.
 func cause(err error) (Pointer, error) {
-	var semantic *json.SemanticError
-	if errors.As(err, &semantic) && semantic.Err != nil {
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		if semantic.Err == nil {
+			return semantic.JSONPointer, fmt.Errorf("%v has no JSON form", semantic.GoType)
+		}
 		below, why := cause(semantic.Err)
+		if semantic.JSONPointer.Contains(below) {
+			return below, why // from the same root
+		}
 		return semantic.JSONPointer + below, why
 	}
-	var syntactic *jsontext.SyntacticError
-	if errors.As(err, &syntactic) && syntactic.Err != nil {
+	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return syntactic.JSONPointer, syntactic.Err
 	}
 	return "", err

@@ -101,8 +101,8 @@ func structProblems(at Pointer, s any) []Problem {
 }
 
 // reporter collects what the rules across fields find, through the validator.
-// A reported name begins with "/" and is a JSON Pointer already; the tag is
-// the problem and the parameter the remedy.
+// A reported name is a JSON Pointer already, so it is empty or begins with "/";
+// the tag is the problem and the parameter the remedy.
 type reporter struct{ level validator.StructLevel }
 
 func (r reporter) report(at Pointer, problem, want string) {
@@ -118,7 +118,7 @@ var elementExpr = regexp.MustCompile(`^(\w+)\[(\d+)\]$`)
 // translate turns a failed tag into problem and remedy.
 func translate(f validator.FieldError) Problem {
 	_, name, _ := strings.Cut(f.Namespace(), ".")
-	if strings.HasPrefix(name, "/") {
+	if name == "" || name[0] == '/' {
 		return Problem{Path: name, Problem: f.Tag(), Want: f.Param()}
 	}
 	path := Pointer("").AppendToken(name)
