@@ -61,6 +61,11 @@ type Options struct {
 	// Patience is the longest pause that a goroutine sits out; longer ones
 	// wait in the ledger. Default 2 s.
 	Patience time.Duration
+	// Slack is what a lease lasts beyond a send, a read and a pause: the
+	// longest stall of a process, and of its disk, that is to be sat out. A
+	// write that a dead process left is taken over when its lease has ended.
+	// Default 15 s.
+	Slack time.Duration
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
 }
@@ -90,6 +95,9 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	if e.opts.Patience <= 0 {
 		e.opts.Patience = defaultPatience
+	}
+	if e.opts.Slack <= 0 {
+		e.opts.Slack = defaultSlack
 	}
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)

@@ -13,9 +13,9 @@ const (
 	// defaultPatience is the longest pause a goroutine sits out. Most reads
 	// succeed within it; what takes longer should survive a restart.
 	defaultPatience = 2 * time.Second
-	// leaseSlack is added to the time that a send and a read may take: for
+	// defaultSlack is added to the time that a send and a read may take: for
 	// commits, scheduling and clocks that run at different speeds.
-	leaseSlack = 15 * time.Second
+	defaultSlack = 15 * time.Second
 	// ledgerTimeout bounds one call of the ledger after its caller is gone.
 	ledgerTimeout = 30 * time.Second
 	// maxEvidence bounds what one read leaves in the ledger. Records of SaaS

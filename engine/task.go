@@ -233,7 +233,12 @@ func (e *Engine) leaseFor(rec ledger.Record) time.Duration {
 	if err != nil {
 		p = connectors.Profile{}
 	}
-	return p.SendFor() + p.ReadFor() + e.opts.Patience + leaseSlack
+	return e.lease(p)
+}
+
+// lease is how long a lease on writes to such a destination lasts.
+func (e *Engine) lease(p connectors.Profile) time.Duration {
+	return p.SendFor() + p.ReadFor() + e.opts.Patience + e.opts.Slack
 }
 
 // evidence is an observation as JSON; one that is too large is replaced by its

@@ -97,7 +97,7 @@ func (e *Engine) one(rec ledger.Record, claimed time.Time) {
 func (e *Engine) longestLease() time.Duration {
 	longest := e.leaseFor(ledger.Record{})
 	for _, p := range e.reg.Profiles() {
-		longest = max(longest, p.SendFor()+p.ReadFor()+e.opts.Patience+leaseSlack)
+		longest = max(longest, e.lease(p))
 	}
 	return longest
 }
