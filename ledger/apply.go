@@ -47,12 +47,12 @@ func Apply(r Record, e Event, now time.Time) (Record, error) {
 	if m.to != "" {
 		next.State = m.to
 	}
-	next.Seq++
-	next.Updated, next.Now = now, now
 	if e.Kind != EvLate { // evidence of a past holder decides nothing
 		next = note(next, e)
 		next = effect(next, e, now)
 	}
+	next.Seq++
+	next.Updated, next.Now = now, now
 	return next, nil
 }
 
@@ -61,8 +61,10 @@ func check(r Record, e Event) error {
 	switch {
 	case e.Ago < 0:
 		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)
-	case e.Kind == EvSettled && e.Settlement == "":
-		return fmt.Errorf("settled needs a settlement")
+	case e.Kind == EvSettled && !slices.Contains(settlements, e.Settlement):
+		return fmt.Errorf("settled needs a settlement, one of %v, not %q", settlements, e.Settlement)
+	case e.Kind == EvApproved && e.By == "":
+		return fmt.Errorf("an approval needs the person's name")
 	case e.Kind == EvSettled && e.Settlement == Denied && r.State != Held:
 		return fmt.Errorf("only a held write can be denied")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied:
@@ -136,7 +138,7 @@ func effect(r Record, e Event, now time.Time) Record {
 
 func sent(r Record, e Event, now time.Time) Record {
 	r.LastFate, r.LastConflict, r.RetryAfter, r.LastRefusal = e.Fate, e.Conflict, e.RetryAfter, ""
-	r.LastSend = now.Add(-e.Ago)
+	r.LastSend = later(now.Add(-e.Ago), r.Updated)
 	r.Unknown = r.Unknown || e.Fate == FateUnknown
 	r.Answered = r.Answered || e.Fate == FateAnswered
 	if e.Fate != FateAnswered {
@@ -146,6 +148,15 @@ func sent(r Record, e Event, now time.Time) Record {
 		r.Unsent++
 	}
 	return r
+}
+
+// later is the later of two times. A send cannot have ended before the event
+// that announced it, whatever a worker's clock says.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func announced(r Record, e Event, now time.Time) Record {
@@ -176,8 +187,11 @@ func release(r Record, e Event, now time.Time) Record {
 
 // Begin is a new record with its first events: the pure half of Reserve.
 func Begin(res Reservation, now time.Time) (Record, []Event, error) {
-	r := res.Record
-	r.State, r.Fence, r.Seq = "", 0, 0
+	r := res.Record.Identity()
+	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" {
+		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q) and the id (%q) of its structural key (%q); NewRecord makes one",
+			r.Tenant, r.ID, r.StructuralKey)
+	}
 	r = r.Lend(res.Owner, res.LeaseFor, now)
 	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)
 	return advance(r, events, now)

@@ -45,6 +45,8 @@ const (
 	Denied      Settlement = "denied"      // a person refused it; nothing sent
 )
 
+var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied}
+
 // FateAnswered and FateUnknown are the fates of a send (see connectors.Fate)
 // that change what is known for good.
 const (
@@ -119,8 +121,8 @@ type Record struct {
 	Before     json.RawMessage `json:"before,omitempty"`
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
-	// Child is the compensating write, ChildIntent what it asks for; Directed is what a person told the
-	// engine to do next.
+	// Child is the compensating write, ChildIntent what it asks for. Directed
+	// is what a person told the engine to do next.
 	Child       ID              `json:"child,omitempty"`
 	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
 	Directed    string          `json:"directed,omitempty"`
@@ -170,6 +172,17 @@ func NewRecord(w intent.WriteIntent) (Record, error) {
 		IdempotencyKey: w.IdempotencyKey, CorrelationID: w.CorrelationID,
 		Destination: w.Destination, Kind: w.Kind, Parent: ID(w.Compensates),
 	}, nil
+}
+
+// Identity is the record as it was reserved: what never changes about it, and
+// nothing that happened to it.
+func (r Record) Identity() Record {
+	return Record{
+		ID: r.ID, StructuralKey: r.StructuralKey, Digest: r.Digest, Intent: r.Intent,
+		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
+		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
+		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
+	}
 }
 
 // Claimable reports whether a worker may take the record at the time now: its

@@ -245,12 +245,7 @@ var lent = []string{"Owner", "LeaseUntil", "LeaseFor", "Fence"}
 // Replay makes a record anew from its identity and its events. What the lease
 // decides (Owner, LeaseUntil, LeaseFor, Fence) is left out.
 func Replay(r ledger.Record, events []ledger.Event) (ledger.Record, error) {
-	rec := ledger.Record{
-		ID: r.ID, Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
-		StructuralKey: r.StructuralKey, Digest: r.Digest, IdempotencyKey: r.IdempotencyKey,
-		CorrelationID: r.CorrelationID, Destination: r.Destination, Kind: r.Kind,
-		Intent: r.Intent, Parent: r.Parent,
-	}
+	rec := r.Identity()
 	for i, e := range events {
 		if e.Seq != int64(i)+1 {
 			return rec, fmt.Errorf("event %d has number %d", i+1, e.Seq)

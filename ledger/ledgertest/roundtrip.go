@@ -27,7 +27,8 @@ var roundTrips = map[string]scenario{
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent)
 			e := ledger.Event{
 				Kind: ledger.EvRead, By: awkward.text, Rule: "rule", Reason: awkward.text, Ago: 1234567891,
-				Verdict: "mismatched", Count: 3, Generation: 2, Conditional: true, SendFor: 7, Fate: "odd", Code: "299",
+				Verdict: "mismatched", Count: 3, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
+				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
 				Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,
 			}
@@ -68,6 +69,18 @@ var roundTrips = map[string]scenario{
 			}
 			if got.Reason != awkward.text || got.Due.Sub(got.Updated) != 5 || got.LastSend.Sub(got.Updated) != -3 {
 				h.Errorf("reason %q, due %s, last send %s, updated %s", got.Reason, got.Due, got.LastSend, got.Updated)
+			}
+		},
+	},
+	"compensation": {
+		"what undoes a write is done again after a crash, so it must be the same to the byte",
+		func(h *harness) {
+			rec := h.append(h.fresh(wish("a", "w1"), announced), sent,
+				ledger.Event{Kind: ledger.EvCompensating, Child: "wr_2", Evidence: awkward.raw})
+			got := h.get(rec)
+			h.same(rec, got)
+			if diff := cmp.Diff(string(awkward.raw), string(got.ChildIntent)); diff != "" {
+				h.Errorf("intent of the child (-want +got):\n%s", diff)
 			}
 		},
 	},

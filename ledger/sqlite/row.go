@@ -54,8 +54,10 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	if want := columnsOf(r.rec); c != want {
 		return row{}, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want)
 	}
-	r.rec.Intent, r.rec.Before = text(s, at+12), text(s, at+14)
-	r.rec.Evidence, r.rec.Mismatches = text(s, at+15), text(s, at+16)
+	r.rec.Intent = text(s, at+12)
+	for i, raw := range raws(&r.rec) {
+		*raw = text(s, at+14+i)
+	}
 	return r, nil
 }
 
@@ -69,10 +71,19 @@ func text(s *sqlite.Stmt, col int) []byte {
 	return b
 }
 
-// encode is the body of a record: everything but what must come back byte for
-// byte, which encoding/json does not promise for raw messages.
+// raws are what changes in the life of a write and must come back byte for
+// byte, which encoding/json does not promise for raw messages. They have
+// columns of their own, in this order, as the intent has.
+func raws(r *ledger.Record) []*json.RawMessage {
+	return []*json.RawMessage{&r.Before, &r.Evidence, &r.Mismatches, &r.ChildIntent}
+}
+
+// encode is the body of a record: everything but the raw messages.
 func encode(r ledger.Record) (string, error) {
-	r.Intent, r.Before, r.Evidence, r.Mismatches = nil, nil, nil, nil
+	r.Intent = nil
+	for _, raw := range raws(&r) {
+		*raw = nil
+	}
 	b, err := json.Marshal(r)
 	return string(b), err
 }

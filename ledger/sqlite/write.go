@@ -220,9 +220,9 @@ func bindChanging(s *sqlite.Stmt, from int, r ledger.Record, body string) {
 	s.BindInt64(from+3, c.fence)
 	s.BindInt64(from+4, c.seq)
 	s.BindText(from+5, body)
-	bindRaw(s, from+6, r.Before)
-	bindRaw(s, from+7, r.Evidence)
-	bindRaw(s, from+8, r.Mismatches)
+	for i, raw := range raws(&r) {
+		bindRaw(s, from+6+i, *raw)
+	}
 }
 
 func (t *tx) insertEvents(n int64, events []ledger.Event) error {

@@ -9,8 +9,8 @@ CREATE TABLE ledger_meta (
 
 INSERT INTO ledger_meta (one, version, newest) VALUES (1, 0, 0);
 
--- One row for each write. body is the record as JSON, without the four that
--- must come back byte for byte (intent, before, evidence, mismatches). What is
+-- One row for each write. body is the record as JSON, without the five that
+-- must come back byte for byte (intent, before, evidence, mismatches, child_intent). What is
 -- searched stands in columns as well; a row whose columns say something else
 -- than its body is corrupt.
 --
@@ -33,7 +33,8 @@ CREATE TABLE ledger_writes (
 	body            TEXT    NOT NULL,
 	before          TEXT,
 	evidence        TEXT,
-	mismatches      TEXT
+	mismatches      TEXT,
+	child_intent    TEXT
 ) STRICT;
 
 -- Work, oldest due first. The lease stands in the index so that rows in good
