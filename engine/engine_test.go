@@ -77,7 +77,7 @@ func (b *bench) life(id ledger.ID) string {
 
 func order(id string, write intent.WriteType) intent.WriteIntent {
 	w := intent.WriteIntent{
-		Tenant: "acme", Workflow: "wf-1", Step: "pay", Tool: "orders." + string(write),
+		Tenant: "acme", Workflow: "wf-1", Step: "pay " + id, Tool: "orders." + string(write),
 		Destination: "orders", Kind: simulated.Kind,
 		Key: intent.Fields{"order_id": id}, Write: write,
 	}

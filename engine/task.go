@@ -196,7 +196,7 @@ func (t *task) look() error {
 		t.agreeing = 1
 	}
 	t.judged, t.seen = j, seen
-	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason}
+	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Effect()}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)
 		ev.Mismatches = encoded(j.Mismatches)
@@ -214,7 +214,7 @@ func (t *task) policyCase() policies.Case {
 	return policies.Case{
 		Intent: t.intent, Profile: t.profile, Judgement: t.judged, Agreeing: t.agreeing,
 		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
-		Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
+		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
 		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.Created),
 		RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
 		Directed: r.Directed, Invertible: invertible,

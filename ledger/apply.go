@@ -107,6 +107,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Created, r.Due = now, now
 	case EvRead:
 		r.Reads += max(e.Count, 1)
+		r.EffectSeen = r.EffectSeen || e.Effect
 		if e.Before {
 			r.Before = e.Evidence
 		} else {
@@ -188,9 +189,9 @@ func release(r Record, e Event, now time.Time) Record {
 // Begin is a new record with its first events: the pure half of Reserve.
 func Begin(res Reservation, now time.Time) (Record, []Event, error) {
 	r := res.Record.Identity()
-	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" {
-		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q) and the id (%q) of its structural key (%q); NewRecord makes one",
-			r.Tenant, r.ID, r.StructuralKey)
+	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" || len(r.Intent) == 0 {
+		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q), an intent (%d bytes) and the id (%q) of its structural key (%q); NewRecord makes one",
+			r.Tenant, len(r.Intent), r.ID, r.StructuralKey)
 	}
 	r = r.Lend(res.Owner, res.LeaseFor, now)
 	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)

@@ -44,11 +44,12 @@ type Event struct {
 	// worker's own clock. Default 0.
 	Ago time.Duration `json:"ago,omitempty"`
 
-	// Read: the verdict, whether it was the pre-state, and how many reads in a
-	// row said the same (default 1).
+	// Read: the verdict, whether it was the pre-state, how many reads in a row
+	// said the same (default 1), and whether it showed an effect of ours.
 	Verdict string `json:"verdict,omitempty"`
 	Before  bool   `json:"before,omitempty"`
 	Count   int    `json:"count,omitempty"`
+	Effect  bool   `json:"effect,omitempty"`
 	// Announced: the key's generation, how long until the send has surely
 	// ended, and whether it makes a late double possible.
 	Generation  int           `json:"generation,omitempty"`

@@ -105,6 +105,9 @@ type Record struct {
 	// OwesRecheck says that a send was made which an earlier one, landing
 	// late, could double.
 	OwesRecheck bool `json:"owes_recheck,omitempty"`
+	// EffectSeen says that some read after a send showed an effect of ours. If
+	// a later one does not, somebody took it back.
+	EffectSeen bool `json:"effect_seen,omitempty"`
 	// FirstSend is when the first send was announced, KeySend when the first
 	// send of this generation was. LastSend is the latest time at which the
 	// last send can have ended.

@@ -29,6 +29,8 @@ type Case struct {
 	// Sends counts sends that were announced; Unsent those of them that the
 	// destination provably did not take up (not sent, throttled).
 	Sends, Unsent int
+	// EffectSeen: some earlier read showed an effect of ours.
+	EffectSeen bool
 	// Unknown: some send has a fate nobody knows. Answered: some send was
 	// answered with yes. Last is the fate of the last send, LastConflict
 	// whether it was refused because something exists or changed.

@@ -49,6 +49,8 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
 	case c.Directed == DirectForce && untouched(c):
 		return Permit{Allowed: true, NewKey: c.Answered, OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
+	case untouched(c) && c.EffectSeen:
+		return refuse("its effect was seen before and is gone: whoever took it back may have meant to")
 	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
 		return refuse("the write is irreversible and an earlier send may have been applied")
 	case c.Conflict:
@@ -109,7 +111,7 @@ func conclusive(c Case) Permit {
 // Conclusive reports whether the last read proves that no send was applied and
 // that none will be.
 func Conclusive(c Case) bool {
-	return untouched(c) && c.Firm && c.Profile.Horizon.Passed(c.SinceSend)
+	return untouched(c) && !c.EffectSeen && c.Firm && c.Profile.Horizon.Passed(c.SinceSend)
 }
 
 func missingProof(c Case) string {
@@ -148,9 +150,5 @@ func KnownNotApplied(c Case) (string, bool) {
 // Where the refusal said that something is there already, it is no
 // contradiction.
 func present(c Case) bool {
-	switch c.Verdict {
-	case verify.Verified, verify.Mismatched, verify.Duplicated, verify.Collateral:
-		return !c.Conflict && !c.LastConflict
-	}
-	return false
+	return c.Effect() && !c.LastConflict
 }

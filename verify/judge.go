@@ -43,6 +43,16 @@ type Judgement struct {
 	Record *connectors.Record
 }
 
+// Effect reports whether the read, made after a send, showed something that
+// the send can have made.
+func (j Judgement) Effect() bool {
+	switch j.Verdict {
+	case Verified, Mismatched, Duplicated, Collateral:
+		return !j.Conflict
+	}
+	return false
+}
+
 // Judge says what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)

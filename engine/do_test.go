@@ -1,0 +1,242 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// fresh is a destination whose key only we can have made: the plan needs no
+// look before a create.
+func fresh() simulated.Options {
+	o := simulated.Unique.Options()
+	return o
+}
+
+func TestHappyPathCosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, fresh(), nil)
+		out := b.do(order("A-1", intent.Create))
+		writes, reads := b.world.Count()
+		if commits := b.ledger.Commits(); out.Status != engine.StatusVerified || commits != 2 || writes != 1 || reads != 1 {
+			t.Errorf("%s with %d commits, %d sends, %d reads; want verified with 2, 1, 1%s", out.Status, commits, writes, reads, b.life(out.ID))
+		}
+	})
+}
+
+func TestConcurrentSubmissionsShareOneSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		engines := []*engine.Engine{b.engine, b.newEngine(nil), b.newEngine(nil)}
+		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		var mu sync.Mutex
+		began, statuses := 0, map[engine.Status]int{}
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				out, err := engines[i%len(engines)].Do(context.Background(), order("A-1", intent.Create))
+				if err != nil {
+					t.Errorf("Do: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				statuses[out.Status]++
+				if !out.Replayed {
+					began++
+				}
+			})
+		}
+		wg.Wait()
+		writes, _ := b.world.Count()
+		if writes != 1 || began != 1 || statuses[engine.StatusVerified] != 64 {
+			t.Errorf("%d sends, %d callers that began it, outcomes %v", writes, began, statuses)
+		}
+	})
+}
+
+func TestOtherDigestIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		b.do(w)
+		other := w
+		other.Expect = intent.Fields{"amount_cents": jsonNumber(2099), "currency": "USD"}
+		_, err := b.engine.Do(context.Background(), other)
+		var mismatch *ledger.DigestMismatchError
+		if !errors.As(err, &mismatch) {
+			t.Fatalf("error %v, want a digest mismatch", err)
+		}
+		recorded, _ := w.Digest()
+		received, _ := other.Digest()
+		for _, digest := range []string{recorded, received} {
+			if !strings.Contains(err.Error(), digest) {
+				t.Errorf("the error does not show digest %s: %v", digest, err)
+			}
+		}
+		if writes, _ := b.world.Count(); writes != 1 {
+			t.Errorf("%d sends", writes)
+		}
+	})
+}
+
+func TestOneOperationInTwoWorkflowsIsBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		first, second := order("A-1", intent.Create), order("A-2", intent.Create)
+		first.IdempotencyKey, second.IdempotencyKey = "wire:invoice-7721", "wire:invoice-7721"
+		second.Workflow = "wf-2"
+		b.do(first)
+		_, err := b.engine.Do(context.Background(), second)
+		var blocked *ledger.BlockedError
+		if !errors.As(err, &blocked) || blocked.Prior.Workflow != "wf-1" {
+			t.Fatalf("error %v, want blocked by workflow wf-1", err)
+		}
+		time.Sleep(25 * time.Hour)
+		if out := b.do(second); out.Status != engine.StatusVerified {
+			t.Errorf("after the window: %s", out.Status)
+		}
+	})
+}
+
+func TestBadIntentsAreRefusedAndNotRecorded(t *testing.T) {
+	cases := map[string]struct {
+		change func(*intent.WriteIntent)
+		want   error
+		names  string
+		reason string
+	}{
+		"no key":              {func(w *intent.WriteIntent) { w.Key = nil }, intent.ErrInvalid, "/key", "a record that cannot be looked up cannot be verified"},
+		"nothing expected":    {func(w *intent.WriteIntent) { w.Expect = nil }, intent.ErrInvalid, "/expect", "nothing to verify"},
+		"unknown destination": {func(w *intent.WriteIntent) { w.Destination = "elsewhere" }, connectors.ErrUnknownDestination, "/destination", "nobody to send to"},
+		"unknown kind":        {func(w *intent.WriteIntent) { w.Kind = "invoice" }, connectors.ErrUnknownDestination, "/kind", "nothing known about such records"},
+		"compensates":         {func(w *intent.WriteIntent) { w.Compensates = "wr_1" }, intent.ErrInvalid, "/compensates", "the engine alone undoes"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, simulated.Plain.Options(), nil)
+			w := order("A-1", intent.Create)
+			c.change(&w)
+			_, err := b.engine.Do(t.Context(), w)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.names) {
+				t.Errorf("error %v, want %v naming %s: %s", err, c.want, c.names, c.reason)
+			}
+			if b.ledger.Commits() != 0 {
+				t.Error("something was recorded")
+			}
+		})
+	}
+}
+
+func TestCallerThatGivesUpLeavesTheWriteGoing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Lagging.Options()
+		b := newBench(t, o, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+		if err != nil || out.Status != engine.StatusInProgress || out.ID == "" {
+			t.Fatalf("outcome %+v, %v; want in progress with an id", out, err)
+		}
+		out, err = b.engine.Do(t.Context(), order("A-1", intent.Create))
+		if err != nil || out.Status != engine.StatusVerified || !out.Replayed {
+			t.Errorf("asked again: %+v, %v; want the verified outcome, replayed", out, err)
+		}
+		if writes, _ := b.world.Count(); writes != 1 {
+			t.Errorf("%d sends", writes)
+		}
+	})
+}
+
+func TestClosedEngineHandsItsWorkBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if out, err := b.engine.Do(ctx, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		b.engine.Close()
+		if _, err := b.engine.Do(t.Context(), order("A-2", intent.Create)); !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("a closed engine answered %v", err)
+		}
+		next := b.newEngine(nil)
+		out, err := next.Do(t.Context(), order("A-1", intent.Create))
+		if err != nil || out.Status != engine.StatusVerified {
+			t.Errorf("the next engine: %+v, %v%s", out, err, b.life(out.ID))
+		}
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		late := order("A-1", intent.Create)
+		late.Deadline = time.Now().Add(-time.Second)
+		if out := b.do(late); out.Status != engine.StatusNotApplied || out.Sends != 0 {
+			t.Errorf("after the deadline: %+v", out)
+		}
+		// The first send is lost on its way; by the time that is known the
+		// deadline has passed.
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		passing := order("A-2", intent.Create)
+		passing.Deadline = time.Now().Add(3 * time.Second)
+		out := b.do(passing)
+		if out.Status != engine.StatusNotApplied || out.Sends != 1 {
+			t.Errorf("deadline between two sends: %+v%s", out, b.life(out.ID))
+		}
+	})
+}
+
+func TestUnreachableDestinationKeepsTheWriteQueued(t *testing.T) {
+	for name, f := range map[string]simulated.Fault{
+		"no connection for the send":  {Vice: simulated.Unreachable, Ops: []simulated.Op{simulated.OpCreate}, Times: 5},
+		"no connection for any call":  {Vice: simulated.Unreachable, Times: 9},
+		"throttled for a long time":   {Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 3, Delay: 10 * time.Minute},
+		"pre-state cannot be read":    {Vice: simulated.UnreadableRead, Times: 4},
+		"pre-state is not permitted":  {Vice: simulated.UnreadableRead, Times: 2, How: "403"},
+		"pre-state looks like a page": {Vice: simulated.UnreadableRead, Times: 2, How: "page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				b.set(f)
+				out := b.do(order("A-1", intent.Create))
+				if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+					t.Errorf("%+v%s", out, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+func TestHeldUntilApproved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		raise := func(intent.WriteIntent) intent.Risk { return intent.RiskApprove }
+		for _, word := range []engine.Word{engine.WordApprove, engine.WordDeny} {
+			b := newBench(t, simulated.Plain.Options(), &engine.Options{Raise: raise})
+			out := b.do(order("A-1", intent.Create))
+			if writes, _ := b.world.Count(); out.Status != engine.StatusHeld || writes != 0 {
+				t.Fatalf("%+v with %d sends, want held with none", out, writes)
+			}
+			out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: word, By: "ada", Reason: "checked the invoice"})
+			want, records := engine.StatusVerified, 1
+			if word == engine.WordDeny {
+				want, records = engine.StatusDenied, 0
+			}
+			if err != nil || out.Status != want || len(b.world.Records("A-1")) != records {
+				t.Errorf("%s: %+v, %v%s", word, out, err, b.life(out.ID))
+			}
+		}
+	})
+}

@@ -1,0 +1,339 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// undecidable is a destination of which nothing can be concluded: it declares
+// no horizon, and the answer is lost before anything is applied.
+func undecidable(t *testing.T) (*bench, engine.Outcome) {
+	o := simulated.Plain.Options()
+	o.Horizon = connectors.Bound{}
+	b := newBench(t, o, nil)
+	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	out := b.do(order("A-1", intent.Create))
+	if out.Status != engine.StatusReview {
+		t.Fatalf("%+v, want review%s", out, b.life(out.ID))
+	}
+	return b, out
+}
+
+func TestPersonDecides(t *testing.T) {
+	cases := map[string]struct {
+		decision engine.Decision
+		want     engine.Status
+		records  int
+		reason   string
+	}{
+		"accept":  {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 0, "a person takes responsibility"},
+		"abandon": {engine.Decision{Word: engine.WordAbandon}, engine.StatusAbandoned, 0, "a person gives it up"},
+		"retry":   {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 0, "the table does not allow a repeat, whoever asks"},
+		"force":   {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusVerified, 1, "a person vouches that it is not there"},
+		"undo":    {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 0, "there is nothing to undo, and the intent does not say it may be"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, out := undecidable(t)
+				c.decision.By, c.decision.Reason = "ada", "looked into the order desk"
+				got, err := b.engine.Resolve(t.Context(), "acme", out.ID, c.decision)
+				if err != nil || got.Status != c.want {
+					t.Errorf("%+v, %v; want %s: %s%s", got, err, c.want, c.reason, b.life(out.ID))
+				}
+				if n := len(b.world.Records("A-1")); n != c.records {
+					t.Errorf("%d records, want %d: %s", n, c.records, c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestForcedRetryReadsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := undecidable(t)
+		if _, err := b.world.Seed(asStored("A-1"), order("A-1", intent.Create).Stamp()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "it is not there"})
+		if err != nil || got.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+			t.Errorf("%+v, %v with %d records; the person was wrong and the read says so%s", got, err, len(b.world.Records("A-1")), b.life(out.ID))
+		}
+	})
+}
+
+func TestDecisionsThatAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := undecidable(t)
+		before, _ := b.ledger.Events(t.Context(), "acme", out.ID)
+		for name, c := range map[string]struct {
+			tenant string
+			d      engine.Decision
+			want   error
+		}{
+			"no name":        {"acme", engine.Decision{Word: engine.WordAccept, Reason: "x"}, nil},
+			"no reason":      {"acme", engine.Decision{Word: engine.WordAccept, By: "ada"}, nil},
+			"unknown word":   {"acme", engine.Decision{Word: "shrug", By: "ada", Reason: "x"}, engine.ErrNotWaiting},
+			"not held":       {"acme", engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "x"}, engine.ErrNotWaiting},
+			"another tenant": {"evil", engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "x"}, ledger.ErrNotFound},
+		} {
+			_, err := b.engine.Resolve(t.Context(), c.tenant, out.ID, c.d)
+			if err == nil || (c.want != nil && !errors.Is(err, c.want)) {
+				t.Errorf("%s: error %v, want %v", name, err, c.want)
+			}
+		}
+		after, _ := b.ledger.Events(t.Context(), "acme", out.ID)
+		if len(after) != len(before) {
+			t.Errorf("refused decisions left %d events", len(after)-len(before))
+		}
+	})
+}
+
+func TestLaterReadSettlesReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := undecidable(t)
+		if _, err := b.world.Seed(asStored("A-1"), order("A-1", intent.Create).Stamp()); err != nil {
+			t.Fatal(err)
+		}
+		b.work(2 * time.Hour)
+		if got := b.state(out.ID); got.Settlement != ledger.Verified || got.Sends != 1 {
+			t.Errorf("%s after %d sends; it landed late and a later read shows it%s", got.Phase(), got.Sends, b.life(out.ID))
+		}
+	})
+}
+
+// work runs a worker for a while.
+func (b *bench) work(d time.Duration) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: 5 * time.Second}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) state(id ledger.ID) ledger.Record {
+	b.t.Helper()
+	rec, err := b.ledger.Get(context.Background(), "acme", id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return rec
+}
+
+func TestMismatchIsUndoneWhereAsked(t *testing.T) {
+	undo := func(w intent.WriteIntent) intent.WriteIntent {
+		w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
+		return w
+	}
+	cases := map[string]struct {
+		write intent.WriteType
+		on    simulated.Fault
+		also  []simulated.Fault
+		want  engine.Status
+	}{
+		"create":                     {intent.Create, simulated.Fault{}, nil, engine.StatusCompensated},
+		"update":                     {intent.Update, simulated.Fault{}, nil, engine.StatusCompensated},
+		"create, undo's answer lost": {intent.Create, simulated.Fault{}, []simulated.Fault{{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpDelete}, Times: 1}}, engine.StatusCompensated},
+		"create, undo refused":       {intent.Create, simulated.Fault{}, []simulated.Fault{{Vice: simulated.Refused, Ops: []simulated.Op{simulated.OpDelete}}}, engine.StatusReview},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				if c.write == intent.Update {
+					if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}, ""); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.Op(c.write)}, Field: "currency", Times: 1})
+				for _, f := range c.also {
+					b.set(f)
+				}
+				out := b.do(undo(order("A-1", c.write)))
+				if out.Status != c.want {
+					t.Fatalf("%+v%s", out, b.life(out.ID))
+				}
+				left := b.world.Records("A-1")
+				switch {
+				case c.want != engine.StatusCompensated:
+				case c.write == intent.Create && len(left) != 0:
+					t.Errorf("%d records left", len(left))
+				case c.write == intent.Update && (len(left) != 1 || left[0].AmountCents() != 5):
+					t.Errorf("not as before: %+v", left)
+				}
+				child := b.state(b.state(out.ID).Child)
+				if child.Parent != out.ID || (c.want == engine.StatusCompensated) != (child.Settlement == ledger.Verified) {
+					t.Errorf("the undoing is %s, parent %q", child.Phase(), child.Parent)
+				}
+			})
+		})
+	}
+}
+
+func TestMismatchGoesToAPersonByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		if out.Status != engine.StatusReview || !strings.Contains(string(out.Mismatches), "/currency") || len(b.world.Records("A-1")) != 1 {
+			t.Errorf("%+v with mismatches %s", out, out.Mismatches)
+		}
+	})
+}
+
+func TestOwedRecheckFindsWhatComesLater(t *testing.T) {
+	recheck := connectors.Within(time.Hour)
+	cases := map[string]struct {
+		fault  simulated.Fault
+		class  simulated.Class
+		bound  connectors.Bound
+		first  engine.Status
+		reopen bool
+		reason string
+	}{
+		"nothing happens":      {simulated.Fault{Vice: simulated.LostAnswer, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, false, "the outcome stands"},
+		"a duplicate appears":  {simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, true, "two where one was declared"},
+		"the effect is undone": {simulated.Fault{Vice: simulated.Rollback, Delay: time.Minute, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, true, "verified, and gone"},
+		"a lost send lands after its horizon": {simulated.Fault{Vice: simulated.LateCommit, Delay: 2 * time.Minute, Times: 1}, simulated.Plain, connectors.Bound{},
+			engine.StatusVerified, true, "the repeat was allowed, and the first came after all"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := c.class.Options()
+				o.Recheck = c.bound
+				b := newBench(t, o, nil)
+				b.set(c.fault)
+				out := b.do(order("A-1", intent.Create))
+				if out.Status != c.first {
+					t.Fatalf("%+v%s", out, b.life(out.ID))
+				}
+				b.work(3 * time.Hour)
+				if got := b.state(out.ID); (got.State == ledger.Review) != c.reopen {
+					t.Errorf("after the recheck: %s; %s%s", got.Phase(), c.reason, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// breaking is a ledger whose appends fail from one call on, as a full disk or
+// a dead process makes them.
+type breaking struct {
+	ledger.Ledger
+	mu    sync.Mutex
+	after int
+}
+
+var errDisk = errors.New("no space left on device")
+
+func (b *breaking) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	b.mu.Lock()
+	b.after--
+	broken := b.after < 0
+	b.mu.Unlock()
+	if broken {
+		return ledger.Record{}, errors.Join(ledger.ErrUnavailable, errDisk)
+	}
+	return b.Ledger.Append(ctx, id, fence, events...)
+}
+
+func TestLedgerThatFailsAfterTheSendLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		var reg connectors.Registry
+		if err := reg.Register("orders", b.world.Destination()); err != nil {
+			t.Fatal(err)
+		}
+		first := engine.New(&breaking{Ledger: b.ledger}, &reg, nil)
+		defer first.Close()
+		_, err := first.Do(t.Context(), order("A-1", intent.Create))
+		var known *engine.Error
+		if !errors.As(err, &known) || known.Known != engine.KnownNothing || !errors.Is(err, errDisk) {
+			t.Fatalf("error %v; want one that says that nobody knows, and why", err)
+		}
+		out, err := b.engine.Do(t.Context(), order("A-1", intent.Create))
+		if writes, _ := b.world.Count(); err != nil || out.Status != engine.StatusVerified || writes != 1 {
+			t.Errorf("after the lease: %+v, %v, %d sends%s", out, err, writes, b.life(out.ID))
+		}
+	})
+}
+
+// frozen is a connector whose first Write stands still before it reaches the
+// destination, as a stopped process does.
+type frozen struct {
+	connectors.Connector
+	once sync.Once
+	fate time.Duration
+}
+
+func (f *frozen) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	f.once.Do(func() { time.Sleep(f.fate) })
+	return f.Connector.Write(context.WithoutCancel(ctx), r)
+}
+
+func TestLateResultOfAFencedWorkerIsKeptAsEvidence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = &frozen{Connector: d.Connector, fate: 10 * time.Minute}
+		var reg connectors.Registry
+		if err := reg.Register("orders", d); err != nil {
+			t.Fatal(err)
+		}
+		stopped := engine.New(b.ledger, &reg, nil)
+		defer stopped.Close()
+		w := order("A-1", intent.Create)
+		go func() { _, _ = stopped.Do(t.Context(), w) }() // its answer is the other's; the evidence is what counts
+		time.Sleep(5 * time.Minute)
+		out := b.do(w)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+			t.Errorf("%+v with %d records%s", out, len(b.world.Records("A-1")), b.life(out.ID))
+		}
+		if !strings.Contains(b.life(out.ID), string(ledger.EvLate)) {
+			t.Errorf("no late evidence%s", b.life(out.ID))
+		}
+	})
+}
+
+func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 3})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+		if err != nil || out.Status != engine.StatusInProgress {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		b.engine.Close()
+		stranger := engine.New(b.ledger, new(connectors.Registry), nil)
+		defer stranger.Close()
+		time.Sleep(time.Minute)
+		if _, err := stranger.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.state(out.ID); got.State == ledger.Settled || got.Due.IsZero() || !strings.Contains(got.Reason, "orders") {
+			t.Errorf("%s, due %v, reason %q; want it put back with the name of what is missing", got.Phase(), got.Due, got.Reason)
+		}
+		b.engine = b.newEngine(nil)
+		b.work(time.Hour)
+		if got := b.state(out.ID); got.Settlement != ledger.Verified {
+			t.Errorf("with the destination registered again: %s%s", got.Phase(), b.life(out.ID))
+		}
+	})
+}
