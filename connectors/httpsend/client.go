@@ -136,9 +136,16 @@ func (c *Client) Read(req *http.Request) (Answer, error) {
 	return a, fmt.Errorf("a read was answered with %d, want 200", a.Status)
 }
 
-// once keeps net/http from sending the request a second time by itself: it
-// resends only what it can rewind.
+// once keeps net/http from sending a request a second time that may have been
+// heard: it takes one with an idempotency key for repeatable, if it can rewind
+// the body. Others are left alone, since for them net/http repeats only what
+// provably was not written, which saves a send of unknown fate.
 func once(req *http.Request) {
+	_, key := req.Header["Idempotency-Key"]
+	_, xKey := req.Header["X-Idempotency-Key"]
+	if !key && !xKey {
+		return
+	}
 	req.GetBody = nil
 	if req.Body == nil || req.Body == http.NoBody {
 		req.Body = io.NopCloser(bytes.NewReader(nil))

@@ -90,11 +90,12 @@ func (w *World) dial(op Op) bool {
 
 func (w *World) pick(op Op, orderID string, wanted func(Vice) bool) hits {
 	subject := string(op) + " " + orderID
-	w.nth[subject]++
+	if slices.ContainsFunc(w.faults, func(a *armed) bool { return a.Chance > 0 }) {
+		w.nth[subject]++
+	}
 	var met hits
 	for _, a := range w.faults {
-		if !wanted(a.Vice) || !a.Vice.concerns(op) ||
-			(len(a.Ops) > 0 && !slices.Contains(a.Ops, op)) ||
+		if !wanted(a.Vice) || !a.on(op) ||
 			(a.OrderID != "" && a.OrderID != orderID) ||
 			(a.Times > 0 && a.hit >= a.Times) {
 			continue

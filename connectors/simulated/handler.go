@@ -28,7 +28,7 @@ type document struct {
 //	PATCH  /orders/{id}                   update the members that are named
 //	PUT    /orders/by-key/{order_id}      upsert (where order_id is unique)
 //	DELETE /orders/{id}                   delete
-//	GET    /orders?order_id=&stamp=&from= every order with this id or this stamp, by pages
+//	GET    /orders?order_id=&stamp=&after= every order with this id or this stamp, by pages
 //	GET    /orders/{id}                   one order
 //	POST   /orders/lookup                 many lookups in one (where Bulk is on)
 //	GET    /health                        204
@@ -106,13 +106,12 @@ func (w *World) serveWrite(op Op) http.HandlerFunc {
 func (w *World) serveList(rw http.ResponseWriter, r *http.Request) {
 	v := r.URL.Query()
 	q := question{OrderID: v.Get("order_id"), Stamp: v.Get("stamp")}
-	from, err := strconv.Atoi("0" + v.Get("from"))
-	if err != nil || (q.OrderID == "" && q.Stamp == "") {
-		problem(http.StatusBadRequest, "not_understood", "want order_id or stamp, and from as a number").writeTo(rw)
+	if q.OrderID == "" && q.Stamp == "" {
+		problem(http.StatusBadRequest, "not_understood", "want order_id or stamp").writeTo(rw)
 		return
 	}
 	w.serveRead(rw, r, q, func(at func(*row) *Order) answer {
-		return answer{status: http.StatusOK, body: w.list(q, from, at)}
+		return answer{status: http.StatusOK, body: w.list(q, v.Get("after"), at)}
 	})
 }
 
@@ -149,7 +148,7 @@ func (w *World) serveLookup(rw http.ResponseWriter, r *http.Request) {
 	w.serveRead(rw, r, question{}, func(at func(*row) *Order) answer {
 		all := pages{Answers: []page{}}
 		for _, q := range qs.Questions {
-			all.Answers = append(all.Answers, w.list(q, 0, at))
+			all.Answers = append(all.Answers, w.list(q, "", at))
 		}
 		return answer{status: http.StatusOK, body: all}
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // ErrLog is wrapped by errors about a log that cannot be read.
@@ -30,6 +31,9 @@ func OpenLog(path string) (*Log, error) {
 	}
 	effects, good, err := readEffects(f)
 	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err == nil {
 		err = f.Truncate(good)
 	}
 	if err == nil {
@@ -42,6 +46,15 @@ func OpenLog(path string) (*Log, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLog, err), f.Close())
 	}
 	return &Log{f: f, effects: effects}, nil
+}
+
+// syncDir makes the name of a new file last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Close closes the file.

@@ -1,6 +1,8 @@
 package simulated
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -68,6 +70,14 @@ const (
 
 // Classes lists the four.
 func Classes() []Class { return []Class{Native, Unique, Plain, Lagging} }
+
+// ParseClass finds a class by its name.
+func ParseClass(name string) (Class, error) {
+	if c := Class(name); slices.Contains(Classes(), c) {
+		return c, nil
+	}
+	return "", fmt.Errorf("class %q is not known; want one of %q", name, Classes())
+}
 
 // Options returns the class as options, to be changed at will. What they
 // declare is true. An unknown class can do nothing.

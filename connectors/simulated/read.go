@@ -15,7 +15,7 @@ type question struct {
 // page is the answer to one lookup.
 type page struct {
 	Orders []Order `json:"orders"`
-	// Next is where the next page begins, "" when this is the last.
+	// Next is what the next page comes after, "" when this is the last.
 	Next string `json:"next"`
 }
 
@@ -83,16 +83,19 @@ func unreadable(a answer, how string) answer {
 	return problem(status, "unavailable", "the destination cannot say")
 }
 
-// list answers one lookup by pages.
-func (w *World) list(q question, from int, at func(*row) *Order) page {
-	found := w.find(q.OrderID, q.Stamp, at)
+// list answers one lookup by pages: what comes after an id, so that nothing is
+// passed over when something goes between two pages.
+func (w *World) list(q question, after string, at func(*row) *Order) page {
 	p := page{Orders: []Order{}}
-	for i := from; i < len(found); i++ {
+	for _, o := range w.find(q.OrderID, q.Stamp, at) {
+		if number(o.ID) <= number(after) {
+			continue
+		}
 		if len(p.Orders) == PageSize {
-			p.Next = strconv.Itoa(i)
+			p.Next = p.Orders[PageSize-1].ID
 			break
 		}
-		p.Orders = append(p.Orders, w.view(found[i]))
+		p.Orders = append(p.Orders, w.view(o))
 	}
 	return p
 }

@@ -51,7 +51,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		if p.Next == "" {
 			return c.observe(found, began, strong, "list"), nil
 		}
-		v.Set("from", p.Next)
+		v.Set("after", p.Next)
 	}
 	return connectors.Observation{}, fmt.Errorf("%w: more than %d pages for one key", ErrRead, maxPages)
 }

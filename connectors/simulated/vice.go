@@ -46,11 +46,13 @@ var ErrFault = errors.New("fault")
 type Fault struct {
 	// Vice is which. Required.
 	Vice Vice
-	// Ops are the operations it concerns. Default: all that the vice can
-	// concern ([OpRead] for the reading vices and for Unreachable, the writes
-	// for the others).
+	// Ops are the operations it concerns. Unreachable and Throttled can
+	// concern all, LaggingRead and UnreadableRead only [OpRead], the others
+	// only writes. Default: reads for the two reading vices, all writes for the
+	// others.
 	Ops []Op
-	// OrderID confines it to one order. Default all.
+	// OrderID confines it to one order. Unreachable and bulk lookups are about
+	// no order. Default all.
 	OrderID string
 	// Skip is how many requests that it concerns pass unharmed first.
 	Skip int
@@ -89,6 +91,14 @@ func (v Vice) concerns(op Op) bool {
 		return op == OpRead
 	}
 	return op != OpRead
+}
+
+// on reports whether the fault is about an operation.
+func (f Fault) on(op Op) bool {
+	if len(f.Ops) > 0 {
+		return slices.Contains(f.Ops, op)
+	}
+	return f.Vice.concerns(op) && (op == OpRead) == (f.Vice == LaggingRead || f.Vice == UnreadableRead)
 }
 
 func (f Fault) delay() time.Duration {
