@@ -42,6 +42,7 @@ var rooms = map[string][]string{
 	"internal/config": {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
 	"internal/demo":   {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/matrix": {},
+	"internal/soak":   {},
 
 	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "ledger", "ledger/sqlite", "policies", "verify"},
 }

@@ -1,0 +1,271 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+// role tells a child process what to be; without it this is the test itself.
+const role = "READBACK_SOAK_ROLE"
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "destination":
+		err = destination()
+	case "worker":
+		err = worker()
+	case "caller":
+		err = caller()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		os.Exit(1)
+	}
+}
+
+// declared is the destination: nothing but strong reads, every second kind of
+// fault on the way, and a horizon far above what a busy machine takes to
+// handle a request that is on its way already.
+func declared() simulated.Options {
+	o := simulated.Plain.Options()
+	o.Horizon = connectors.Within(4 * time.Second)
+	o.SendTimeout, o.ReadTimeout = time.Second, time.Second
+	o.Seed = 7
+	o.Faults = []simulated.Fault{
+		{Vice: simulated.LostAnswer, Chance: 0.08},
+		{Vice: simulated.DroppedBefore, Chance: 0.04},
+		{Vice: simulated.BadGateway, Chance: 0.04},
+		{Vice: simulated.PhantomSuccess, Chance: 0.02},
+		{Vice: simulated.UnreadableRead, Chance: 0.05},
+	}
+	return o
+}
+
+func destination() error {
+	return simulated.Run(context.Background(), simulated.RunOptions{Options: declared(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
+}
+
+// loud says on standard output what is about to happen and what has, so that
+// the parent can kill at any of these moments.
+type loud struct {
+	connectors.Connector
+	out *lines
+}
+
+type lines struct{ mu sync.Mutex }
+
+func (l *lines) say(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = fmt.Println(what) // a parent that is gone hears nothing
+}
+
+func (l loud) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	l.out.say("sending")
+	defer l.out.say("sent")
+	return l.Connector.Write(ctx, r)
+}
+
+func (l loud) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	defer l.out.say("read")
+	return l.Connector.Read(ctx, q)
+}
+
+func open(out *lines) (*engine.Engine, *sqlite.Ledger, error) {
+	book, err := sqlite.Open(context.Background(), os.Getenv("SOAK_LEDGER"), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := simulated.NewConnector(os.Getenv("SOAK_URL"), declared(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var reg connectors.Registry
+	err = reg.Register("orders", connectors.Destination{Connector: loud{c, out}, Profiles: c.Profiles()})
+	return engine.New(book, &reg, &engine.Options{
+		Patience: 300 * time.Millisecond, Slack: time.Second,
+		Budget: 100, // each kill between announcement and send uses one up
+	}), book, err
+}
+
+func orderID(n int) string { return fmt.Sprintf("order-%04d", n) }
+
+func order(n int) intent.WriteIntent {
+	return intent.WriteIntent{
+		Tenant: "acme", Workflow: "soak", Step: "charge", Tool: "orders.create", Call: n,
+		Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Key:    intent.Fields{"order_id": orderID(n)},
+		Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "USD"},
+	}
+}
+
+// worker submits all writes, again at every start, and ends when every one of
+// them is settled or with a person.
+func worker() error {
+	out := &lines{}
+	e, book, err := open(out)
+	if err != nil {
+		return err
+	}
+	total, err := strconv.Atoi(os.Getenv("SOAK_WRITES"))
+	if err != nil {
+		return err
+	}
+	const parallel = 400 // most of them wait for a lease or a horizon
+	var wg sync.WaitGroup
+	next := make(chan int)
+	failures := make(chan error, total)
+	for range parallel {
+		wg.Go(func() {
+			for n := range next {
+				if err := submit(e, book, out, n); err != nil {
+					failures <- err
+				}
+			}
+		})
+	}
+	for n := range total {
+		next <- n
+	}
+	close(next)
+	wg.Wait()
+	close(failures)
+	var all []error
+	for err := range failures {
+		all = append(all, err)
+	}
+	if err := errors.Join(all...); err != nil {
+		return err
+	}
+	out.say("finished")
+	e.Close()
+	return book.Close()
+}
+
+// submit asks for a write unless the ledger says that it is done: the replay
+// of thousands of outcomes is not what is tested here.
+func submit(e *engine.Engine, book ledger.Ledger, out *lines, n int) error {
+	w := order(n)
+	rec, err := book.Get(context.Background(), w.Tenant, ledger.IDOf(w.StructuralKey()))
+	if err == nil && (rec.State == ledger.Settled || rec.State == ledger.Review) {
+		return nil
+	}
+	if _, err = e.Do(context.Background(), w); err == nil {
+		out.say("done")
+	}
+	return err
+}
+
+// caller submits one intent from many goroutines and prints the outcomes.
+func caller() error {
+	e, book, err := open(&lines{})
+	if err != nil {
+		return err
+	}
+	w := order(1)
+	if amount := os.Getenv("SOAK_AMOUNT"); amount != "" {
+		w.Expect["amount_cents"] = json.Number(amount)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var report struct {
+		Outcomes []engine.Outcome
+		Errors   []string
+	}
+	for range 64 {
+		wg.Go(func() {
+			out, err := e.Do(context.Background(), w)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				report.Errors = append(report.Errors, err.Error())
+				return
+			}
+			report.Outcomes = append(report.Outcomes, out)
+		})
+	}
+	wg.Wait()
+	text, err := json.Marshal(report)
+	if err != nil {
+		return err
+	}
+	fmt.Println("report", string(text))
+	e.Close()
+	return book.Close()
+}
+
+// child is a process of this test binary in a role.
+type child struct {
+	cmd    *exec.Cmd
+	stdout *bufio.Scanner
+}
+
+func start(t *testing.T, as string, env ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), role+"="+as), env...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended already, or must end now
+		_ = cmd.Wait()
+	})
+	scanner := bufio.NewScanner(pipe)
+	scanner.Buffer(nil, 4<<20)
+	return &child{cmd: cmd, stdout: scanner}
+}
+
+// line is the next line the child says; false when it has ended.
+func (c *child) line() (string, bool) {
+	if !c.stdout.Scan() {
+		return "", false
+	}
+	return c.stdout.Text(), true
+}
+
+// kill ends the child as the kernel would, and reaps it.
+func (c *child) kill(t *testing.T) {
+	t.Helper()
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.cmd.Wait() // it says that it was killed, which we know
+}
+
+// end waits for a child that ends by itself.
+func (c *child) end(t *testing.T) {
+	t.Helper()
+	if err := c.cmd.Wait(); err != nil && !errors.Is(err, io.EOF) {
+		t.Fatalf("child: %v", err)
+	}
+}
