@@ -1,0 +1,135 @@
+package imap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+var (
+	// ErrOptions is wrapped by New's errors.
+	ErrOptions = errors.New("imap options")
+	// ErrIntent is wrapped by errors about an intent that no mailbox can hold
+	// or look up. They name the field and what would be right.
+	ErrIntent = errors.New("not for a mailbox")
+	// ErrNoMailbox is wrapped when the mailbox does not exist. It is never
+	// taken for absence of the message.
+	ErrNoMailbox = errors.New("no such mailbox")
+	// ErrNoUIDPlus is wrapped when a delete is asked of a server without
+	// UIDPLUS: its EXPUNGE would remove other people's deleted messages too.
+	ErrNoUIDPlus = errors.New("the server has no UIDPLUS")
+	// ErrNoCondStore is wrapped when a conditional write is asked of a server
+	// or a mailbox without mod-sequences.
+	ErrNoCondStore = errors.New("the server has no CONDSTORE")
+	// ErrUIDValidity is wrapped when the mailbox was rebuilt, which voids
+	// every UID known of it.
+	ErrUIDValidity = errors.New("the UIDVALIDITY of the mailbox has changed")
+	// ErrMatches is wrapped when the key does not match the declared number
+	// of messages.
+	ErrMatches = errors.New("other than the declared number of messages match")
+	// ErrChanged is wrapped when a conditional write was refused.
+	ErrChanged = errors.New("the message has changed since it was read")
+	// ErrNoUndo is wrapped by Invert for what cannot be undone.
+	ErrNoUndo = errors.New("cannot be undone")
+	// ErrUnreadable is wrapped when the server's answer to a read is not what
+	// was asked for.
+	ErrUnreadable = errors.New("the answer of the server cannot be used")
+)
+
+// unusable is an error about one field of an intent.
+func unusable(path, problem, want string) error {
+	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+}
+
+// rejected is an error of our own about an intent: nothing left us.
+func rejected(err error) error { return connectors.NotSent(err) }
+
+// beforeSend classifies what went wrong before the first command that changes
+// anything: the server said no, or nothing was sent.
+func beforeSend(err error) error {
+	if connectors.FateOf(err) != connectors.FateUnknown {
+		return err // it says so itself
+	}
+	if no, ok := answerOf(err); ok {
+		return refusal(no, err)
+	}
+	return connectors.NotSent(err)
+}
+
+// afterSend classifies what went wrong with the command that changes
+// something. A tagged NO or BAD is the server's word that it did not; anything
+// else (end of file, time-out, BYE, nonsense) leaves it open.
+func afterSend(err error) error {
+	if no, ok := answerOf(err); ok {
+		return refusal(no, err)
+	}
+	return err
+}
+
+// answerOf is the tagged NO or BAD inside an error.
+func answerOf(err error) (*imap.Error, bool) {
+	var no *imap.Error
+	if !errors.As(err, &no) {
+		return nil, false
+	}
+	return no, no.Type == imap.StatusResponseTypeNo || no.Type == imap.StatusResponseTypeBad
+}
+
+func refusal(no *imap.Error, err error) error {
+	code := string(no.Type)
+	if no.Code != "" {
+		code += " [" + clip(string(no.Code)) + "]"
+	}
+	switch no.Code {
+	case imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED":
+		// No code carries a time to wait.
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: code, Err: err}
+	}
+	return connectors.Refused(code, err)
+}
+
+// serverError says what was being done and keeps the cause. A context that
+// ended is named: it is why the connection was closed.
+func serverError(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	words := &serverWords{err}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%s: %w (%w)", doing, cause, words)
+	}
+	if no, ok := answerOf(err); ok && missingMailbox(no) {
+		return fmt.Errorf("%s: %w: %w", doing, ErrNoMailbox, words)
+	}
+	return fmt.Errorf("%s: %w", doing, words)
+}
+
+// serverWords is an error that may hold the server's own words: cut short and
+// made printable, since they are shown and recorded.
+type serverWords struct{ err error }
+
+func (e *serverWords) Error() string { return clip(e.err.Error()) }
+func (e *serverWords) Unwrap() error { return e.err }
+
+func missingMailbox(no *imap.Error) bool {
+	return no.Code == imap.ResponseCodeNonExistent || no.Code == imap.ResponseCodeTryCreate
+}
+
+// clip makes the server's text fit to be shown.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxServerText {
+		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,301 @@
+package imap_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"mime/quotedprintable"
+	"net/mail"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/connectortest"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/imap/imaptest"
+	"github.com/readback-go/readback/intent"
+)
+
+// starter opens an empty account.
+type starter func(t *testing.T, o imaptest.Options) *imaptest.Server
+
+func inMemory(t *testing.T, o imaptest.Options) *imaptest.Server { return imaptest.Start(t, o) }
+
+func onDovecot(t *testing.T) starter {
+	d := imaptest.StartDovecot(t)
+	return func(t *testing.T, o imaptest.Options) *imaptest.Server { return d.Start(t, o) }
+}
+
+// connect makes a connector for a server; change may be nil.
+func connect(t *testing.T, s *imaptest.Server, change func(o *imap.Options)) *imap.Connector {
+	t.Helper()
+	username, password := s.Account()
+	return connectTo(t, imap.Options{
+		Addr: s.Addr(), Username: username,
+		Password:    func(context.Context) (string, error) { return password, nil },
+		SingleStore: true,
+	}, change)
+}
+
+func connectTo(t *testing.T, o imap.Options, change func(o *imap.Options)) *imap.Connector {
+	t.Helper()
+	o.Security = imap.Insecure
+	if change != nil {
+		change(&o)
+	}
+	c, err := imap.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The suite that every connector passes, in memory and on a real server.
+func TestConformanceInMemory(t *testing.T) { conformance(t, inMemory, false) }
+func TestConformanceDovecot(t *testing.T)  { conformance(t, onDovecot(t), true) }
+
+func conformance(t *testing.T, start starter, condStore bool) {
+	connectortest.Run(t, connectortest.Harness{
+		Open:     func(t *testing.T) *connectortest.Fixture { return fixture(t, start(t, imaptest.Options{}), condStore) },
+		Writes:   []intent.WriteType{intent.Create, intent.Update, intent.Delete},
+		RealTime: true,
+		Variants: map[connectortest.Vice][]string{
+			connectortest.UnreadableRead: {string(imaptest.UnreadableRead), string(imaptest.GarbledRead), string(imaptest.CutRead)},
+		},
+		Lacks: map[string]string{
+			string(connectortest.Throttled): "no response code of IMAP carries a time to wait; TestThrottled has the rest",
+			connectortest.LacksNullField:    "a header is there or not; mail has no null",
+		},
+	})
+}
+
+// bench is the store as the suite sees it, read without the connector.
+type bench struct {
+	t *testing.T
+	s *imaptest.Server
+}
+
+func fixture(t *testing.T, s *imaptest.Server, condStore bool) *connectortest.Fixture {
+	c := connect(t, s, func(o *imap.Options) { o.SingleStore, o.CondStore = false, condStore })
+	b := bench{t, s}
+	return &connectortest.Fixture{
+		Connector: c,
+		Profile:   c.Profiles()[imap.KindNamed],
+		Intent:    numbered,
+		Near:      near,
+		Set:       b.set,
+		Seed:      func(w intent.WriteIntent) { b.seed(w) },
+		Change:    b.change,
+		Records:   b.records,
+		Effects:   b.effects,
+		Sends:     s.Sends,
+		Same:      same,
+	}
+}
+
+// numbered is a good intent on message n.
+func numbered(w intent.WriteType, n int) intent.WriteIntent {
+	in := intent.WriteIntent{
+		Kind: imap.KindNamed, Write: w,
+		Key: intent.Fields{"mailbox": "INBOX", "message_id": fmt.Sprintf("<message.%d@example.org>", n)},
+	}
+	switch w {
+	case intent.Create:
+		in.Expect = intent.Fields{
+			"from": "Alice A <alice@example.org>", "to": []any{"bob@example.org"},
+			"subject": fmt.Sprintf("Message %d", n), "body": "Grüße,\nAlice\n",
+			"flags": []any{`\Seen`}, "keywords": []any{"todo"},
+		}
+	case intent.Update: // one STORE does it
+		in.Expect = intent.Fields{"flags": []any{`\Seen`, `\Flagged`}, "keywords": []any{"todo", "later"}}
+	}
+	return in
+}
+
+// near is messages whose Message-IDs contain that of n, or nearly are it.
+func near(n int) []intent.WriteIntent {
+	var all []intent.WriteIntent
+	for _, id := range []string{
+		fmt.Sprintf("<Message.%d@example.org>", n), fmt.Sprintf("<message.%d1@example.org>", n),
+		fmt.Sprintf("<message.%d@example.org.uk>", n), fmt.Sprintf("<a.message.%d@example.org>", n),
+	} {
+		in := numbered(intent.Create, n)
+		in.Key["message_id"] = id
+		all = append(all, in)
+	}
+	return all
+}
+
+var vices = map[connectortest.Vice]imaptest.Vice{
+	connectortest.LostAnswer: imaptest.LostAnswer, connectortest.DroppedBefore: imaptest.DroppedBefore,
+	connectortest.BadGateway: imaptest.ErrorAfterCommit, connectortest.LateCommit: imaptest.LateCommit,
+	connectortest.PhantomSuccess: imaptest.PhantomSuccess, connectortest.DroppedField: imaptest.DroppedField,
+	connectortest.NormalisedField: imaptest.NormalisedField, connectortest.LaggingRead: imaptest.LaggingSearch,
+	connectortest.HangingRead: imaptest.HangingRead, connectortest.DuplicateBehindOurBack: imaptest.Duplicate,
+	connectortest.Rollback: imaptest.Rollback, connectortest.Unreachable: imaptest.Unreachable,
+	connectortest.Refused: imaptest.Refused,
+}
+
+func (b bench) set(v connectortest.Vice, variant string) error {
+	own, ok := vices[v]
+	if variant != "" {
+		own, ok = imaptest.Vice(variant), true
+	}
+	if !ok {
+		return fmt.Errorf("no vice for %q", v)
+	}
+	b.s.SetVice(own, 1)
+	return nil
+}
+
+// seed delivers a message without our stamp.
+func (b bench) seed(w intent.WriteIntent) uint32 {
+	b.t.Helper()
+	var raw strings.Builder
+	fmt.Fprintf(&raw, "Message-ID: %s\r\nSubject: %s\r\nFrom: %s\r\nTo: bob@example.org\r\n", w.Key["message_id"], w.Expect["subject"], w.Expect["from"])
+	fmt.Fprintf(&raw, "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGrüße,\r\nAlice\r\n")
+	uid, err := b.s.Deliver(w.Key["mailbox"].(string), []byte(raw.String()), `\Seen`, "todo")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return uid
+}
+
+func (b bench) change(key intent.Fields) {
+	b.t.Helper()
+	for _, r := range b.records(key) {
+		_, uid, _ := strings.Cut(r.Ref, ":")
+		n, err := strconv.ParseUint(uid, 10, 32)
+		if err == nil {
+			err = b.s.Mark(key["mailbox"].(string), uint32(n), `\Answered`)
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// records reads the store in a way of its own: with net/mail, not with what the
+// connector uses.
+func (b bench) records(key intent.Fields) []connectors.Record {
+	b.t.Helper()
+	mailbox := key["mailbox"].(string)
+	messages, err := b.s.Messages(mailbox)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []connectors.Record
+	for _, m := range messages {
+		parsed, err := mail.ReadMessage(bytes.NewReader(m.Raw))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if parsed.Header.Get("Message-Id") != key["message_id"] {
+			continue
+		}
+		all = append(all, connectors.Record{
+			Ref: fmt.Sprintf("%d:%d", m.UIDValidity, m.UID), Version: strconv.FormatUint(m.ModSeq, 10),
+			Stamp: parsed.Header.Get("X-Readback-Stamp"), Fields: b.fields(mailbox, m, parsed),
+		})
+	}
+	return all
+}
+
+func (b bench) fields(mailbox string, m imaptest.Message, parsed *mail.Message) intent.Fields {
+	b.t.Helper()
+	f := intent.Fields{"mailbox": mailbox, "message_id": parsed.Header.Get("Message-Id")}
+	subject, err := new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f["subject"] = subject
+	var to []any
+	for _, a := range addresses(b.t, parsed, "To") {
+		to = append(to, a)
+	}
+	f["from"], f["to"] = addresses(b.t, parsed, "From")[0], to
+	body := parsed.Body
+	if parsed.Header.Get("Content-Transfer-Encoding") == "quoted-printable" {
+		body = quotedprintable.NewReader(body)
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f["body"] = string(text)
+	flags, keywords := []any{}, []any{}
+	for _, flag := range m.Flags {
+		if strings.HasPrefix(flag, `\`) {
+			flags = append(flags, flag)
+		} else {
+			keywords = append(keywords, flag)
+		}
+	}
+	f["flags"], f["keywords"] = flags, keywords
+	return f
+}
+
+func addresses(t *testing.T, m *mail.Message, name string) []string {
+	t.Helper()
+	list, err := m.Header.AddressList(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, a := range list {
+		if a.Name == "" {
+			all = append(all, a.Address)
+		} else {
+			all = append(all, a.Name+" <"+a.Address+">")
+		}
+	}
+	return all
+}
+
+// effects counts an update or a delete of several messages once for each.
+func (b bench) effects(key intent.Fields) int {
+	n := 0
+	for _, e := range b.s.Effects() {
+		if e.Mailbox == key["mailbox"] && e.MessageID == key["message_id"] {
+			n++
+		}
+	}
+	return n
+}
+
+// same compares as the profile says: flags as sets in any case, bodies with any
+// line end. A list of flags that is not there is an empty one.
+func same(field string, want, got any) bool {
+	switch field {
+	case "flags", "keywords":
+		return cmp.Equal(flagNames(want), flagNames(got))
+	case "body":
+		return lf(want) == lf(got)
+	}
+	return cmp.Equal(want, got)
+}
+
+func flagNames(v any) []string {
+	names := []string{}
+	list, _ := v.([]any)
+	for _, f := range list {
+		names = append(names, strings.ToLower(f.(string)))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func lf(v any) string {
+	s, _ := v.(string)
+	return strings.ReplaceAll(s, "\r\n", "\n")
+}
+
+// number is a number as fields hold them.
+func number[N uint32 | int](n N) json.Number { return json.Number(fmt.Sprint(n)) }

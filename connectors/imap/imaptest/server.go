@@ -1,0 +1,170 @@
+package imaptest
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"sync"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapserver"
+	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
+)
+
+// Options say what kind of server it is. The zero value works.
+type Options struct {
+	// Username and Password are the one account. Default "user" and
+	// "password".
+	Username, Password string
+	// Mailboxes exist from the beginning. Default INBOX and Sent.
+	Mailboxes []string
+	// NoUIDPlus makes it an old server: IMAP4rev1 without UIDPLUS. Default
+	// false: IMAP4rev1 and IMAP4rev2, which has it.
+	NoUIDPlus bool
+	// TLS is the configuration of a server with implicit TLS. Default none:
+	// no protection, on loopback.
+	TLS *tls.Config
+}
+
+// Server is a running server with vices: a proxy before one that has none.
+type Server struct {
+	options Options
+	backend string // the server without vices
+	ln      net.Listener
+	held    chan struct{}
+	ends    []func() error
+	busy    sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	conns   map[net.Conn]bool
+	vices   map[Vice]int
+	stalled []func()
+	sends   int
+	effects []Effect
+	ids     map[place]string // Message-IDs of what came through us
+	newest  map[string]uint32
+}
+
+// NewServer starts a server in memory on a free loopback port. Close it.
+func NewServer(o Options) (*Server, error) {
+	o.defaults()
+	user := imapmemserver.NewUser(o.Username, o.Password)
+	for _, name := range o.Mailboxes {
+		if err := user.Create(name, nil); err != nil {
+			return nil, fmt.Errorf("imaptest: create mailbox %q: %w", name, err)
+		}
+	}
+	memory := imapmemserver.New()
+	memory.AddUser(user)
+	caps := imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapIMAP4rev2: {}}
+	if o.NoUIDPlus {
+		caps = imap.CapSet{imap.CapIMAP4rev1: {}}
+	}
+	backend := imapserver.New(&imapserver.Options{
+		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
+			return memory.NewSession(), nil, nil
+		},
+		Caps: caps, InsecureAuth: true,
+		Logger: log.New(io.Discard, "", 0), // it complains of every cut connection
+	})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("imaptest: %w", err)
+	}
+	go backend.Serve(ln) //nolint:errcheck // ends with Close
+	return newFront(o, ln.Addr().String(), backend.Close)
+}
+
+func (o *Options) defaults() {
+	if o.Username == "" {
+		o.Username = "user"
+	}
+	if o.Password == "" {
+		o.Password = "password"
+	}
+	if o.Mailboxes == nil {
+		o.Mailboxes = []string{"INBOX", "Sent"}
+	}
+}
+
+// newFront puts the vices before a server.
+func newFront(o Options, backend string, end func() error) (*Server, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("imaptest: %w", err)
+	}
+	s := &Server{
+		options: o, backend: backend, ln: ln, held: make(chan struct{}, 100), ends: []func() error{end},
+		conns: map[net.Conn]bool{}, vices: map[Vice]int{}, ids: map[place]string{}, newest: map[string]uint32{},
+	}
+	if o.TLS != nil {
+		s.ln = tls.NewListener(ln, o.TLS)
+	}
+	s.busy.Go(s.accept)
+	return s, nil
+}
+
+// Addr is the host and port it listens on.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Direct is where the same server listens without the vices and without TLS.
+func (s *Server) Direct() string { return s.backend }
+
+// Account is the user name and the password.
+func (s *Server) Account() (username, password string) {
+	return s.options.Username, s.options.Password
+}
+
+// Close ends the server, its connections and, for a real one, its process.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	err := s.ln.Close()
+	s.busy.Wait()
+	for _, end := range s.ends {
+		if e := end(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (s *Server) accept() {
+	for {
+		client, err := s.ln.Accept()
+		if err != nil {
+			return // closed
+		}
+		if s.shows(Unreachable) {
+			_ = client.Close()
+			continue
+		}
+		s.busy.Go(func() { s.serve(client) })
+	}
+}
+
+// keep remembers a connection to be cut by Close; false means that it is too
+// late.
+func (s *Server) keep(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.conns[c] = true
+	return true
+}
+
+func (s *Server) drop(c net.Conn) {
+	_ = c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}

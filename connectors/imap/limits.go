@@ -1,0 +1,68 @@
+package imap
+
+import "time"
+
+const (
+	// maxMessage is the largest message in bytes that is written, and the
+	// largest whose body is read. Most providers refuse more than 25 MB; an
+	// intent holds 1 MB at most, which quoted-printable can triple.
+	maxMessage = 8 << 20
+
+	// maxHeaderText is the longest subject, address, mailbox or header value
+	// in bytes: RFC 5322 ends a line at 998, the field name included.
+	maxHeaderText = 900
+
+	// maxHeader is how many bytes of the header fields we ask for are read of
+	// one message; a hundred addresses and a long subject take a tenth.
+	maxHeader = 256 << 10
+
+	// maxAddresses is how many recipients one field may have; larger lists
+	// are for mailing list software.
+	maxAddresses = 100
+
+	// maxFlags is how many flags or keywords one intent may name. Dovecot
+	// with maildir keeps 26 keywords in a mailbox.
+	maxFlags = 50
+
+	// maxHeaders is how many further headers a payload may have.
+	maxHeaders = 50
+
+	// maxCandidates is how many messages one search may find before the read
+	// is given up as an error. A Message-ID in angle brackets is found once;
+	// a server that finds thousands does not search as we asked.
+	maxCandidates = 1000
+
+	// maxRefDigits is the most digits of a UID or UIDVALIDITY: both have 32 bits.
+	maxRefDigits = 10
+
+	// searchChunk is how many queries share one SEARCH. Each takes some 150
+	// bytes, and RFC 2683 asks clients to keep command lines below 1000 bytes
+	// and servers to take 8000.
+	searchChunk = 20
+
+	// fetchChunk is how many UIDs share one FETCH, for the same reason: ten
+	// digits and a comma each.
+	fetchChunk = 200
+
+	// bulkLimit is how many queries one bulk read takes: five searches on one
+	// connection, which stays well inside a read time-out.
+	bulkLimit = 100
+
+	// maxServerText is how much of the server's own words goes into an error.
+	maxServerText = 200
+
+	// defaultConnections is how many connections are open at a time. Gmail
+	// allows 15 for an account, which people's own mail programs share.
+	defaultConnections = 4
+
+	// defaultSettle is how long reads may lag behind writes where nothing
+	// better is known. No provider publishes a number; a minute is above what
+	// is seen in practice.
+	defaultSettle = 60 * time.Second
+
+	// defaultHorizon is how long an APPEND may still land after we gave it up.
+	// A server drops an unfinished literal with its connection, but one that
+	// has read the whole literal may commit later (a lock, a slow disk, a
+	// proxy that still holds the bytes). No server publishes a number.
+	defaultHorizon = 60 * time.Second
+)

@@ -1,0 +1,260 @@
+package imap
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Read finds every message that bears the stamp or has the Message-ID (or UID)
+// of the key, over a connection of its own. It opens the mailbox read-only and
+// peeks, so it does not mark anything as seen. A mailbox that does not exist is
+// an error, not absence.
+func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	answers, err := c.ReadMany(ctx, []connectors.Query{q})
+	if err != nil {
+		return connectors.Observation{}, err
+	}
+	return answers[0].Observation, answers[0].Err
+}
+
+// question is one query, understood, and what was found for it.
+type question struct {
+	address
+	stamp  string
+	known  handle // of the receipt
+	answer *connectors.BulkAnswer
+}
+
+// ReadMany reads several queries over one connection: one SEARCH for every
+// twenty of a mailbox. Queries beyond the profile's BulkLimit are taken too.
+func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	began := time.Now()
+	answers := make([]connectors.BulkAnswer, len(qs))
+	byMailbox := map[string][]question{}
+	for i, q := range qs {
+		answers[i].Observation = connectors.Observation{At: began, Path: "search", Strength: c.strength()}
+		a, err := c.locate(q.Intent, q.Stamp)
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		byMailbox[a.mailbox] = append(byMailbox[a.mailbox], question{a, q.Stamp, parseHandle(q.Ref), &answers[i]})
+	}
+	if len(byMailbox) == 0 {
+		return answers, nil
+	}
+	s, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	for _, mailbox := range slices.Sorted(maps.Keys(byMailbox)) {
+		s.ask(mailbox, byMailbox[mailbox])
+	}
+	return answers, nil
+}
+
+func (c *Connector) strength() connectors.Strength {
+	if c.o.SingleStore {
+		return connectors.Strong
+	}
+	return connectors.Weak
+}
+
+// ask answers all questions about one mailbox. It is selected anew, so the
+// session knows of all mail without a NOOP.
+func (s *session) ask(mailbox string, questions []question) {
+	chosen, err := s.choose(mailbox, true)
+	if err != nil {
+		fail(questions, err)
+		return
+	}
+	for chunk := range slices.Chunk(questions, searchChunk) {
+		if err := s.answer(chosen, chunk); err != nil {
+			fail(chunk, err)
+		}
+	}
+}
+
+// fail leaves no half of an answer behind: what was found before the read
+// failed is not all there is.
+func fail(questions []question, err error) {
+	for _, q := range questions {
+		*q.answer = connectors.BulkAnswer{Err: err}
+	}
+}
+
+func (s *session) answer(chosen *imap.SelectData, questions []question) error {
+	var keys []imap.SearchCriteria
+	var uids imap.UIDSet
+	for _, q := range questions {
+		keys = append(keys, q.criteria()...)
+		for _, h := range []handle{q.handle, q.known} {
+			if h.uid != 0 && h.validity == chosen.UIDValidity {
+				// UIDs are fetched whether the search finds them or not: an
+				// index may lag behind the store.
+				uids.AddNum(h.uid)
+			}
+		}
+	}
+	found, err := s.search(keys)
+	if err != nil {
+		return err
+	}
+	uids.AddSet(found)
+	envelopes, err := s.envelopes(uids, chosen)
+	if err != nil {
+		return err
+	}
+	for _, q := range questions {
+		if err := s.match(q, chosen, envelopes); err != nil {
+			*q.answer = connectors.BulkAnswer{Err: err}
+		}
+	}
+	return nil
+}
+
+func (s *session) match(q question, chosen *imap.SelectData, envelopes []*envelope) error {
+	if q.handle != (handle{}) && q.handle.validity != chosen.UIDValidity {
+		return fmt.Errorf("/key/uidvalidity: %w: it is %d", ErrUIDValidity, chosen.UIDValidity)
+	}
+	for _, e := range envelopes {
+		if !e.answers(q) {
+			continue
+		}
+		if err := s.readBody(e); err != nil {
+			return err
+		}
+		q.answer.Observation.Records = append(q.answer.Observation.Records, e.record(q.mailbox, chosen.UIDValidity, q.messageID))
+	}
+	return nil
+}
+
+// criteria are what the server is asked to look for. Its HEADER search matches
+// substrings in any case, so what it finds are candidates; the angle brackets
+// keep them few.
+func (q question) criteria() []imap.SearchCriteria {
+	var keys []imap.SearchCriteria
+	if q.messageID != "" {
+		keys = append(keys, headerKey("Message-ID", q.messageID))
+	}
+	if q.stamp != "" {
+		keys = append(keys, headerKey(stampHeader, q.stamp))
+	}
+	return keys
+}
+
+func headerKey(name, value string) imap.SearchCriteria {
+	return imap.SearchCriteria{Header: []imap.SearchCriteriaHeaderField{{Key: name, Value: value}}}
+}
+
+// anyOf joins criteria by OR, as a balanced tree, so that no server's parser
+// has to go deep.
+func anyOf(keys []imap.SearchCriteria) imap.SearchCriteria {
+	if len(keys) == 1 {
+		return keys[0]
+	}
+	half := len(keys) / 2
+	return imap.SearchCriteria{Or: [][2]imap.SearchCriteria{{anyOf(keys[:half]), anyOf(keys[half:])}}}
+}
+
+func (s *session) search(keys []imap.SearchCriteria) (imap.UIDSet, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	criteria := anyOf(keys)
+	data, err := s.client.UIDSearch(&criteria, nil).Wait()
+	if err != nil {
+		return nil, serverError(s.ctx, "search", err)
+	}
+	found := data.AllUIDs() // copes with an ESEARCH answer that has no ALL
+	if len(found) > maxCandidates {
+		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, len(found), maxCandidates)
+	}
+	return imap.UIDSetNum(found...), nil
+}
+
+// matching is the UIDs of the messages that the key of a change matches.
+func (s *session) matching(chosen *imap.SelectData, a address) ([]imap.UID, error) {
+	q := question{address: a}
+	found, err := s.search(q.criteria())
+	if err != nil {
+		return nil, err
+	}
+	envelopes, err := s.envelopes(found, chosen)
+	if err != nil {
+		return nil, err
+	}
+	var uids []imap.UID
+	for _, e := range envelopes {
+		if e.answers(q) {
+			uids = append(uids, e.uid)
+		}
+	}
+	return uids, nil
+}
+
+// envelopes fetches what decides and describes, without the bodies, in the
+// order of UIDs. A message that went away meanwhile is not among them.
+func (s *session) envelopes(uids imap.UIDSet, chosen *imap.SelectData) ([]*envelope, error) {
+	numbers, ok := uids.Nums()
+	if !ok {
+		return nil, fmt.Errorf("search: %w: an open range of UIDs", ErrUnreadable)
+	}
+	var all []*envelope
+	for chunk := range slices.Chunk(numbers, fetchChunk) {
+		messages, err := s.client.Fetch(imap.UIDSetNum(chunk...), &imap.FetchOptions{
+			UID: true, Flags: true, RFC822Size: true, ModSeq: chosen.HighestModSeq > 0,
+			BodySection: []*imap.FetchItemBodySection{headerSection},
+		}).Collect()
+		if err != nil {
+			return nil, serverError(s.ctx, "fetch headers", err)
+		}
+		for _, m := range messages {
+			e, err := newEnvelope(m)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, func(a, b *envelope) int { return cmp.Compare(a.uid, b.uid) })
+	return all, nil
+}
+
+// readBody fetches the text of a message once, where it is text of bearable
+// size. Peek, as everywhere: a read must not set \Seen.
+func (s *session) readBody(e *envelope) error {
+	if e.text != nil || !e.plain || e.size > maxMessage {
+		return nil
+	}
+	messages, err := s.client.Fetch(imap.UIDSetNum(e.uid), &imap.FetchOptions{
+		UID: true, BodySection: []*imap.FetchItemBodySection{textSection},
+	}).Collect()
+	if err != nil {
+		return serverError(s.ctx, "fetch body", err)
+	}
+	if len(messages) != 1 || len(messages[0].BodySection) == 0 {
+		return fmt.Errorf("fetch body: %w: no text for UID %d, which was there a moment ago", ErrUnreadable, e.uid)
+	}
+	e.text = append([]byte{}, sectionOf(messages[0], textSection)...) // some say NIL for no text
+	return nil
+}
+
+func sectionOf(m *imapclient.FetchMessageBuffer, section *imap.FetchItemBodySection) []byte {
+	for _, found := range m.BodySection {
+		if found.Section.Specifier == section.Specifier {
+			return found.Bytes
+		}
+	}
+	return nil
+}

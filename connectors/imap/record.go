@@ -1,0 +1,187 @@
+package imap
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/emersion/go-imap/v2"
+	"github.com/emersion/go-imap/v2/imapclient"
+	"github.com/emersion/go-message"
+	"github.com/emersion/go-message/mail"
+	"github.com/emersion/go-message/textproto"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// The sections that a read asks for: few header fields, since some messages
+// have megabytes of them.
+var (
+	headerSection = &imap.FetchItemBodySection{
+		Specifier: imap.PartSpecifierHeader,
+		HeaderFields: []string{"Message-ID", stampHeader, "Date", "From", "To", "Cc", "Subject",
+			"MIME-Version", "Content-Type", "Content-Transfer-Encoding"},
+		Partial: &imap.SectionPartial{Size: maxHeader},
+		Peek:    true,
+	}
+	textSection = &imap.FetchItemBodySection{Specifier: imap.PartSpecifierText, Peek: true}
+)
+
+// envelope is a message as it was fetched, its header parsed.
+type envelope struct {
+	uid    imap.UID
+	flags  []imap.Flag
+	modSeq uint64
+	size   int64
+	header mail.Header
+	plain  bool   // the body is one piece of text
+	text   []byte // as transferred; nil until fetched
+}
+
+func newEnvelope(m *imapclient.FetchMessageBuffer) (*envelope, error) {
+	raw := sectionOf(m, headerSection)
+	if m.UID == 0 || raw == nil || len(raw) >= maxHeader {
+		return nil, fmt.Errorf("fetch headers: %w: UID %d comes with %d bytes of header, want 1 to %d", ErrUnreadable, m.UID, len(raw), maxHeader)
+	}
+	h, err := textproto.ReadHeader(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("fetch headers: %w: the header of UID %d: %w", ErrUnreadable, m.UID, &serverWords{err})
+	}
+	e := &envelope{uid: m.UID, flags: m.Flags, modSeq: m.ModSeq, size: m.RFC822Size, header: mail.Header{Header: message.Header{Header: h}}}
+	kind, _, err := e.header.ContentType()
+	e.plain = err == nil && strings.HasPrefix(kind, "text/") // without a Content-Type it is text/plain
+	return e, nil
+}
+
+// answers reports whether the message is one that the question asks for, with
+// exact equality.
+func (e *envelope) answers(q question) bool {
+	switch {
+	case q.handle != (handle{}) && e.uid == q.handle.uid:
+		return true // match has compared the UIDVALIDITY
+	case q.messageID != "" && slices.Contains(e.header.Values("Message-Id"), q.messageID):
+		return true
+	}
+	return q.stamp != "" && slices.Contains(e.header.Values(stampHeader), q.stamp)
+}
+
+// record shows the message. The mailbox is written as it was asked for, since
+// INBOX has many spellings and one meaning.
+func (e *envelope) record(mailbox string, validity uint32, asked string) connectors.Record {
+	f := intent.Fields{
+		"mailbox":     mailbox,
+		"uid":         json.Number(strconv.FormatUint(uint64(e.uid), 10)),
+		"uidvalidity": json.Number(strconv.FormatUint(uint64(validity), 10)),
+		"size":        json.Number(strconv.FormatInt(e.size, 10)),
+		"flags":       shownFlags(e.flags, true),
+		"keywords":    shownFlags(e.flags, false),
+	}
+	if ids := e.header.Values("Message-Id"); slices.Contains(ids, asked) {
+		f["message_id"] = asked
+	} else if len(ids) > 0 {
+		f["message_id"] = valid(ids[0])
+	}
+	if e.header.Has("Subject") {
+		f["subject"] = e.subject()
+	}
+	if e.header.Has("From") {
+		f["from"] = strings.Join(e.addresses("From"), ", ")
+	}
+	for field, name := range map[string]string{"to": "To", "cc": "Cc"} {
+		if e.header.Has(name) {
+			f[field] = list(e.addresses(name))
+		}
+	}
+	if e.header.Has("Date") {
+		f["date"] = e.date()
+	}
+	if body, ok := e.body(); ok {
+		f["body"] = body
+	}
+	r := connectors.Record{
+		Ref:    handle{validity, e.uid}.String(),
+		Stamp:  valid(e.header.Get(stampHeader)),
+		Fields: f,
+	}
+	if e.modSeq > 0 {
+		r.Version = strconv.FormatUint(e.modSeq, 10)
+	}
+	return r
+}
+
+// shownFlags is the system flags or the keywords, sorted: IMAP knows no order,
+// and two readings of one message must look alike.
+func shownFlags(flags []imap.Flag, system bool) []any {
+	var names []string
+	for _, f := range ofKind(flags, system) {
+		names = append(names, valid(string(f)))
+	}
+	slices.Sort(names)
+	return list(slices.Compact(names))
+}
+
+func list(texts []string) []any {
+	out := make([]any, len(texts))
+	for i, t := range texts {
+		out[i] = t
+	}
+	return out
+}
+
+func (e *envelope) subject() string {
+	text, err := e.header.Subject()
+	if err != nil { // a charset we do not know: as it stands
+		text = e.header.Get("Subject")
+	}
+	return valid(text)
+}
+
+// addresses shows a field's addresses; one that cannot be parsed is shown as
+// it stands.
+func (e *envelope) addresses(name string) []string {
+	parsed, err := e.header.AddressList(name)
+	if err != nil {
+		return []string{valid(e.header.Get(name))}
+	}
+	shown := make([]string, len(parsed))
+	for i, a := range parsed {
+		shown[i] = valid(shownAddress(a))
+	}
+	return shown
+}
+
+func (e *envelope) date() string {
+	t, err := e.header.Date()
+	if err != nil {
+		return valid(e.header.Get("Date"))
+	}
+	return t.Format(time.RFC3339)
+}
+
+// body decodes the text. What cannot be decoded is not shown, rather than
+// shown as something else.
+func (e *envelope) body() (string, bool) {
+	if e.text == nil {
+		return "", false
+	}
+	entity, err := message.New(e.header.Header, bytes.NewReader(e.text))
+	if err != nil {
+		return "", false
+	}
+	text, err := io.ReadAll(entity.Body)
+	if err != nil || !utf8.Valid(text) {
+		return "", false
+	}
+	return string(text), true
+}
+
+// valid makes text from strangers fit for JSON.
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
