@@ -1,0 +1,278 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/config"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), config.FileName)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func environment(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+const mail = `
+ledger: a.db
+destinations:
+  mail:
+    type: imap
+    addr: imap.example.org:993
+    username: alice
+`
+
+// problems loads a configuration, makes its destinations, and returns what is
+// wrong without the file's name.
+func problems(t *testing.T, text string, env func(string) string) []string {
+	t.Helper()
+	path := write(t, text)
+	c, err := config.Load(path)
+	if err == nil {
+		_, err = c.Registry(env)
+	}
+	if err == nil {
+		return nil
+	}
+	var invalid *config.InvalidError
+	if !errors.As(err, &invalid) || !errors.Is(err, config.ErrInvalid) {
+		t.Fatalf("error %v is no InvalidError", err)
+	}
+	var all []string
+	for _, p := range invalid.Problems {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+func TestBadConfigurations(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		text   string
+		want   []string
+	}{
+		"empty": {"nothing is said", "", []string{": is empty; `readback init --force` writes one that works"}},
+		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
+			[]string{": is empty; `readback init --force` writes one that works"}},
+		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations"}},
+		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations"}},
+		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger: is a mapping; want text"}},
+		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
+		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
+		"twice":               {"the second would win silently", "ledger: a\nledger: b\n", []string{`:2: mapping key "ledger" already defined at [1:1]`}},
+		"two documents":       {"the second would be ignored silently", "ledger: a\n---\nledger: b\n", []string{":3: a second document begins here; want one"}},
+		"no type": {"a destination without a type cannot be made", "ledger: a\ndestinations:\n  x:\n    url: http://a\n",
+			[]string{`:3: destinations.x: has the type ""; want one of imap, simulated`}},
+		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, simulated`}},
+		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout"}},
+		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
+			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
+				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},
+		"class":       {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a', class: best}\n", []string{`:3: destinations.x: class: is "best"; want one of [native unique plain lagging]`}},
+		"url":         {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: a}\n", []string{`:3: destinations.x: url: orders: base URL "a": want http://host:port`}},
+		"tls":         {"value", mail + "    password_env: P\n    tls: maybe\n", []string{`:4: destinations.mail: tls: is "maybe"; want implicit, starttls, or none (loopback addresses only)`}},
+		"tls none":    {"a password must not cross a network in the clear", mail + "    password_env: P\n    tls: none\n", []string{`:4: destinations.mail: imap options: Security is "insecure" for imap.example.org; want TLS or StartTLS: the password would cross a network in the clear`}},
+		"boolean":     {"type", mail + "    password_env: P\n    single_store: perhaps\n", []string{":9: destinations.mail.single_store: has the wrong type; want true or false"}},
+		"number":      {"type", mail + "    password_env: P\n    max_connections: many\n", []string{":9: destinations.mail.max_connections: has the wrong type; want a whole number"}},
+		"duration":    {"60 of what?", mail + "    password_env: P\n    settle: 60\n", []string{`:9: destinations.mail: "60" is no duration; want one such as 60s, or unknown`}},
+		"negative":    {"time", mail + "    password_env: P\n    horizon: -1s\n", []string{`:9: destinations.mail: "-1s" is no duration; want one such as 60s, or unknown`}},
+		"no time-out": {"every call must be able to end", mail + "    password_env: P\n    send_timeout: 0s\n", []string{`:9: destinations.mail: is 0; want a duration such as 10s`}},
+		"no value":    {"an empty setting would pass for the default", mail + "    password_env: P\n    settle:\n", []string{`:9: destinations.mail.settle: is empty; want a value, or the line taken out`}},
+		"no CA":       {"file", mail + "    password_env: P\n    ca_file: /nonexistent.pem\n", []string{":4: destinations.mail: ca_file: open /nonexistent.pem: no such file or directory"}},
+		"no secret":   {"asked for before anything is recorded", mail, []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable) and password_file (a path)"}},
+		"two secrets": {"which?", mail + "    password_env: P\n    password_file: p\n", []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable) and password_file (a path)"}},
+		"variable not set": {"asked for before anything is recorded", mail + "    password_env: Q\n",
+			[]string{":4: destinations.mail: password_env: the environment variable Q is not set, or empty"}},
+		"secret file missing": {"file", mail + "    password_file: /nonexistent\n", []string{":4: destinations.mail: password_file: open /nonexistent: no such file or directory"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := problems(t, tt.text, environment("P", "x"))
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+func TestInlineSecretsAreRefusedAndNeverRepeated(t *testing.T) {
+	const word = "hunter2"
+	tests := map[string]struct{ reason, text, place string }{
+		"password":       {"the obvious name", mail + "    password: " + word + "\n", ":8: destinations.mail.password:"},
+		"other names":    {"names that mean the same", mail + "    imap-Password: " + word + "\n", ":8: destinations.mail.imap-Password:"},
+		"on top":         {"at the wrong place", "ledger: a.db\napi_key: " + word + "\n", ":2: api_key:"},
+		"beside a fault": {"the library would show the lines around", mail + "    password: " + word + "\n    single_store: perhaps\n", ":8: destinations.mail.password:"},
+		"before bad YAML": {"the library would show the lines around",
+			mail + "    password: " + word + "\n    tls: \"implicit\n", ":9:"},
+		"in a URL":     {"a URL can hold one", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a:" + word + "@b'}\n", ":3: destinations.x: url: holds a user name or a password"},
+		"unknown name": {"what is not known may be a secret", mail + "    passphrase: " + word + "\n", ":8: destinations.mail.passphrase:"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(problems(t, tt.text, environment()), "\n")
+			if !strings.Contains(got, tt.place) {
+				t.Errorf("%s: got %q, want %q in it", tt.reason, got, tt.place)
+			}
+			if strings.Contains(got, word) {
+				t.Errorf("%s: the secret is in the error: %q", tt.reason, got)
+			}
+		})
+	}
+}
+
+func TestTemplateWorks(t *testing.T) {
+	path := write(t, string(config.Template()))
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(filepath.Dir(path), "readback.db"); c.Ledger != want || c.Tenant != "default" {
+		t.Errorf("ledger %q tenant %q, want %q and default", c.Ledger, c.Tenant, want)
+	}
+	reg, err := c.Registry(environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"orders"}, reg.Names()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTemplateWithEverythingUncommented(t *testing.T) {
+	var lines []string
+	for line := range strings.Lines(string(config.Template())) {
+		if rest, ok := strings.CutPrefix(line, "  #"); ok && !strings.HasPrefix(rest, " ") || strings.HasPrefix(line, "  #  ") {
+			line = "  " + rest
+		}
+		lines = append(lines, line)
+	}
+	text := strings.Join(lines, "")
+	text = strings.Replace(text, "    ca_file: ca.pem\n", "", 1)
+	path := write(t, text)
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"mail", "orders"}, reg.Names()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPromisesReplaceTheConnectors(t *testing.T) {
+	const text = `
+ledger: a.db
+destinations:
+  said:
+    type: simulated
+    url: http://127.0.0.1:1
+    class: lagging
+    settle: 5s
+    horizon: unknown
+    recheck: 1m
+    send_timeout: 3s
+    read_timeout: 4s
+  own:
+    type: simulated
+    url: http://127.0.0.1:1
+    class: lagging
+`
+	c, err := config.Load(write(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := c.Registry(environment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := cmp.Comparer(func(a, b connectors.Bound) bool { return a == b })
+	_, own, _ := reg.Lookup("own", "order")
+	_, got, err := reg.Lookup("said", "order")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := own
+	want.Destination = "said"
+	want.Settle, want.Horizon, want.Recheck = connectors.Within(5*time.Second), connectors.Bound{}, connectors.Within(time.Minute)
+	want.SendTimeout, want.ReadTimeout = 3*time.Second, 4*time.Second
+	if diff := cmp.Diff(want, got, bounds); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, declared := own.Horizon.Declared(); !declared {
+		t.Error("the class declares no horizon: the test shows nothing")
+	}
+}
+
+func TestSecretsMustBeThere(t *testing.T) {
+	path := write(t, mail+"    password_file: p.txt\n")
+	secret := filepath.Join(filepath.Dir(path), "p.txt")
+	c, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Registry(environment()); err == nil {
+		t.Fatal("a file that is missing was not noticed")
+	}
+	if err := os.WriteFile(secret, []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Registry(environment()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(secret, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Registry(environment()); err == nil {
+		t.Fatal("an empty secret was not noticed")
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here := write(t, "ledger: a\n")
+	if _, err := config.Find("", environment()); !errors.Is(err, config.ErrMissing) || !strings.Contains(err.Error(), "readback init") {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := config.Find("", environment(config.Variable, "/nonexistent")); !errors.Is(err, config.ErrMissing) || !strings.Contains(err.Error(), config.Variable) {
+		t.Errorf("a variable that names nothing: %v", err)
+	}
+	if got, err := config.Find("", environment(config.Variable, here)); got != here || err != nil {
+		t.Errorf("by variable: %q, %v", got, err)
+	}
+	if err := os.WriteFile(config.FileName, []byte("ledger: b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := config.Find("", environment()); got != config.FileName || err != nil {
+		t.Errorf("in the working directory: %q, %v", got, err)
+	}
+	if got, err := config.Find(here, environment(config.Variable, "/nonexistent")); got != here || err != nil {
+		t.Errorf("named: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,239 @@
+package config
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+// settings are those of one type of destination.
+type settings interface {
+	// destination makes it. Paths are relative to dir.
+	destination(dir string, env func(string) string) (connectors.Destination, error)
+	// promises are the settings that every type has.
+	promises() promises
+}
+
+// types makes empty settings by type.
+var types = map[string]func() settings{
+	"imap":      func() settings { return &imapSettings{} },
+	"simulated": func() settings { return &simulatedSettings{Class: string(simulated.Plain)} },
+}
+
+// promises replace what a connector says about its destination, for whoever
+// knows it better.
+type promises struct {
+	Settle      bound `yaml:"settle"`
+	Horizon     bound `yaml:"horizon"`
+	Recheck     bound `yaml:"recheck"`
+	SendTimeout span  `yaml:"send_timeout"`
+	ReadTimeout span  `yaml:"read_timeout"`
+}
+
+func (p promises) apply(to connectors.Profile) connectors.Profile {
+	for _, b := range []struct {
+		from bound
+		to   *connectors.Bound
+	}{{p.Settle, &to.Settle}, {p.Horizon, &to.Horizon}, {p.Recheck, &to.Recheck}} {
+		if b.from.set {
+			*b.to = b.from.time
+		}
+	}
+	if p.SendTimeout > 0 {
+		to.SendTimeout = time.Duration(p.SendTimeout)
+	}
+	if p.ReadTimeout > 0 {
+		to.ReadTimeout = time.Duration(p.ReadTimeout)
+	}
+	return to
+}
+
+// destination reads the settings of one destination.
+func (r *reader) destination(d *Destination, n ast.Node) bool {
+	field := "destinations." + clip(d.Name)
+	if d.Name == "" {
+		r.say(d.Line, "destinations", "a name is empty")
+		return false
+	}
+	before := len(r.problems)
+	for _, e := range r.mapping(n, field) {
+		if e.name == "type" {
+			d.Type = r.text(e, field+".type")
+		}
+	}
+	if len(r.problems) > before {
+		return false
+	}
+	empty, ok := types[d.Type]
+	if !ok {
+		r.say(d.Line, field, "has the type %q; want one of %s", clip(d.Type), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
+		return false
+	}
+	d.settings = empty()
+	return r.decode(n, field, d.settings)
+}
+
+// Registry makes the destinations. Secrets must be there by now, so that no
+// write is recorded that cannot be sent for want of one. It fails with
+// [InvalidError].
+func (c Config) Registry(env func(string) string) (*connectors.Registry, error) {
+	var reg connectors.Registry
+	var problems []Problem
+	for _, d := range c.Destinations {
+		made, err := d.settings.destination(filepath.Dir(c.Path), env)
+		if err == nil {
+			made.Profiles = maps.Clone(made.Profiles)
+			for kind, p := range made.Profiles {
+				made.Profiles[kind] = d.settings.promises().apply(p)
+			}
+			err = reg.Register(d.Name, made)
+		}
+		if err != nil {
+			problems = append(problems, Problem{Line: d.Line, Field: "destinations." + d.Name, Problem: err.Error()})
+		}
+	}
+	return &reg, invalid(c.Path, problems)
+}
+
+type simulatedSettings struct {
+	Type     string   `yaml:"type"`
+	URL      string   `yaml:"url"`
+	Class    string   `yaml:"class"`
+	Promises promises `yaml:",inline"`
+}
+
+func (s *simulatedSettings) promises() promises { return s.Promises }
+
+func (s *simulatedSettings) destination(string, func(string) string) (connectors.Destination, error) {
+	class := simulated.Class(s.Class)
+	if !slices.Contains(simulated.Classes(), class) {
+		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", clip(s.Class), simulated.Classes())
+	}
+	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
+		return connectors.Destination{}, errors.New("url: holds a user name or a password; want http://host:port")
+	}
+	c, err := simulated.NewConnector(s.URL, class.Options(), nil)
+	if err != nil {
+		return connectors.Destination{}, fmt.Errorf("url: %w", err)
+	}
+	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+}
+
+type imapSettings struct {
+	Type           string   `yaml:"type"`
+	Addr           string   `yaml:"addr"`
+	TLS            string   `yaml:"tls"`
+	CAFile         string   `yaml:"ca_file"`
+	Username       string   `yaml:"username"`
+	PasswordEnv    string   `yaml:"password_env"`
+	PasswordFile   string   `yaml:"password_file"`
+	Mailbox        string   `yaml:"mailbox"`
+	Domain         string   `yaml:"domain"`
+	SingleStore    bool     `yaml:"single_store"`
+	CondStore      bool     `yaml:"condstore"`
+	NoUIDPlus      bool     `yaml:"no_uidplus"`
+	MaxConnections int      `yaml:"max_connections"`
+	Promises       promises `yaml:",inline"`
+}
+
+func (s *imapSettings) promises() promises { return s.Promises }
+
+// securities are the words of the file for how a connection is protected.
+var securities = map[string]imap.Security{"": imap.TLS, "implicit": imap.TLS, "starttls": imap.StartTLS, "none": imap.Insecure}
+
+func (s *imapSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
+	security, ok := securities[s.TLS]
+	if !ok {
+		return connectors.Destination{}, fmt.Errorf("tls: is %q; want implicit, starttls, or none (loopback addresses only)", clip(s.TLS))
+	}
+	roots, err := s.roots(dir)
+	if err != nil {
+		return connectors.Destination{}, err
+	}
+	password, err := secret(dir, env, s.PasswordEnv, s.PasswordFile)
+	if err != nil {
+		return connectors.Destination{}, err
+	}
+	c, err := imap.New(imap.Options{
+		Addr: s.Addr, Security: security, TLSConfig: roots,
+		Username: s.Username, Password: password,
+		Mailbox: s.Mailbox, Domain: s.Domain,
+		SingleStore: s.SingleStore, CondStore: s.CondStore, NoUIDPlus: s.NoUIDPlus,
+		MaxConnections: s.MaxConnections,
+	})
+	if err != nil {
+		return connectors.Destination{}, err
+	}
+	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+}
+
+// roots are the certificates that the server's is checked against, nil for the
+// system's.
+func (s *imapSettings) roots(dir string) (*tls.Config, error) {
+	if s.CAFile == "" {
+		return nil, nil
+	}
+	text, err := readBounded(beside(dir, s.CAFile), maxFile)
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("ca_file: %s holds no certificate; want PEM", s.CAFile)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+func beside(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// secret fetches a secret anew for each use, so that it can be changed under a
+// running process. It is tried once here.
+func secret(dir string, env func(string) string, variable, file string) (func(context.Context) (string, error), error) {
+	var fetch func() (string, error)
+	switch {
+	case (variable == "") == (file == ""):
+		return nil, errors.New("want exactly one of password_env (the name of an environment variable) and password_file (a path)")
+	case variable != "":
+		fetch = func() (string, error) {
+			if v := env(variable); v != "" {
+				return v, nil
+			}
+			return "", fmt.Errorf("password_env: the environment variable %s is not set, or empty", clip(variable))
+		}
+	default:
+		fetch = func() (string, error) { return secretFile(beside(dir, file)) }
+	}
+	_, err := fetch()
+	return func(context.Context) (string, error) { return fetch() }, err
+}
+
+func secretFile(path string) (string, error) {
+	text, err := readBounded(path, maxSecret)
+	if err != nil {
+		return "", fmt.Errorf("password_file: %w", err)
+	}
+	s := strings.TrimRight(string(text), "\r\n")
+	if s == "" {
+		return "", fmt.Errorf("password_file: %s is empty", path)
+	}
+	return s, nil
+}

@@ -1,0 +1,11 @@
+package config
+
+const (
+	// maxFile bounds the configuration in bytes: a thousand destinations fit.
+	maxFile = 1 << 20
+	// maxSecret bounds a secret in bytes: passwords and tokens are shorter, and
+	// a file that is longer is another file.
+	maxSecret = 64 << 10
+	// maxShown is how many characters of a wrong value an error repeats.
+	maxShown = 60
+)
