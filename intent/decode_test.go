@@ -85,6 +85,14 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// The depth is looked at before the types are: nothing deep is ever built.
+func TestDepthOfWhatHasNoDepth(t *testing.T) {
+	deep := `{"tenant":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`
+	if err := second(Decode([]byte(deep))); err == nil || !strings.Contains(err.Error(), "is nested too deep") {
+		t.Errorf("%d levels under tenant: %v", MaxDepth+1, err)
+	}
+}
+
 // A long name above many values must not be copied once for each of them.
 func TestLongNamesCostNothing(t *testing.T) {
 	name := strings.Repeat("n", 500_000)

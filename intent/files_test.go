@@ -46,6 +46,7 @@ var beyondSchema = map[string]string{
 	"ignore_everything":           "the same",
 	"ignore_everything_piecewise": "the same",
 	"ignore_key":                  "the same",
+	"ignore_below_key":            "the same",
 	"absent_expected":             "the same",
 	"absent_above_expected":       "the same",
 	"absent_expected_null":        "the same",

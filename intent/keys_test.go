@@ -263,3 +263,15 @@ func TestDigestDoesNotDependOnMemory(t *testing.T) {
 		}
 	}
 }
+
+// Trap 3: what is written in another order and another spelling is the same.
+func TestNamesDoNotDependOnTheText(t *testing.T) {
+	one, err1 := Decode([]byte(`{"tenant":"acme","workflow":"w","tool":"t","destination":"d","kind":"k","key":{"a":1,"b":"x"},"write":"create","expect":{"m":{"p":1,"q":2.50}}}`))
+	two, err2 := Decode([]byte("\n{\"expect\":{\"m\":{\"q\":25e-1,\"\\u0070\":1.0}}, \"write\":\"create\",\"key\":{\"b\":\"\\u0078\",\"a\":1e0},\"kind\":\"k\",\"destination\":\"d\",\"count\":1,\"tool\":\"t\",\"call\":0,\"workflow\":\"w\",\"tenant\":\"acme\"} "))
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if one.StructuralKey() != two.StructuralKey() || digest(t, one) != digest(t, two) {
+		t.Errorf("two texts of one intent have two names:\n%+v\n%+v", one, two)
+	}
+}

@@ -145,7 +145,7 @@ func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || writesItself(t) || writesItself(reflect.PointerTo(t)) {
+	if t.Kind() != reflect.Struct || writesItself(reflect.PointerTo(t)) {
 		return nil
 	}
 	return t

@@ -39,7 +39,7 @@ func TestValidateGoValues(t *testing.T) {
 		"empty number":  {"the zero value", func(w *WriteIntent) { w.Expect["n"] = jsonNumber("") }, []string{`/expect/n is "", which is no JSON number; want a JSON number`}},
 		"invalid UTF-8": {"a Go string can be any bytes", func(w *WriteIntent) { w.Expect["s"] = "a\xff" }, []string{"/expect/s is not valid UTF-8; want UTF-8 text; encode other bytes, for example as Base64"}},
 		"invalid name":  {"the same", func(w *WriteIntent) { w.Expect["s\xff"] = 1 }, []string{`/expect has the member name "s\xff"; want 1 to 255 bytes of UTF-8 without control characters`}},
-		"cyclic":        {"the walk must end", func(w *WriteIntent) { w.Expect["c"] = cyclic }, []string{"/expect/c" + strings.Repeat("/me", 30) + " is nested too deep; want at most 32 levels"}},
+		"cyclic":        {"the walk must end", func(w *WriteIntent) { w.Expect = Fields{"c": cyclic} }, []string{"/expect/c" + strings.Repeat("/me", 30) + " is nested too deep; want at most 32 levels"}},
 		"wide":          {"the walk must end soon", func(w *WriteIntent) { w.Expect["c"] = wide }, []string{"the intent has too many values; want at most 10000 in key, expect, payload and require together"}},
 		"empty key":     {"not nil, and still nothing", func(w *WriteIntent) { w.Key = Fields{} }, []string{"/key is missing or empty; want at least one field by which the record can be looked up"}},
 		"late deadline": {"RFC 3339 has four digits", func(w *WriteIntent) { w.Deadline = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"/deadline is in the year 10000; want a time in the years 1 to 9999"}},
