@@ -1,0 +1,90 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// plainLedger is the idempotency ledger that articles suggest, done with care:
+// one row for each business key, on disk before the next order begins. Is there
+// a row? Then the order was called, and is never called again. If not, call,
+// and write the row, whatever came of the call: an error too, since a call
+// without an answer may have charged. So a lost answer makes no second charge.
+//
+// It needs nothing from the destination, and it learns nothing from there: of
+// a call without an answer it keeps that it was made. And its row is written by
+// code that runs after the call. A killed process runs no code, so its
+// successor finds no row and calls again.
+//
+// Writing the row first does not close that gap, it turns it round: who finds
+// a row that only says "begun" must call again (and charges twice where the
+// call was made) or never (and loses the order where it was not). Ledgers that
+// let such rows expire do the first.
+func (w *worker) plainLedger(ctx context.Context) error {
+	rows, err := openRows(w.spec.rows())
+	if err != nil {
+		return err
+	}
+	defer rows.f.Close()
+	for n := 1; n <= w.spec.Orders; n++ {
+		e, have := rows.known[orderID(n)]
+		if !have {
+			e = endAnswered
+			if err := w.send(ctx, n, 1); err != nil {
+				e = endUnanswered
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := rows.add(orderID(n), e); err != nil {
+				return err
+			}
+		}
+		if err := w.end(n, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows is the plain ledger's file: a line for each order, synced.
+type rows struct {
+	f     *os.File
+	known map[string]ending
+}
+
+func openRows(path string) (*rows, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{f: f, known: map[string]ending{}}
+	if err := r.read(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func (r *rows) read(from io.Reader) error {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		id, how, ok := strings.Cut(lines.Text(), " ")
+		if !ok {
+			return fmt.Errorf("row %q: want an order and what became of it", lines.Text())
+		}
+		r.known[id] = ending(how)
+	}
+	return lines.Err()
+}
+
+func (r *rows) add(id string, e ending) error {
+	if _, err := fmt.Fprintf(r.f, "%s %s\n", id, e); err != nil {
+		return err
+	}
+	return r.f.Sync()
+}

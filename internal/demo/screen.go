@@ -1,0 +1,111 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// screen shows how far the trials have come.
+type screen struct {
+	out  io.Writer
+	live bool
+	n    int // orders in each trial
+	quit chan struct{}
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	ended map[string]int // by name of the trial
+	kills map[string]int
+	last  string
+}
+
+// newScreen shows nothing where out is nil. End it with end.
+func newScreen(out io.Writer, n int) *screen {
+	s := &screen{out: out, n: n, quit: make(chan struct{}), ended: map[string]int{}, kills: map[string]int{}}
+	if out == nil {
+		return s
+	}
+	every := plainEvery
+	if f, ok := out.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		s.live, every = true, liveEvery
+	}
+	fmt.Fprintf(out, "%d trials of %d orders at the same time; about 15 seconds. Orders done:\n", len(trials()), n)
+	s.draw()
+	s.done.Go(func() { s.keepDrawing(every) })
+	return s
+}
+
+func (s *screen) keepDrawing(every time.Duration) {
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			s.draw()
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// set is told how far a trial has come.
+func (s *screen) set(t trial, ended, kills int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended[t.name], s.kills[t.name] = ended, kills
+}
+
+// draw shows the line of now, if it is another one than before. What cannot
+// be shown is not shown.
+func (s *screen) draw() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.line()
+	if line == s.last {
+		return
+	}
+	s.last = line
+	if s.live {
+		fmt.Fprintf(s.out, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintln(s.out, line)
+	}
+}
+
+// line fits 80 columns.
+func (s *screen) line() string {
+	var parts []string
+	kills, open, waiting := 0, 0, true
+	for _, t := range trials() {
+		parts = append(parts, fmt.Sprintf("%s %d", t.short, s.ended[t.name]))
+		kills += s.kills[t.name]
+		left := s.n - s.ended[t.name]
+		open += left
+		waiting = waiting && (left == 0 || t.strategy == readback && left <= s.kills[t.name])
+	}
+	what := fmt.Sprintf("; %d kills", kills)
+	if waiting && open > 0 {
+		what = "; killed workers' leases run out"
+	}
+	return strings.Join(parts, ", ") + what
+}
+
+// end shows the last line for good.
+func (s *screen) end() {
+	if s.out == nil {
+		return
+	}
+	close(s.quit)
+	s.done.Wait()
+	s.draw()
+	if s.live {
+		fmt.Fprintln(s.out)
+	}
+	fmt.Fprintln(s.out)
+}
