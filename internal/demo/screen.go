@@ -91,7 +91,7 @@ func (s *screen) line() string {
 	}
 	what := fmt.Sprintf("; %d kills", kills)
 	if waiting && open > 0 {
-		what = "; killed workers' leases run out"
+		what = "; leases run out"
 	}
 	return strings.Join(parts, ", ") + what
 }
