@@ -68,12 +68,12 @@ func (e *Engine) advance(parent ledger.Record) (ledger.Record, error) {
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	f, began, err := e.board(rec.ID, rec.Digest)
+	f, began, err := e.board(rec.ID, rec.Digest, false)
 	if err != nil {
 		return ledger.Record{}, &Error{ID: rec.ID, Known: KnownNothing, Err: err}
 	}
 	if began {
-		err := e.beginOrContinue(w, rec)
+		err := e.beginOrContinue(w, rec, f)
 		e.land(rec.ID, f, err)
 		if err != nil {
 			return ledger.Record{}, err
@@ -82,8 +82,8 @@ func (e *Engine) advance(parent ledger.Record) (ledger.Record, error) {
 	return e.ledger.Get(e.ctx, rec.Tenant, rec.ID)
 }
 
-func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record) error {
-	fresh, err := e.begin(w, rec)
+func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *flight) error {
+	fresh, err := e.begin(w, rec, f)
 	if err != nil || fresh {
 		return err
 	}

@@ -127,6 +127,7 @@ func (e *Engine) Close() {
 // flight is one write that this process works on now.
 type flight struct {
 	digest string
+	kept   chan struct{} // closed when the write is in the ledger, or the work has stopped
 	done   chan struct{} // closed when the work has stopped, for whatever reason
 	fresh  bool          // it began the write; read after done
 	err    error         // why it stopped, when it failed; read after done
@@ -138,9 +139,19 @@ func (f *flight) failed() bool {
 	return f.err != nil && !errors.Is(f.err, ledger.ErrFenced)
 }
 
-// board joins the flight of a write, or begins one. The caller that begins it
-// must end it with land.
-func (e *Engine) board(id ledger.ID, digest string) (f *flight, began bool, err error) {
+// keep says that the write is in the ledger. Only whoever began the flight
+// calls it.
+func (f *flight) keep() {
+	select {
+	case <-f.kept:
+	default:
+		close(f.kept)
+	}
+}
+
+// board joins the flight of a write, or begins one; kept says that the write is
+// in the ledger already. The caller that begins it must end it with land.
+func (e *Engine) board(id ledger.ID, digest string, kept bool) (f *flight, began bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -149,7 +160,10 @@ func (e *Engine) board(id ledger.ID, digest string) (f *flight, began bool, err 
 	if f, ok := e.flights[id]; ok {
 		return f, false, nil
 	}
-	f = &flight{digest: digest, done: make(chan struct{})}
+	f = &flight{digest: digest, kept: make(chan struct{}), done: make(chan struct{})}
+	if kept {
+		f.keep()
+	}
 	e.flights[id] = f
 	e.wg.Add(1)
 	return f, true, nil
@@ -161,13 +175,14 @@ func (e *Engine) land(id ledger.ID, f *flight, err error) {
 	e.mu.Unlock()
 	f.err = err
 	close(f.done)
+	f.keep()
 	e.wg.Done()
 }
 
 // Do carries out an intent and waits for its outcome, or for the end of ctx:
-// then the outcome is in progress, the write goes on, and a later Do with the
-// same intent gets its outcome. Repeats of one logical write, here or in other
-// processes, share one send and one outcome.
+// then the outcome is in progress, the write is in the ledger and goes on, and a
+// later Do with the same intent gets its outcome. Repeats of one logical write,
+// here or in other processes, share one send and one outcome.
 //
 // An error means that there is no outcome; it wraps [intent.ErrInvalid],
 // [connectors.ErrUnknownDestination], [ledger.ErrDigestMismatch],
@@ -187,7 +202,7 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	if _, _, err := e.reg.Lookup(w.Destination, w.Kind); err != nil {
 		return Outcome{}, err
 	}
-	f, began, err := e.board(rec.ID, rec.Digest)
+	f, began, err := e.board(rec.ID, rec.Digest, false)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -198,18 +213,24 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 		return e.wait(ctx, f, rec, true)
 	}
 	go func() {
-		fresh, err := e.begin(w, rec)
+		fresh, err := e.begin(w, rec, f)
 		f.fresh = fresh
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
 }
 
-// wait waits for a flight and then for the write to be done.
+// wait waits for a flight and then for the write to be done. A caller that
+// gives up is told "in progress" only when the write is in the ledger.
 func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined bool) (Outcome, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
+		<-f.kept
+	}
+	select {
+	case <-f.done:
+	default:
 		return underWay(rec, joined), nil
 	}
 	replayed := joined || !f.fresh
@@ -233,7 +254,7 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		case ledger.Settled, ledger.Review, ledger.Held:
 			return outcomeOf(rec, replayed), nil
 		}
-		f, began, err := e.board(id, rec.Digest)
+		f, began, err := e.board(id, rec.Digest, true)
 		switch {
 		case err != nil:
 			return Outcome{}, err

@@ -65,6 +65,9 @@ type Outcome struct {
 	AskAfter time.Time `json:"ask_after,omitzero"`
 }
 
+// OutcomeOf reads the outcome off a record that was looked up.
+func OutcomeOf(r ledger.Record) Outcome { return outcomeOf(r, true) }
+
 // outcomeOf reads the outcome off a record.
 func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{

@@ -58,7 +58,7 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if err := d.fits(rec); err != nil {
 		return Outcome{}, err
 	}
-	f, began, err := e.board(id, rec.Digest)
+	f, began, err := e.board(id, rec.Digest, true)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -16,7 +16,7 @@ import (
 
 // begin reserves a write and works on it as far as it goes without a long
 // wait. It reports whether the write is new.
-func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record) (fresh bool, err error) {
+func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fresh bool, err error) {
 	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
 	if err != nil {
 		return false, err
@@ -34,6 +34,7 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record) (fresh bool, err
 	if err != nil {
 		return false, e.refusedReservation(rec.ID, err)
 	}
+	f.keep()
 	if !fresh {
 		return false, nil
 	}

@@ -82,7 +82,7 @@ func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 // one works on a claimed record. A write that this process has in hand already
 // is left to that: it holds an older fence and finds out.
 func (e *Engine) one(rec ledger.Record, claimed time.Time) {
-	f, began, err := e.board(rec.ID, rec.Digest)
+	f, began, err := e.board(rec.ID, rec.Digest, true)
 	if err != nil || !began {
 		return
 	}

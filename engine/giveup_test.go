@@ -1,0 +1,40 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// A caller that hears "in progress" may go away, and its process may end: the
+// write must be in the ledger by then.
+func TestInProgressIsSaidOfWhatIsInTheLedger(t *testing.T) {
+	for name, class := range map[string]simulated.Class{
+		"announced with the reservation": simulated.Unique,
+		"after a read of the pre-state":  simulated.Plain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, class.Options(), nil)
+				ended, cancel := context.WithCancel(context.Background())
+				cancel()
+				out, err := b.engine.Do(ended, order("A-1", intent.Create))
+				b.engine.Close()
+				if err != nil { // it may also have been done by then
+					t.Fatalf("outcome %+v, %v; want in progress", out, err)
+				}
+				rec, err := b.ledger.Get(context.Background(), "acme", out.ID)
+				if err != nil {
+					t.Fatalf("said to be in progress, and not in the ledger: %v", err)
+				}
+				if got := engine.OutcomeOf(rec); got.ID != out.ID || !got.Replayed {
+					t.Errorf("outcome of the record %+v", got)
+				}
+			})
+		})
+	}
+}
