@@ -174,7 +174,7 @@ func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{now: at}
 		res := ledger.Reservation{
-			Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, Tenant: "a"},
+			Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, Tenant: "a", Intent: []byte("{}")},
 			Owner:  "one", LeaseFor: time.Minute,
 		}
 		var err error

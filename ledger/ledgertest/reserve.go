@@ -91,6 +91,34 @@ var reserving = map[string]scenario{
 			h.reserve(res)
 		},
 	},
+	"half a record": {
+		"a record that nobody could find again, or work on, is not taken",
+		func(h *harness) {
+			for name, spoil := range map[string]func(*ledger.Record){
+				"no tenant":  func(r *ledger.Record) { r.Tenant = "" },
+				"no intent":  func(r *ledger.Record) { r.Intent = nil },
+				"another id": func(r *ledger.Record) { r.ID = ledger.IDOf(strings.Repeat("0", 64)) },
+				"no id":      func(r *ledger.Record) { r.ID, r.StructuralKey = "", "" },
+			} {
+				res := h.reservation(wish("a", "w1"))
+				spoil(&res.Record)
+				if _, fresh, err := h.ledger.Reserve(context.Background(), res); err == nil || fresh || errors.Is(err, ledger.ErrCorrupt) {
+					h.Errorf("%s: fresh %v, error %v", name, fresh, err)
+				}
+			}
+			h.fresh(wish("a", "w1"))
+		},
+	},
+	"only the identity": {
+		"nothing can be reserved that claims to have happened already",
+		func(h *harness) {
+			res := h.reservation(wish("a", "w1"))
+			res.Record.State, res.Record.Settlement, res.Record.Sends, res.Record.Seq = ledger.Settled, ledger.Verified, 3, 9
+			if rec := h.reserve(res); rec.State != ledger.Queued || rec.Settlement != "" || rec.Sends != 0 || rec.Seq != 1 {
+				h.Errorf("got %s, %d sends, seq %d", rec.Phase(), rec.Sends, rec.Seq)
+			}
+		},
+	},
 	"held": {
 		"a held write is recorded, nobody works on it and nothing is due",
 		func(h *harness) {

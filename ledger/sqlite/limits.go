@@ -22,6 +22,21 @@ const (
 	// Longer than any healthy commit.
 	patience = 5 * time.Second
 
+	// maxLog is how many pages (of 4 KiB) the log may hold before they are
+	// moved into the file. More would make a start after a crash slower and
+	// reads look through more of it; fewer would move pages again and again
+	// that the next writes change anyway.
+	maxLog = 2000
+
+	// hardLog is how many pages the log may hold before callers are made to
+	// wait until they are moved: when the disk cannot keep up, the log must not
+	// grow until it is full.
+	hardLog = 4 * maxLog
+
+	// lookEvery is after how many operations the size of the log is looked at:
+	// often enough against maxLog, as one operation changes about eight pages.
+	lookEvery = 64
+
 	// readers is how many connections serve Get, Events and List. Reads are
 	// short and run on the processor; more than a few only wait for each other.
 	readers = 4

@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -45,6 +46,7 @@ type Ledger struct {
 	now     func() time.Time
 	writer  *writer
 	readers *sqlitex.Pool
+	close   func() error // once
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
@@ -57,12 +59,16 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	if err := create(path); err != nil {
+		return nil, unavailable(path, err)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, unavailable(path, err)
+	}
 	l := &Ledger{path: path, now: o.Now}
 	if l.now == nil {
 		l.now = time.Now
-	}
-	if err := create(path); err != nil {
-		return nil, unavailable(path, err)
 	}
 	conn, err := connect(ctx, path)
 	if err != nil {
@@ -81,14 +87,13 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if err != nil {
 		return nil, errors.Join(explain(path, err), l.writer.close())
 	}
+	l.close = sync.OnceValue(func() error { return errors.Join(l.readers.Close(), l.writer.close()) })
 	return l, nil
 }
 
 // Close ends the ledger after whatever was begun. Calls that come later fail
-// with [ledger.ErrUnavailable].
-func (l *Ledger) Close() error {
-	return errors.Join(l.readers.Close(), l.writer.close())
-}
+// with [ledger.ErrUnavailable], but for another Close.
+func (l *Ledger) Close() error { return l.close() }
 
 // Stats counts since Open, for this process alone.
 type Stats struct {
@@ -130,7 +135,7 @@ func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
 	conn.SetInterrupt(ctx.Done())
 	conn.SetBusyTimeout(maxBusy)
 	for _, pragma := range []string{
-		"PRAGMA journal_mode = wal", "PRAGMA synchronous = full", "PRAGMA foreign_keys = on",
+		"PRAGMA journal_mode = wal", "PRAGMA synchronous = full", "PRAGMA foreign_keys = on", "PRAGMA wal_autocheckpoint = 0",
 	} {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
 			return nil, errors.Join(err, conn.Close())
@@ -139,7 +144,8 @@ func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// readOnly makes a connection of the pool fit for reading.
+// readOnly makes a connection of the pool fit for reading, and nothing else.
 func readOnly(conn *sqlite.Conn) error {
+	conn.SetBusyTimeout(maxBusy)
 	return sqlitex.ExecuteTransient(conn, "PRAGMA query_only = on", nil)
 }

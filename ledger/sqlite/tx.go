@@ -63,7 +63,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 	} {
 		s, err := conn.Prepare(query)
 		if err != nil {
-			return nil, err
+			return nil, explain(path, err)
 		}
 		*dst = s
 	}

@@ -44,6 +44,9 @@ type writer struct {
 	file fs.FileInfo
 	conn *sqlite.Conn
 	tx   *tx
+	log  *checkpointer
+	// since counts the operations since the log was last looked at.
+	since int64
 
 	mu     sync.Mutex
 	queue  []*operation
@@ -61,6 +64,9 @@ func newWriter(conn *sqlite.Conn, path string, now func() time.Time) (*writer, e
 	}
 	w := &writer{path: path, file: file, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if w.tx, err = newTx(conn, path, now); err != nil {
+		return nil, err
+	}
+	if w.log, err = newCheckpointer(path); err != nil {
 		return nil, err
 	}
 	conn.SetBusyTimeout(0) // begin waits itself, and sees who has given up
@@ -128,20 +134,31 @@ func (w *writer) loop() {
 	for range w.wake {
 		for batch := w.take(); len(batch) > 0; batch = w.take() {
 			w.commit(batch)
+			w.tend()
 		}
+	}
+}
+
+// tend keeps the log short, between two transactions. What fails here is tried
+// again later.
+func (w *writer) tend() {
+	if w.log.rest.Swap(false) {
+		w.log.move(w.conn)
+	}
+	if w.since >= lookEvery {
+		w.since = 0
+		w.log.tend(w.conn)
 	}
 }
 
 // close ends the loop after everything that was queued.
 func (w *writer) close() error {
 	w.mu.Lock()
-	if !w.closed {
-		w.closed = true
-		close(w.wake)
-	}
+	w.closed = true
+	close(w.wake)
 	w.mu.Unlock()
 	<-w.ended
-	return w.conn.Close()
+	return errors.Join(w.log.close(), w.conn.Close())
 }
 
 // commit makes a batch durable and tells every caller. When one operation
@@ -207,6 +224,7 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	}
 	w.commits.Add(1)
 	w.operations.Add(wrote)
+	w.since += wrote
 	return answers, nil
 }
 

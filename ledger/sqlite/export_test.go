@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// Queries are the statements that run while somebody waits, by name.
+var Queries = map[string]string{
+	"find": sqlFind, "operation": sqlOperation, "due": sqlDue, "update": sqlUpdate,
+	"get": sqlGet, "events": sqlEvents, "list": sqlList, "meta": sqlMeta,
+}
+
+// HardLog is the bound of the log, in pages.
+const HardLog = hardLog
+
+// Write runs SQL on the connection that writes, as an operation of its own
+// that does not count.
+func (l *Ledger) Write(sql string) error {
+	return l.writer.do(context.Background(), func(t *tx) error { return sqlitex.ExecuteScript(t.conn, sql, nil) })
+}
+
+// Read runs a query on a connection that reads and returns the first column.
+func (l *Ledger) Read(query string) (values []string, err error) {
+	err = l.read(context.Background(), func(conn *sqlite.Conn) error { return column(conn, query, &values) })
+	return values, err
+}
+
+// WriterSays is Read on the connection that writes.
+func (l *Ledger) WriterSays(query string) (values []string, err error) {
+	err = l.writer.do(context.Background(), func(t *tx) error { return column(t.conn, query, &values) })
+	return values, err
+}
+
+func column(conn *sqlite.Conn, query string, values *[]string) error {
+	s, _, err := conn.PrepareTransient(query)
+	if err != nil {
+		return err
+	}
+	defer s.Finalize()
+	return each("", s, func() error {
+		*values = append(*values, s.ColumnText(s.ColumnCount()-1))
+		return nil
+	})
+}
+
+// Hold keeps the writer busy until the returned function is called. It returns
+// when the writer is held.
+func (l *Ledger) Hold() (release func()) {
+	held, free, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		l.writer.do(context.Background(), func(*tx) error {
+			close(held)
+			<-free
+			return nil
+		})
+	}()
+	<-held
+	return func() { close(free); <-done }
+}
+
+// Queued is how many operations wait for the writer.
+func (l *Ledger) Queued() int {
+	l.writer.mu.Lock()
+	defer l.writer.mu.Unlock()
+	return len(l.writer.queue)
+}
+
+// Spoil is an operation that ends the transaction it is part of, as SQLite
+// itself does on a full disk.
+func (l *Ledger) Spoil() error {
+	return l.writer.do(context.Background(), func(t *tx) error {
+		return sqlitex.ExecuteTransient(t.conn, "ROLLBACK", nil)
+	})
+}
