@@ -60,7 +60,7 @@ func TestProgressFitsATerminal(t *testing.T) {
 		t.Errorf("line %q (%d columns), want %q", got, len(got), want)
 	}
 	s.set(trials()[0], 99, 0)
-	if got := s.line(); !strings.HasSuffix(got, "; 56 kills") {
+	if got := s.line(); !strings.HasSuffix(got, "; kills 56") {
 		t.Errorf("line %q, want the kills while there is work left", got)
 	}
 }

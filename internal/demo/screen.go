@@ -89,7 +89,7 @@ func (s *screen) line() string {
 		open += left
 		waiting = waiting && (left == 0 || t.strategy == readback && left <= s.kills[t.name])
 	}
-	what := fmt.Sprintf("; %d kills", kills)
+	what := fmt.Sprintf("; kills %d", kills)
 	if waiting && open > 0 {
 		what = "; leases run out"
 	}
