@@ -1,11 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/intent"
 )
@@ -19,7 +20,8 @@ type Mismatch struct {
 	Got     any    `json:"got,omitempty"`
 }
 
-// What can be wrong with a field.
+// What can be wrong with a field. Where nobody asked for a change, want is what
+// was there before.
 const (
 	Differs     = "differs"      // there, with another value
 	NotThere    = "not there"    // wanted, and not in the record
@@ -32,212 +34,225 @@ const (
 // Diff compares a record with what the intent wants of it: its key, its
 // expected fields, its absent fields. The intent's comparison of a field wins
 // over the destination's (byProfile); without either the field must be equal
-// exactly. Fields that the intent does not name are not looked at. The result
-// is empty when all is as wanted, in the order of paths, and cut at a bound.
+// exactly. Members that the intent does not name are not looked at. An array
+// needs the length that is wanted. The result is empty when all is as wanted,
+// sorted by path, and cut at a bound.
 //
-// Diff is pure. Both sides must hold values as [intent.Fields] says.
+// Diff is pure. Both sides must hold values as [intent.Fields] says; a value of
+// any other Go type equals nothing.
 func Diff(w intent.WriteIntent, byProfile map[string]intent.Comparison, got intent.Fields) []Mismatch {
-	d := differ{intent: w.Compare, profile: byProfile, ignore: w.Ignore}
-	var r reporter
-	for _, wanted := range []intent.Fields{w.Key, w.Expect} {
-		a, b := d.object("", wanted, got)
-		cmp.Equal(a, b, cmp.Reporter(&r), exactNumbers)
-	}
+	d := differ{intent: w.Compare, profile: byProfile, ignore: placesOf(w.Ignore)}
+	d.object("", w.Key, got)
+	d.object("", w.Expect, got)
 	for _, p := range w.Absent {
 		if v, there := intent.Lookup(got, p); there {
-			r.add(Mismatch{Path: p, Problem: NotExpected, Got: v})
+			d.found = append(d.found, Mismatch{Path: p, Problem: NotExpected, Got: v})
 		}
 	}
-	return r.found
+	return bounded(d.found)
 }
 
-// exactNumbers compares numbers by the value they denote: 1 and 1.0 are equal,
-// 0.1 and 0.1000000001 are not.
-var exactNumbers = cmp.Comparer(equalNumbers)
+// bounded sorts what was found, says what stands in key and expect once, and
+// cuts it.
+func bounded(found []Mismatch) []Mismatch {
+	slices.SortStableFunc(found, func(a, b Mismatch) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Problem, b.Problem))
+	})
+	found = slices.CompactFunc(found, func(a, b Mismatch) bool { return a.Path == b.Path && a.Problem == b.Problem })
+	return found[:min(len(found), maxMismatches)]
+}
 
-// differ prepares both sides of a comparison.
+// places is a set of JSON Pointers. Walks go down from the root, so a place
+// below one of the set is never reached.
+type places map[string]bool
+
+func placesOf(lists ...[]string) places {
+	set := places{}
+	for _, list := range lists {
+		for _, p := range list {
+			set[p] = true
+		}
+	}
+	return set
+}
+
+// differ is one comparison under way.
 type differ struct {
 	intent, profile map[string]intent.Comparison
-	ignore          []string
+	ignore          places
+	found           []Mismatch
 }
 
-func (d differ) rules(path intent.Pointer) intent.Comparison {
+func (d *differ) rules(path intent.Pointer) intent.Comparison {
 	if c, ok := d.intent[string(path)]; ok {
 		return c
 	}
 	return d.profile[string(path)]
 }
 
-func (d differ) ignored(path intent.Pointer) bool {
-	for _, p := range d.ignore {
-		if intent.Pointer(p).Contains(path) {
-			return true
-		}
-	}
-	return false
-}
-
-// object cuts what was seen down to the members that are wanted, so that what
-// nobody asked about does not count, and aligns each pair under its rules.
-func (d differ) object(at intent.Pointer, want, got map[string]any) (map[string]any, map[string]any) {
-	a, b := make(map[string]any, len(want)), make(map[string]any, len(want))
+// object looks at the members that are wanted and at no others.
+func (d *differ) object(at intent.Pointer, want, got map[string]any) {
 	for name, w := range want {
-		path := at.AppendToken(name)
-		if d.ignored(path) {
-			continue
-		}
 		g, there := got[name]
 		if !there {
 			g = missing{}
 		}
-		a[name], b[name] = d.pair(path, w, g)
+		d.value(at.AppendToken(name), w, g)
 	}
-	return a, b
 }
 
-func (d differ) pair(path intent.Pointer, want, got any) (any, any) {
-	if rules := d.rules(path); len(rules) > 0 {
-		return align(rules, want, got)
-	}
-	switch w := want.(type) {
-	case map[string]any:
-		if g, ok := got.(map[string]any); ok {
-			a, b := d.object(path, w, g)
-			return a, b
-		}
-	case []any:
-		if g, ok := got.([]any); ok && len(w) == len(g) {
-			return d.array(path, w, g)
-		}
-	}
-	return want, got
-}
-
-func (d differ) array(path intent.Pointer, want, got []any) (any, any) {
-	a, b := make([]any, len(want)), make([]any, len(want))
-	for i := range want {
-		a[i], b[i] = d.pair(path.AppendToken(strconv.Itoa(i)), want[i], got[i])
-	}
-	return a, b
-}
-
-// reporter collects differences from go-cmp as path, want and got.
-type reporter struct {
-	path  cmp.Path
-	found []Mismatch
-}
-
-func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
-func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
-
-func (r *reporter) Report(result cmp.Result) {
-	if result.Equal() {
+func (d *differ) value(path intent.Pointer, want, got any) {
+	if d.ignore[string(path)] {
 		return
 	}
-	want, got := r.path.Last().Values()
-	m := Mismatch{Path: r.pointer(), Problem: Differs}
-	if want.IsValid() {
-		m.Want = want.Interface()
-	}
-	switch {
-	case !got.IsValid(): // an array that is too short
-		m.Problem = NotThere
-	default:
-		m.Got = got.Interface()
-	}
-	if !want.IsValid() {
-		m.Problem = NotExpected
-	}
-	if _, gone := m.Got.(missing); gone {
-		m.Problem, m.Got = NotThere, nil
-	}
-	r.add(m)
-}
-
-func (r *reporter) add(m Mismatch) {
-	if len(r.found) < maxMismatches {
-		r.found = append(r.found, m)
-	}
-}
-
-func (r *reporter) pointer() string {
-	var b strings.Builder
-	for _, step := range r.path {
-		switch s := step.(type) {
-		case cmp.MapIndex:
-			b.WriteString(string(intent.Pointer("").AppendToken(s.Key().String())))
-		case cmp.SliceIndex:
-			x, y := s.SplitKeys()
-			b.WriteString("/" + strconv.Itoa(max(x, y)))
+	a, b := want, got
+	if rules := d.rules(path); len(rules) > 0 {
+		var same bool
+		if a, b, same = align(rules, want, got); same {
+			return
 		}
 	}
-	return b.String()
+	switch w := a.(type) {
+	case map[string]any:
+		if g, ok := b.(map[string]any); ok {
+			d.object(path, w, g)
+			return
+		}
+	case []any:
+		if g, ok := b.([]any); ok && len(g) == len(w) {
+			for i := range w {
+				d.value(path.AppendToken(strconv.Itoa(i)), w[i], g[i])
+			}
+			return
+		}
+	}
+	if !equal(a, b) {
+		d.found = append(d.found, differs(path, want, got))
+	}
 }
 
-// changes lists the fields that differ between two readings of one record,
-// apart from those the write names, those it ignores and those the destination
-// changes by itself.
-func changes(w intent.WriteIntent, volatile []string, before, after intent.Fields) []Mismatch {
-	d := differ{ignore: append(named(w), volatile...)}
-	var r reporter
+func differs(path intent.Pointer, want, got any) Mismatch {
+	if _, gone := got.(missing); gone {
+		return Mismatch{Path: string(path), Problem: NotThere, Want: want}
+	}
+	return Mismatch{Path: string(path), Problem: Differs, Want: want, Got: got}
+}
+
+// equal reports whether two decoded JSON values are the same: same type, and
+// numbers by the value they denote. What is no decoded JSON equals nothing.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case nil, bool, string, missing:
+		return a == b
+	case json.Number:
+		n, ok := b.(json.Number)
+		return ok && equalNumbers(a, n)
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, m, equal)
+	case []any:
+		l, ok := b.([]any)
+		return ok && slices.EqualFunc(a, l, equal)
+	}
+	return false
+}
+
+// changes lists the members that differ between two readings of one record,
+// apart from the places that may change.
+func changes(mayChange places, before, after intent.Fields) []Mismatch {
+	var found []Mismatch
 	for name := range union(before, after) {
 		path := intent.Pointer("").AppendToken(name)
-		if d.ignored(path) {
+		old, had := before[name]
+		now, has := after[name]
+		if unchanged(mayChange, path, orMissing(old, had), orMissing(now, has)) {
 			continue
 		}
-		old, hadOld := before[name]
-		now, hasNow := after[name]
-		if d.unchanged(path, old, hadOld, now, hasNow) {
-			continue
+		m := Mismatch{Path: string(path), Problem: Changed, Want: old, Got: now}
+		switch {
+		case !had:
+			m.Problem = NotExpected
+		case !has:
+			m.Problem = NotThere
 		}
-		r.add(Mismatch{Path: string(path), Problem: Changed, Want: old, Got: now})
+		found = append(found, m)
 	}
-	return r.found
+	return bounded(found)
 }
 
-// unchanged compares one member of two readings, below which some fields may
-// be allowed to change.
-func (d differ) unchanged(path intent.Pointer, old any, hadOld bool, now any, hasNow bool) bool {
-	if d.ignored(path) {
+func orMissing(v any, there bool) any {
+	if !there {
+		return missing{}
+	}
+	return v
+}
+
+// unchanged compares two readings of one value, parts of which may change.
+func unchanged(mayChange places, path intent.Pointer, old, now any) bool {
+	if mayChange[string(path)] {
 		return true
 	}
-	before, okA := old.(map[string]any)
-	after, okB := now.(map[string]any)
-	if !okA || !okB {
-		return hadOld == hasNow && cmp.Equal(old, now, exactNumbers)
+	switch after := now.(type) {
+	case map[string]any:
+		before, ok := asObject(old, after)
+		return ok && unchangedMembers(mayChange, path, before, after)
+	case []any:
+		before, ok := old.([]any)
+		if !ok || len(after) != len(before) {
+			return false
+		}
+		for i := range before {
+			if !unchanged(mayChange, path.AppendToken(strconv.Itoa(i)), before[i], after[i]) {
+				return false
+			}
+		}
+		return true
 	}
+	return equal(old, now)
+}
+
+// asObject is an earlier reading of what is an object now. To set a member of
+// an object that was null or not there is to make the object.
+func asObject(old any, now map[string]any) (map[string]any, bool) {
+	if _, gone := old.(missing); (gone || old == nil) && len(now) > 0 {
+		return nil, true
+	}
+	before, ok := old.(map[string]any)
+	return before, ok
+}
+
+func unchangedMembers(mayChange places, path intent.Pointer, before, after map[string]any) bool {
 	for name := range union(before, after) {
-		o, hadO := before[name]
-		n, hasN := after[name]
-		if !d.unchanged(path.AppendToken(name), o, hadO, n, hasN) {
+		old, had := before[name]
+		now, has := after[name]
+		if !unchanged(mayChange, path.AppendToken(name), orMissing(old, had), orMissing(now, has)) {
 			return false
 		}
 	}
 	return true
 }
 
-// named lists the places that an intent speaks of.
+// named lists the places that an intent speaks of, and may therefore change.
 func named(w intent.WriteIntent) []string {
-	places := append([]string{}, w.Ignore...)
-	places = append(places, w.Absent...)
+	all := slices.Concat(w.Ignore, w.Absent)
 	for _, f := range []intent.Fields{w.Key, w.Expect, w.Payload} {
-		places = leaves(places, "", f)
+		all = leaves(all, "", f)
 	}
-	return places
+	return all
 }
 
 // leaves lists the places of all values below an object: naming one member of
 // a nested object does not speak of its others.
-func leaves(places []string, at intent.Pointer, m map[string]any) []string {
+func leaves(all []string, at intent.Pointer, m map[string]any) []string {
 	for name, v := range m {
 		path := at.AppendToken(name)
 		if sub, ok := v.(map[string]any); ok && len(sub) > 0 {
-			places = leaves(places, path, sub)
+			all = leaves(all, path, sub)
 			continue
 		}
-		places = append(places, string(path))
+		all = append(all, string(path))
 	}
-	return places
+	return all
 }
 
 func union(a, b map[string]any) map[string]bool {

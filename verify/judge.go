@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
@@ -22,7 +20,8 @@ type Case struct {
 	// Before is the pre-state; nil when none was read.
 	Before *connectors.Observation
 	Seen   connectors.Observation
-	// Since is how long after the last send had ended the read began.
+	// Since is how long after the last send had ended the read began; negative
+	// when it began before that.
 	Since time.Duration
 }
 
@@ -32,13 +31,20 @@ type Judgement struct {
 	Mismatches []Mismatch
 	// Reason is one sentence for a person.
 	Reason string
-	// Conflict says that somebody else's record stands in the way: no repeat
-	// helps, a person decides.
+	// Conflict says that somebody else stands in the way, with a record under
+	// our key or by having removed the record to change: no repeat helps, a
+	// person decides.
 	Conflict bool
 	// Firm says that the read cannot be older than the last send: it was
 	// strong, or the settle time had fully passed. A verdict that is not firm
 	// may still change as replicas catch up.
 	Firm bool
+	// Since is how long after the last send had ended the read began.
+	Since time.Duration
+	// AsOf says, where the read is firm, how long after the end of the last
+	// send everything that was applied by then is sure to be in it: when a
+	// strong read began, and the settle time before a weak one began.
+	AsOf time.Duration
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }
@@ -56,12 +62,26 @@ func (j Judgement) Effect() bool {
 // Judge says what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)
-	j.Firm = firm(c)
+	j.Since = c.Since
+	if j.Firm = firm(c); j.Firm {
+		j.AsOf, _ = asOf(c)
+	}
 	return j
 }
 
+// asOf is the moment, counted from the end of the last send, up to which the
+// read shows everything; false when nobody knows.
+func asOf(c Case) (time.Duration, bool) {
+	if c.Seen.Strength == connectors.Strong {
+		return c.Since, true
+	}
+	settle, declared := c.Profile.Settle.Declared()
+	return c.Since - settle, declared
+}
+
 func firm(c Case) bool {
-	return c.Seen.Strength == connectors.Strong || c.Profile.Settle.Passed(c.Since)
+	moment, known := asOf(c)
+	return known && moment >= 0
 }
 
 func judge(c Case) Judgement {
@@ -70,7 +90,7 @@ func judge(c Case) Judgement {
 	case c.Intent.Write == intent.Delete:
 		return judgeDelete(c)
 	case len(found) == 0:
-		return Judgement{Verdict: Absent, Reason: "no record bears the stamp or matches the business key"}
+		return judgeAbsent(c)
 	}
 	ours, others := split(c, found)
 	want := c.Intent.Want()
@@ -86,6 +106,15 @@ func judge(c Case) Judgement {
 			Reason: fmt.Sprintf("only %d of %d declared records match", len(ours), want)}
 	}
 	return judgeFields(c, ours)
+}
+
+// judgeAbsent: nothing is there. For a write that found a record before, that
+// is not the state from before the send.
+func judgeAbsent(c Case) Judgement {
+	if c.Intent.Write != intent.Create && !wasAbsent(c) {
+		return Judgement{Verdict: Absent, Conflict: true, Reason: "the record to change is not there any more: somebody removed it, whatever became of the send"}
+	}
+	return Judgement{Verdict: Absent, Reason: "no record bears the stamp or matches the business key"}
 }
 
 // judgeFields judges the declared number of records by what stands in them.
@@ -160,55 +189,90 @@ func split(c Case, found []connectors.Record) (ours, others []connectors.Record)
 
 func diffAll(c Case, found []connectors.Record) []Mismatch {
 	var all []Mismatch
-	for _, r := range found[:min(len(found), maxRecords)] {
+	for _, r := range found {
 		all = append(all, Diff(c.Intent, c.Profile.Compare, r.Fields)...)
+		if len(all) >= maxMismatches {
+			return all[:maxMismatches]
+		}
 	}
-	return all[:min(len(all), maxMismatches)]
+	return all
 }
 
-// asBefore reports whether every record found was there before with the same
-// fields. Volatile and ignored fields do not count.
+// asBefore reports whether every record found was there before, untouched:
+// the same fields, volatile and ignored ones apart, the same version and the
+// same stamp. A record that bears another stamp or version was written to,
+// whatever it looks like now.
 func asBefore(c Case, found []connectors.Record) bool {
 	if c.Before == nil || len(c.Before.Records) != len(found) {
 		return false
 	}
-	for _, r := range found {
-		old := before(c, r)
-		if old == nil || len(changes(ignoring(c.Intent), c.Profile.Volatile, old.Fields, r.Fields)) > 0 {
+	earlier, mayChange := readingsOf(c.Before), placesOf(c.Intent.Ignore, c.Profile.Volatile)
+	for _, now := range found {
+		old, same := earlier.of(now)
+		if !same || old.Stamp != now.Stamp || (old.Version != now.Version && old.Version != "" && now.Version != "") ||
+			len(changes(mayChange, old.Fields, now.Fields)) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// ignoring is the intent's list of ignored fields and nothing else, so that
-// changes looks at every other field.
-func ignoring(w intent.WriteIntent) intent.WriteIntent {
-	return intent.WriteIntent{Ignore: w.Ignore}
+// readings finds the pre-state reading of a record.
+type readings struct {
+	byRef map[string]connectors.Record
+	only  *connectors.Record
 }
 
-// before is the earlier reading of a record: by the destination's own id, or
-// the only one there was.
-func before(c Case, r connectors.Record) *connectors.Record {
-	if c.Before == nil {
+func readingsOf(before *connectors.Observation) readings {
+	var all readings
+	if before == nil {
+		return all
+	}
+	all.byRef = make(map[string]connectors.Record, len(before.Records))
+	for _, r := range before.Records {
+		if r.Ref != "" {
+			all.byRef[r.Ref] = r
+		}
+	}
+	if len(before.Records) == 1 {
+		all.only = &before.Records[0]
+	}
+	return all
+}
+
+// of is the earlier reading of a record, and whether it is surely of the same
+// record. By the destination's own id it is; the only record there was can be
+// another one under the same key.
+func (all readings) of(r connectors.Record) (old connectors.Record, same bool) {
+	if old, ok := all.byRef[r.Ref]; ok {
+		return old, true
+	}
+	if all.only != nil {
+		return *all.only, all.only.Ref == r.Ref
+	}
+	return connectors.Record{}, false
+}
+
+// collateral lists what changed though nobody asked for it. A record under the
+// key that is another one than before counts as the one there was: what it
+// lacks was lost.
+func collateral(c Case, found []connectors.Record) []Mismatch {
+	if c.Before == nil || len(c.Before.Records) == 0 {
 		return nil
 	}
-	for i, old := range c.Before.Records {
-		if old.Ref == r.Ref || len(c.Before.Records) == 1 {
-			return &c.Before.Records[i]
-		}
-	}
-	return nil
-}
-
-func collateral(c Case, found []connectors.Record) []Mismatch {
 	var all []Mismatch
-	for _, r := range found[:min(len(found), maxRecords)] {
-		if old := before(c, r); old != nil {
-			all = append(all, changes(c.Intent, c.Profile.Volatile, old.Fields, r.Fields)...)
+	earlier, mayChange := readingsOf(c.Before), placesOf(named(c.Intent), c.Profile.Volatile)
+	for _, now := range found {
+		old, same := earlier.of(now)
+		if !same && earlier.only == nil {
+			continue // one of several records, and nobody knows which it was
+		}
+		all = append(all, changes(mayChange, old.Fields, now.Fields)...)
+		if len(all) >= maxMismatches {
+			return all[:maxMismatches]
 		}
 	}
-	return all[:min(len(all), maxMismatches)]
+	return all
 }
 
 func counted(want, got int) []Mismatch {
@@ -219,10 +283,10 @@ func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
 func foreign(others []connectors.Record) []Mismatch {
 	all := make([]Mismatch, 0, len(others))
-	for _, r := range others[:min(len(others), maxMismatches)] {
+	for _, r := range others {
 		all = append(all, Mismatch{Path: "", Problem: NotOurs, Got: r.Ref})
 	}
-	return all
+	return all[:min(len(all), maxMismatches)]
 }
 
 // JudgeBefore says what the pre-state means for a write that was not sent yet;
@@ -287,16 +351,7 @@ func required(c Case) []Mismatch {
 	if len(c.Seen.Records) == 0 {
 		return counted(c.Intent.Want(), 0)
 	}
-	asked := intent.WriteIntent{Expect: c.Intent.Require, Compare: c.Intent.Compare}
-	var all []Mismatch
-	for _, r := range c.Seen.Records[:min(len(c.Seen.Records), maxRecords)] {
-		all = append(all, Diff(asked, c.Profile.Compare, r.Fields)...)
-	}
-	return all[:min(len(all), maxMismatches)]
-}
-
-// SameRecords reports whether two observations show the same records with the
-// same fields.
-func SameRecords(a, b connectors.Observation) bool {
-	return cmp.Equal(a.Records, b.Records, exactNumbers)
+	asked := c
+	asked.Intent = intent.WriteIntent{Expect: c.Intent.Require, Compare: c.Intent.Compare}
+	return diffAll(asked, c.Seen.Records)
 }

@@ -10,9 +10,6 @@ const (
 	// maxMismatches bounds how many differences one judgement carries: a
 	// person reads the first few, a record in the ledger must stay small.
 	maxMismatches = 64
-	// maxRecords bounds how many records of one observation are looked at;
-	// beyond it the number alone decides.
-	maxRecords = 256
 	// maxPanicText bounds what is kept of a connector's panic.
 	maxPanicText = 256
 )

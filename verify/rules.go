@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 	"time"
+	"unicode"
 
 	nethtml "golang.org/x/net/html"
 
@@ -18,28 +19,25 @@ import (
 type missing struct{}
 
 // align brings what was wanted and what was seen into a common form under the
-// rules of one field. When a comparing rule (numeric, time, set) finds them
-// equal, the seen side comes back as the wanted one.
-func align(rules intent.Comparison, want, got any) (any, any) {
+// rules of one field. It reports whether a comparing rule (numeric, time, set)
+// found them equal.
+func align(rules intent.Comparison, want, got any) (a, b any, same bool) {
 	for _, r := range rules {
 		switch r.Name {
 		case intent.RuleNumeric:
-			if equalNumeric(r, want, got) {
-				return want, want
-			}
+			same = equalNumeric(r, want, got)
 		case intent.RuleTime:
-			if equalTime(r, want, got) {
-				return want, want
-			}
+			same = equalTime(r, want, got)
 		case intent.RuleSet:
-			if equalSet(want, got) {
-				return want, want
-			}
+			same = equalSet(want, got)
 		default:
 			want, got = normal(r.Name, want), normal(r.Name, got)
 		}
+		if same {
+			break
+		}
 	}
-	return want, got
+	return want, got, same
 }
 
 // normal is a value in the form that the rule compares. Arrays are normalised
@@ -69,7 +67,7 @@ func normal(rule intent.RuleName, v any) any {
 	case intent.RuleTrim:
 		return strings.TrimSpace(s)
 	case intent.RuleFold:
-		return strings.ToLower(strings.ToUpper(s)) // both, so that ſ, K and ς meet their kin
+		return strings.Map(folded, s)
 	case intent.RuleCRLF:
 		return strings.ReplaceAll(s, "\r\n", "\n")
 	case intent.RuleUnescape:
@@ -80,14 +78,26 @@ func normal(rule intent.RuleName, v any) any {
 	return v
 }
 
-// written is the text of a number or a boolean; other values stay.
+// folded is the least letter that simple case folding makes the same.
+func folded(r rune) rune {
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	return least
+}
+
+// written is the text of a number, without exponent and with no more digits
+// than it needs, or of a boolean; other values stay.
 func written(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		if r, ok := rational(v); ok && r.IsInt() {
-			return r.Num().String()
+		r, ok := rational(v)
+		if !ok {
+			return string(v)
 		}
-		return string(v)
+		digits, _ := r.FloatPrec() // exact: what was written in decimal ends in decimal
+		return r.FloatString(digits)
 	case bool:
 		if v {
 			return "true"
@@ -104,6 +114,7 @@ func plainText(s string) string {
 	for {
 		switch z.Next() {
 		case nethtml.ErrorToken: // the end: the reader cannot fail otherwise
+			b.Write(z.Raw()) // a tag that never ends hides text: "a<b and c"
 			return strings.Join(strings.Fields(b.String()), " ")
 		case nethtml.TextToken:
 			b.WriteString(z.Token().Data)
@@ -153,12 +164,12 @@ func equalNumeric(r intent.Rule, want, got any) bool {
 }
 
 func equalNumbers(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
 	x, okX := rational(a)
 	y, okY := rational(b)
-	if !okX || !okY {
-		return a == b
-	}
-	return x.Cmp(y) == 0
+	return okX && okY && x.Cmp(y) == 0
 }
 
 // timeForms are the forms in which destinations write times, in the order

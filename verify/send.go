@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -23,25 +24,21 @@ type Result struct {
 
 // Send calls the connector's Write once, bounded by the profile's send
 // time-out. A panic and a time-out are of unknown fate.
-func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r connectors.Request) Result {
+func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r connectors.Request) (res Result) {
 	ctx, cancel := context.WithTimeout(ctx, p.SendFor())
 	defer cancel()
-	receipt, err := write(ctx, c, r)
-	res := Result{Fate: connectors.FateOf(err), Receipt: receipt, Code: receipt.Code, Err: err}
+	defer func() { // reading the connector's error can panic as well as its Write
+		if p := recover(); p != nil {
+			res = Result{Fate: connectors.FateUnknown, Err: panicked("write", p)}
+		}
+	}()
+	receipt, err := c.Write(ctx, r)
+	res = Result{Fate: connectors.FateOf(err), Receipt: receipt, Code: receipt.Code, Err: err}
 	var e *connectors.Error
 	if errors.As(err, &e) {
 		res.Code, res.Conflict, res.RetryAfter = e.Code, e.Conflict, e.RetryAfter
 	}
 	return res
-}
-
-func write(ctx context.Context, c connectors.Connector, r connectors.Request) (receipt connectors.Receipt, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			receipt, err = connectors.Receipt{}, panicked("write", p)
-		}
-	}()
-	return c.Write(ctx, r)
 }
 
 func panicked(what string, p any) error {
@@ -59,6 +56,7 @@ func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q c
 	if err != nil {
 		return connectors.Observation{}, err
 	}
+	obs.Records = slices.Clone(obs.Records) // the connector may keep its own
 	for i, r := range obs.Records {
 		fields, err := intent.Normalize(r.Fields)
 		if err != nil {
@@ -79,15 +77,19 @@ func read(ctx context.Context, c connectors.Connector, q connectors.Query) (obs 
 }
 
 // Look reads once and judges what it finds. A read that fails is
-// [Unavailable].
+// [Unavailable]. What the connector read earlier than it was asked, say in one
+// bulk call for many, is taken to be as old as it says.
 func Look(ctx context.Context, c connectors.Connector, q connectors.Query, k Case) (Judgement, connectors.Observation) {
 	began := time.Now()
 	seen, err := Read(ctx, c, k.Profile, q)
 	if err != nil {
-		return Judgement{Verdict: Unavailable, Reason: "the destination could not be read: " + err.Error()}, seen
+		return Judgement{Verdict: Unavailable, Since: k.Since, Reason: "the destination could not be read: " + err.Error()}, seen
 	}
 	if seen.At.IsZero() {
 		seen.At = began
+	}
+	if age := began.Sub(seen.At); age > 0 {
+		k.Since -= age
 	}
 	k.Seen = seen
 	return Judge(k), seen
