@@ -2,8 +2,10 @@
 //
 // A [Policy] is pure: it looks at a [Case] and returns a [Decision]. [Standard]
 // is the order in which ours are asked; [Decide] asks them and then holds the
-// answer against two rules that no policy can override: a second send only
-// where [SecondSend] shows it harmless, and acceptance only of what was seen.
+// answer against the rules that no policy can override: a second send only
+// where [SecondSend] shows it harmless, acceptance only of what was seen, "not
+// applied" only where [KnownNotApplied] says so, and undoing only what is ours
+// to undo.
 //
 // The package sends nothing, waits for nothing and records nothing. It does
 // not know who asks; a person's word reaches it as [Case.Directed].

@@ -49,12 +49,13 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 
 // ReadPause is how long to wait before the next read of a write: at the pace
 // of reading back, but not past the next moment at which a verdict can change
-// its meaning (the settle time, the horizon).
+// its meaning (the settle time, the horizon, both together).
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := pace.NextBackOff()
-	for _, moment := range []time.Duration{lag(c), window(c)} {
-		if left := moment - c.SinceSend; left > 0 {
-			pause = min(pause, left)
+	horizon, _ := c.Profile.Horizon.Declared()
+	for _, moment := range []time.Duration{lag(c), horizon, window(c)} {
+		if c.Since < moment {
+			pause = min(pause, max(moment-c.SinceSend, readFirst))
 		}
 	}
 	return pause

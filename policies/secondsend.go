@@ -41,20 +41,20 @@ func SecondSend(c Case) Permit {
 	switch {
 	case c.Late:
 		return refuse("the deadline has passed")
+	case c.Conflict:
+		return refuse("somebody else stands in the way")
 	case c.Sends == 0:
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
 	case c.Sends-c.Unsent >= c.Budget:
 		return refuse("the budget of sends is used up")
-	case !c.Unknown && !c.Answered && !present(c) && !c.Conflict:
+	case !c.Unknown && !c.Answered && !present(c):
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
 	case c.Directed == DirectForce && untouched(c):
-		return Permit{Allowed: true, NewKey: c.Answered, OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
+		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case untouched(c) && c.EffectSeen:
 		return refuse("its effect was seen before and is gone: whoever took it back may have meant to")
 	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
 		return refuse("the write is irreversible and an earlier send may have been applied")
-	case c.Conflict:
-		return refuse("somebody else's record stands in the way")
 	case !untouched(c) && !ownRecordDiffers(c):
 		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
 	case burnt(c):
@@ -72,9 +72,9 @@ func SecondSend(c Case) Permit {
 func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
 
 // untouched reports whether the last read showed the state from before the
-// send.
+// send. Nothing where something was before is not that state.
 func untouched(c Case) bool {
-	return c.Verdict == verify.Absent || c.Verdict == verify.Stale
+	return (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
 }
 
 // ownRecordDiffers reports whether the last read showed the one record that a
@@ -87,32 +87,47 @@ func ownRecordDiffers(c Case) bool {
 
 // burnt reports whether the destination answered yes under the present key and
 // then showed nothing: it would replay that answer.
-func burnt(c Case) bool {
-	return c.Last == connectors.FateAnswered && c.Profile.NativeWindow[c.Intent.Write] > 0
-}
+func burnt(c Case) bool { return replayed(c) && c.Profile.NativeWindow[c.Intent.Write] > 0 }
 
+// replayed reports whether the present key was answered, so that only another
+// one gets a send of its own. A key without an answer stays: its send may still
+// be under way, and meeting its key is what stops it.
+func replayed(c Case) bool { return c.Last == connectors.FateAnswered }
+
+// native reports whether a repeat under the same key is recognised wherever
+// and whenever it lands: the destination forgets a key when its window has
+// passed since the first send under it, and both the repeat and the sends
+// before it may still be on their way for as long as a send and the horizon
+// take.
 func native(c Case) bool {
-	window := c.Profile.NativeWindow[c.Intent.Write]
-	return window > 0 && c.SinceKey < window
+	horizon, _ := c.Profile.Horizon.Declared()
+	landed := c.SinceKey + c.Profile.SendFor() + horizon
+	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write]
 }
 
-// conclusive is the last row: the state from before was seen by a read that
-// cannot be older than the send, and no send can land any more. A new key
-// follows an answered send only: an unanswered one may still be under way, and
-// meeting its key is what stops it.
+// conclusive is the last row: a read shows the state from before, and it shows
+// everything that can still have landed. A new key follows an answered send
+// only.
 func conclusive(c Case) Permit {
 	if !Conclusive(c) {
 		return refuse("absence is not conclusive: " + missingProof(c))
 	}
-	return Permit{Allowed: true, NewKey: c.Last == connectors.FateAnswered, OwesRecheck: true, Row: RowAbsence,
-		Reason: "the horizon since the last send has passed and a read that cannot lag shows the state from before"}
+	return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowAbsence,
+		Reason: "a read that shows all that could land within the horizon shows the state from before"}
 }
 
 // Conclusive reports whether the last read proves that no send was applied and
-// that none will be.
+// that none will be: it shows the state from before, and the moment up to which
+// it shows everything lies past the horizon. A read that was begun before the
+// horizon had passed proves nothing, however long it took, and one that lags
+// must be begun later by the settle time.
 func Conclusive(c Case) bool {
-	return untouched(c) && !c.EffectSeen && c.Firm && c.Profile.Horizon.Passed(c.SinceSend)
+	return untouched(c) && !c.EffectSeen && settledFate(c)
 }
+
+// settledFate reports whether no send can land any more that the last read did
+// not show.
+func settledFate(c Case) bool { return c.Firm && c.Profile.Horizon.Passed(c.AsOf) }
 
 func missingProof(c Case) string {
 	_, settle := c.Profile.Settle.Declared()
@@ -127,7 +142,7 @@ func missingProof(c Case) string {
 	case !horizon:
 		return "the destination declares no horizon for late arrivals"
 	}
-	return "the horizon since the last send has not passed"
+	return "a send may still have landed after what the last read shows: the horizon had not passed"
 }
 
 // KnownNotApplied reports whether it is certain that nothing was applied, and
@@ -147,8 +162,10 @@ func KnownNotApplied(c Case) (string, bool) {
 
 // present reports whether the last read found what a refused send should not
 // have made: a refusal that the destination itself contradicts proves nothing.
-// Where the refusal said that something is there already, it is no
-// contradiction.
+// It is no contradiction where the refusal said that something else is there,
+// and a record that differs is: unless our stamp on it says that it is ours.
 func present(c Case) bool {
-	return c.Effect() && !c.LastConflict
+	stamped := c.Intent.Write == intent.Create && c.Profile.Stamped
+	somethingElse := c.LastConflict && c.Verdict == verify.Mismatched && !stamped
+	return c.Effect() && !somethingElse
 }

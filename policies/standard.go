@@ -22,49 +22,71 @@ func Standard() []Policy {
 
 // Decide asks the policies in order and holds the answer against the rules
 // that none of them can override. When nobody decides, a person does.
-func Decide(c Case, asked []Policy) Decision {
+//
+// A policy that panics decides nothing, and none after it is asked: what it
+// would have said may have been to stop.
+func Decide(c Case, asked []Policy) (d Decision) {
+	defer func() {
+		if p := recover(); p != nil {
+			d = Decision{Kind: Escalate, Rule: "panic", Reason: explain(c, fmt.Sprintf("a policy panicked: %.200v", p))}
+		}
+	}()
 	for _, p := range asked {
 		if d, ok := p.Decide(c); ok {
 			return bounded(c, d)
 		}
 	}
-	return bounded(c, Decision{Kind: Escalate, Rule: "nobody decided", Reason: explain(c, "no policy decides this case")})
+	return Decision{Kind: Escalate, Rule: "nobody decided", Reason: explain(c, "no policy decides this case")}
 }
 
 // bounded turns what a policy may not decide into an escalation.
 func bounded(c Case, d Decision) Decision {
-	refused := func(why string) Decision {
-		return Decision{Kind: Escalate, Rule: d.Rule, Reason: explain(c, why)}
-	}
+	d.Permit = Permit{}
+	why := ""
 	switch d.Kind {
+	case Escalate, Wait:
 	case Accept:
 		if c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
-			return refused("accepted by a policy without having been seen")
+			why = "accepted by a policy without having been seen"
 		}
 	case Retry:
 		d.Permit = SecondSend(c)
 		if !d.Permit.Allowed {
-			return refused("not sent again: " + d.Permit.Reason)
+			why = "not sent again: " + d.Permit.Reason
 		}
 	case Fail:
 		if _, known := KnownNotApplied(c); !known {
-			return refused("it is not known that nothing was applied")
+			why = "it is not known that nothing was applied"
 		}
 	case Compensate:
-		switch {
-		case c.Intent.Reversibility != intent.Compensable:
-			return refused("the intent does not say that it is compensable")
-		case !c.Invertible:
-			return refused("the connector cannot undo this write")
-		case c.Unknown && !settledFate(c):
-			return refused("a send may still land: undoing now could come before it")
-		}
+		why = notUndoable(c)
+	default:
+		why = "a policy decided what there is no word for"
+	}
+	if why != "" {
+		return Decision{Kind: Escalate, Rule: d.Rule, Reason: explain(c, why)}
 	}
 	return d
 }
 
-// settledFate reports whether no send of unknown fate can land any more.
-func settledFate(c Case) bool { return c.Profile.Horizon.Passed(c.SinceSend) }
+// notUndoable says why a write must not be undone now, "" when it may be.
+func notUndoable(c Case) string {
+	switch {
+	case c.Intent.Reversibility != intent.Compensable:
+		return "the intent does not say that it is compensable"
+	case !c.Invertible:
+		return "the connector cannot undo this write"
+	case c.Conflict:
+		return "what stands there is somebody else's and not ours to undo"
+	case !c.Effect():
+		return "the last read shows nothing that could be undone"
+	case !c.Firm:
+		return "the last read may be older than the send that is to be undone"
+	case c.Unknown && !settledFate(c):
+		return "a send may still land: undoing now could come before it"
+	}
+	return ""
+}
 
 func explain(c Case, why string) string {
 	if c.Reason == "" {
@@ -79,8 +101,6 @@ func acceptSeen(c Case) (Decision, bool) {
 	case c.Verdict == verify.Vacuous:
 		return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 	case c.Verdict != verify.Verified:
-		return Decision{}, false
-	case someoneElses(c) && c.LastConflict:
 		return Decision{}, false
 	case someoneElses(c):
 		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there: it is somebody else's"}, true
@@ -134,7 +154,7 @@ func patience(c Case) (Decision, bool) {
 	wait := func(why string) (Decision, bool) {
 		return Decision{Kind: Wait, Rule: "wait", Reason: explain(c, why)}, true
 	}
-	inTime := c.SinceSend < window(c)
+	inTime := c.Since < window(c)
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
 		if inTime {
@@ -145,13 +165,12 @@ func patience(c Case) (Decision, bool) {
 			return wait("the read may be older than the send")
 		}
 	case verify.Absent, verify.Stale:
+		_, known := KnownNotApplied(c)
+		open := !spent(c) && !SecondSend(c).Allowed || spent(c) && !known
 		switch {
-		case !c.Firm && c.SinceSend < lag(c):
+		case !c.Firm && c.Since < lag(c):
 			return wait("reads may lag behind the send")
-		case !SecondSend(c).Allowed && !spent(c) && inTime:
-			return wait("the horizon of late arrivals has not passed")
-		}
-		if _, known := KnownNotApplied(c); spent(c) && !known && inTime {
+		case open && untouched(c) && inTime:
 			return wait("the horizon of late arrivals has not passed")
 		}
 	}
@@ -167,15 +186,17 @@ func lag(c Case) time.Duration {
 	return undeclaredPatience
 }
 
-// window is how long after the last send the engine keeps looking before it
-// gives up: the settle time and the horizon, but no less than our patience
-// where one of them is not declared or the destination cannot be read.
+// window is how long after the last send a read must have been begun for the
+// engine to give up looking: until a read that lags shows what landed at the end of the horizon,
+// but no less than our patience where one of the two is not declared or the
+// destination cannot be read.
 func window(c Case) time.Duration {
-	horizon, declared := c.Profile.Horizon.Declared()
-	if !declared || c.Verdict == verify.Unavailable {
-		horizon = max(horizon, undeclaredPatience)
+	settle, settles := c.Profile.Settle.Declared()
+	horizon, ends := c.Profile.Horizon.Declared()
+	if !settles || !ends || c.Verdict == verify.Unavailable {
+		return max(settle+horizon, undeclaredPatience)
 	}
-	return max(lag(c), horizon)
+	return settle + horizon
 }
 
 // spent reports whether no send is left, whatever is found.
@@ -190,7 +211,7 @@ func differing(c Case) (Decision, bool) {
 	switch {
 	case c.Conflict:
 	case c.Intent.OnMismatch == intent.MismatchCompensate:
-		if c.Unknown && !settledFate(c) && c.SinceSend < window(c) {
+		if c.Unknown && !settledFate(c) && c.Since < window(c) {
 			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true
 		}
 		return Decision{Kind: Compensate, Rule: "compensate", Reason: c.Reason}, true
@@ -219,7 +240,7 @@ func again(c Case) (Decision, bool) {
 
 // settledAbsent says "not applied" of what is known not to be.
 func settledAbsent(c Case) (Decision, bool) {
-	if !untouched(c) {
+	if c.Verdict != verify.Absent && c.Verdict != verify.Stale {
 		return Decision{}, false
 	}
 	if why, known := KnownNotApplied(c); known {
@@ -237,13 +258,15 @@ func settledAbsent(c Case) (Decision, bool) {
 // contradicts the outcome. Fields that others changed since do not: only an
 // effect that is gone, that was doubled, or that came after all.
 func Recheck(verified bool, w intent.WriteIntent, j verify.Judgement) (why string, broken bool) {
-	gone := j.Verdict == verify.Absent && w.Write != intent.Delete || j.Verdict == verify.Stale
+	deletes := w.Write == intent.Delete
+	gone := j.Verdict == verify.Absent && !deletes || j.Verdict == verify.Stale
+	came := j.Effect() && !(deletes && j.Verdict == verify.Mismatched) // a record that changed is still there
 	switch {
 	case j.Verdict == verify.Duplicated:
 		return "a later look found more records than declared: " + j.Reason, true
 	case verified && gone && j.Firm:
 		return "it was verified, and a later look did not find it any more: " + j.Reason, true
-	case !verified && (j.Verdict == verify.Verified || j.Verdict == verify.Mismatched && !j.Conflict):
+	case !verified && came:
 		return "it was settled as not applied, and a later look found it: " + j.Reason, true
 	}
 	return "a later look found nothing that contradicts the outcome (" + j.Verdict.String() + ")", false
