@@ -26,10 +26,12 @@ var decodeOptions = json.JoinOptions(
 )
 
 // Decode reads an intent that comes from outside, strictly, and validates it.
-// Refused are unknown and repeated members (at every depth), null for anything
-// but a value inside key, expect, payload or require, invalid UTF-8, text after
-// the object, more than [MaxSize] bytes or [MaxDepth] levels, and a
-// compensates, which only the engine sets. Numbers stay exact.
+// Refused are unknown and repeated members (at every depth), invalid UTF-8, text
+// after the object, more than [MaxSize] bytes or [MaxDepth] levels, null and ""
+// for anything but a value inside key, expect, payload or require, a count of
+// 0, and a compensates, which only the engine sets. Numbers keep their exact
+// value and get the spelling of [WriteIntent.Encode] (1.50 becomes 1.5), so that
+// an intent is the same when it comes and when it is read from the ledger.
 //
 // Every error is an [InvalidError] and names the place.
 func Decode(data []byte) (WriteIntent, error) {
@@ -100,8 +102,7 @@ func (w *WriteIntent) tidy() {
 	}
 }
 
-// respell writes the numbers as [WriteIntent.Encode] does, so that an intent is
-// the same on the day it came and when it is read from the ledger.
+// respell writes the numbers as [WriteIntent.Encode] does.
 func (w *WriteIntent) respell() {
 	for _, part := range w.parts() {
 		respell(map[string]any(part.fields))

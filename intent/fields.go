@@ -124,9 +124,6 @@ func cause(err error) (Pointer, error) {
 			return semantic.JSONPointer, fmt.Errorf("%v has no JSON form", semantic.GoType)
 		}
 		below, why := cause(semantic.Err)
-		if semantic.JSONPointer.Contains(below) {
-			return below, why // from the same root
-		}
 		return semantic.JSONPointer + below, why
 	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {

@@ -9,7 +9,8 @@
 // ([WriteIntent.Digest]) and the stamp ([WriteIntent.Stamp]).
 //
 // Most callers need [Decode] for JSON that comes from outside, or [From] for a
-// Go struct with tags.
+// Go struct with tags. [Schema] describes the JSON to others, [Normalize] makes
+// [Fields] of Go values, [Lookup] finds one of them.
 //
 // The package does not know whether a destination exists, what it can do, or
 // whether a key is unique there: that is for connectors and engine.
