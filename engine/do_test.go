@@ -240,3 +240,18 @@ func TestHeldUntilApproved(t *testing.T) {
 		}
 	})
 }
+
+func TestApprovalAfterDaysStillWaitsForTheDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := order("A-1", intent.Create)
+		w.Risk = intent.RiskApprove
+		b := newBench(t, simulated.Plain.Options(), nil)
+		out := b.do(w)
+		time.Sleep(72 * time.Hour)
+		b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 3})
+		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "checked the invoice"})
+		if err != nil || out.Status != engine.StatusVerified {
+			t.Errorf("%+v, %v: the time in which it was held does not count%s", out, err, b.life(out.ID))
+		}
+	})
+}

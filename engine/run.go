@@ -176,7 +176,7 @@ func (t *task) queued() (parked bool, err error) {
 	if t.late() {
 		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
 	} else if t.needsBefore() {
-		events = t.prepare(t.now().Sub(t.rec.Created))
+		events = t.prepare(t.now().Sub(t.rec.QueuedAt))
 	}
 	if err := t.commit(events...); err != nil {
 		return false, err

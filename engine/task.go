@@ -215,7 +215,7 @@ func (t *task) policyCase() policies.Case {
 		Intent: t.intent, Profile: t.profile, Judgement: t.judged, Agreeing: t.agreeing,
 		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
-		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.Created),
+		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.QueuedAt),
 		RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
 		Directed: r.Directed, Invertible: invertible,
 	}

@@ -104,7 +104,7 @@ func note(r Record, e Event) Record {
 func effect(r Record, e Event, now time.Time) Record {
 	switch e.Kind {
 	case EvReserved:
-		r.Created, r.Due = now, now
+		r.Created, r.QueuedAt, r.Due = now, now, now
 	case EvRead:
 		r.Reads += max(e.Count, 1)
 		r.EffectSeen = r.EffectSeen || e.Effect
@@ -124,7 +124,7 @@ func effect(r Record, e Event, now time.Time) Record {
 	case EvCompensating:
 		r.Child, r.ChildIntent, r.Directed, r.Due = e.Child, e.Evidence, "", now
 	case EvApproved:
-		r.Due = now
+		r.QueuedAt, r.Due = now, now
 	case EvDeferred, EvRechecked, EvHeld:
 		r = release(r, e, now)
 	case EvEscalated:

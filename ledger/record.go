@@ -130,6 +130,8 @@ type Record struct {
 	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
 	Directed    string          `json:"directed,omitempty"`
 
+	// QueuedAt is since when the write may be sent: reserved, or approved.
+	QueuedAt time.Time `json:"queued_at,omitzero"`
 	// Due is when the record wants work. Zero: not before something happens.
 	Due time.Time `json:"due,omitzero"`
 	// Owner holds the lease until LeaseUntil; Fence grows with every change of
