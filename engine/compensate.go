@@ -91,8 +91,7 @@ func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *fli
 	if err != nil {
 		return err
 	}
-	switch have.State {
-	case ledger.Settled, ledger.Review, ledger.Held:
+	if done(have) {
 		return nil
 	}
 	return e.continueIfDue(have)

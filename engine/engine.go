@@ -130,6 +130,7 @@ type flight struct {
 	kept   chan struct{} // closed when the write is in the ledger, or the work has stopped
 	done   chan struct{} // closed when the work has stopped, for whatever reason
 	fresh  bool          // it began the write; read after done
+	last   ledger.Record // the write as it left it, where it began it; read after done
 	err    error         // why it stopped, when it failed; read after done
 }
 
@@ -237,7 +238,15 @@ func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined 
 	if f.failed() {
 		return Outcome{}, f.err
 	}
+	if done(f.last) {
+		return outcomeOf(f.last, replayed), nil
+	}
 	return e.Wait(ctx, rec.Tenant, rec.ID, replayed)
+}
+
+// done reports whether a write waits for nothing, or for a person.
+func done(rec ledger.Record) bool {
+	return rec.State == ledger.Settled || rec.State == ledger.Review || rec.State == ledger.Held
 }
 
 // Wait waits until a write is settled, held or in review, or for the end of
@@ -250,8 +259,7 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		if err != nil {
 			return Outcome{}, err
 		}
-		switch rec.State {
-		case ledger.Settled, ledger.Review, ledger.Held:
+		if done(rec) {
 			return outcomeOf(rec, replayed), nil
 		}
 		f, began, err := e.board(id, rec.Digest, true)

@@ -21,6 +21,11 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	if err != nil {
 		return false, err
 	}
+	// As the ledger keeps it: a repeat after a crash must be the same to the
+	// letter, or a destination that compares it will refuse it.
+	if w, err = intent.DecodeStored(rec.Intent); err != nil {
+		return false, err
+	}
 	t := &task{e: e, intent: w, conn: conn, profile: profile}
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
@@ -40,7 +45,10 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	}
 	t.adopt(reserved, asked)
 	t.mine = reserved.State == ledger.Sending
-	return true, t.run()
+	if err = t.run(); err == nil { // else rec may be ahead of the ledger
+		f.last = t.rec
+	}
+	return true, err
 }
 
 // refusedReservation says what a failed reservation means for the effect:
@@ -123,8 +131,7 @@ func (t *task) run() error {
 		if err != nil || parked {
 			return err
 		}
-		switch t.rec.State {
-		case ledger.Held, ledger.Review, ledger.Settled:
+		if done(t.rec) {
 			return nil
 		}
 	}
