@@ -33,6 +33,9 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	if err != nil {
 		return false, err
 	}
+	for i := range events {
+		events[i].By = e.opts.Owner
+	}
 	asked := time.Now()
 	reserved, fresh, err := e.ledger.Reserve(e.ctx, ledger.Reservation{
 		Record: rec, Events: events, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
