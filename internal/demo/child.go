@@ -32,7 +32,7 @@ func Child(args []string, in io.Reader, out, errs io.Writer) (handled bool, code
 	// decides what it means.
 	signal.Ignore(os.Interrupt)
 	if err := child(args[1:], in, out); err != nil {
-		fmt.Fprintln(errs, err)
+		_, _ = fmt.Fprintln(errs, err) // the code says it too
 		return true, 1
 	}
 	return true, 0

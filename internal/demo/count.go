@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/mail"
 	"slices"
@@ -86,7 +87,7 @@ func (r *run) toIMAP(ctx context.Context) (f Figures, err error) {
 	if err != nil {
 		return Figures{}, err
 	}
-	defer server.Close()
+	defer func() { err = errors.Join(err, server.Close()) }()
 	r.spec.Addr = server.Addr()
 	r.lose = func() { server.SetVice(imaptest.LostAnswer, 1) }
 	if err := r.supervise(ctx); err != nil {

@@ -25,12 +25,12 @@ import (
 // a row that only says "begun" must call again (and charges twice where the
 // call was made) or never (and loses the order where it was not). Ledgers that
 // let such rows expire do the first.
-func (w *worker) plainLedger(ctx context.Context) error {
+func (w *worker) plainLedger(ctx context.Context) (err error) {
 	rows, err := openRows(w.spec.rows())
 	if err != nil {
 		return err
 	}
-	defer rows.f.Close()
+	defer func() { err = errors.Join(err, rows.f.Close()) }()
 	for n := 1; n <= w.spec.Orders; n++ {
 		e, have := rows.known[orderID(n)]
 		if !have {

@@ -31,7 +31,7 @@ func TestRowsSurviveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.f.Close()
+	t.Cleanup(func() { _ = r.f.Close() })
 	want := map[string]ending{"order-001": endAnswered, "order-002": endUnanswered}
 	if diff := cmp.Diff(want, r.known); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)

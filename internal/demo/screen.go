@@ -35,7 +35,7 @@ func newScreen(out io.Writer, n int) *screen {
 	if f, ok := out.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		s.live, every = true, liveEvery
 	}
-	fmt.Fprintf(out, "%d trials of %d orders at the same time; about 15 seconds. Orders done:\n", len(trials()), n)
+	s.print("%d trials of %d orders at the same time; about 15 seconds. Orders done:\n", len(trials()), n)
 	s.draw()
 	s.done.Go(func() { s.keepDrawing(every) })
 	return s
@@ -61,8 +61,12 @@ func (s *screen) set(t trial, ended, kills int) {
 	s.ended[t.name], s.kills[t.name] = ended, kills
 }
 
-// draw shows the line of now, if it is another one than before. What cannot
-// be shown is not shown.
+// print writes; progress that cannot be shown is not shown.
+func (s *screen) print(form string, args ...any) {
+	_, _ = fmt.Fprintf(s.out, form, args...)
+}
+
+// draw shows the line of now, if it is another one than before.
 func (s *screen) draw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,9 +76,9 @@ func (s *screen) draw() {
 	}
 	s.last = line
 	if s.live {
-		fmt.Fprintf(s.out, "\r\x1b[K%s", line)
+		s.print("\r\x1b[K%s", line)
 	} else {
-		fmt.Fprintln(s.out, line)
+		s.print("%s\n", line)
 	}
 }
 
@@ -105,7 +109,7 @@ func (s *screen) end() {
 	s.done.Wait()
 	s.draw()
 	if s.live {
-		fmt.Fprintln(s.out)
+		s.print("\n")
 	}
-	fmt.Fprintln(s.out)
+	s.print("\n")
 }
