@@ -102,3 +102,44 @@ func (c *check) likeStore(in intent.WriteIntent, o connectors.Observation) {
 		}
 	}
 }
+
+// untouched checks that an update changed only what it names, and what the
+// destination changes by itself.
+func (c *check) untouched(in intent.WriteIntent, was, is intent.Fields) {
+	c.Helper()
+	named := slices.Concat(in.Absent, in.Ignore, c.f.Profile.Volatile)
+	for _, path := range c.changed("", in, was, is) {
+		if !slices.ContainsFunc(named, func(n string) bool { return intent.Pointer(n).Contains(path) }) {
+			c.Errorf("the update changed %q, which it does not name", path)
+		}
+	}
+}
+
+// changed lists the places that differ between two readings and that the
+// intent does not set.
+func (c *check) changed(at intent.Pointer, in intent.WriteIntent, was, is map[string]any) []intent.Pointer {
+	var places []intent.Pointer
+	all := maps.Clone(is)
+	maps.Copy(all, was)
+	for name := range all {
+		path := at.AppendToken(name)
+		a, okA := was[name].(map[string]any)
+		b, okB := is[name].(map[string]any)
+		switch {
+		case okA && okB:
+			places = append(places, c.changed(path, in, a, b)...)
+		case !sets(in, path) && !c.same(name, field(was, name), field(is, name)):
+			places = append(places, path)
+		}
+	}
+	return places
+}
+
+func sets(in intent.WriteIntent, path intent.Pointer) bool {
+	for _, f := range []intent.Fields{in.Expect, in.Payload, in.Key} {
+		if _, ok := intent.Lookup(f, string(path)); ok {
+			return true
+		}
+	}
+	return false
+}

@@ -62,6 +62,9 @@ func roundTrip(c *check, w intent.WriteType) {
 			c.Error("the record has no Ref; nobody could find it again")
 		}
 	}
+	if w == intent.Update && len(o.Records) == 1 {
+		c.untouched(in, before.Records[0].Fields, o.Records[0].Fields)
+	}
 	// A read that knows the ref must not find less.
 	q := query(in)
 	q.Ref = receipt.Ref

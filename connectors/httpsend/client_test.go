@@ -235,7 +235,14 @@ func TestYesStands(t *testing.T) {
 		"too long": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 2000))
 		}, httpsend.ErrTooLong},
-		"never ends": {func(w http.ResponseWriter, r *http.Request) {
+		"without end": {func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
+					return
+				}
+			}
+		}, httpsend.ErrTooLong},
+		"falls silent": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"id":`)
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()

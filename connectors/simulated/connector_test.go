@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -84,6 +85,57 @@ func TestReadBelieves(t *testing.T) {
 				t.Errorf("%d records, %q, %v; want %d, strong %v: %s", len(o.Records), o.Strength, err, c.records, c.strong, c.reason)
 			}
 		})
+	}
+}
+
+// TestReplicasAreWeak: where some reads lag, none is strong, whatever one says.
+func TestReplicasAreWeak(t *testing.T) {
+	o := simulated.Plain.Options()
+	o.Lags, o.Bulk = []time.Duration{0, time.Second}, true
+	w := newWorld(t, o)
+	c := w.Connector()
+	for range 2 {
+		for range 2 {
+			if got := find(t, c, order(intent.Create, 1)); got.Strength != connectors.Weak {
+				t.Errorf("read: %q, want weak", got.Strength)
+			}
+		}
+		a, err := c.ReadMany(t.Context(), []connectors.Query{{Intent: order(intent.Create, 1)}})
+		if err != nil || a[0].Observation.Strength != connectors.Weak {
+			t.Errorf("bulk read: %+v, %v; want weak", a, err)
+		}
+	}
+}
+
+// TestTransportCutsBody: a body that is cut comes out as one, as on a network.
+func TestTransportCutsBody(t *testing.T) {
+	w := newWorld(t, simulated.Plain.Options())
+	set(t, w, simulated.Fault{Vice: simulated.UnreadableRead, How: "truncated"})
+	client := http.Client{Transport: simulated.Transport(w)}
+	res, err := client.Get("http://orders.invalid/orders?order_id=A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if data, err := io.ReadAll(res.Body); !errors.Is(err, io.ErrUnexpectedEOF) || len(data) == 0 {
+		t.Errorf("%q, %v; want a part and an unexpected end", data, err)
+	}
+}
+
+// TestFaultsAreSetTogether: one that cannot be spoils all of its request.
+func TestFaultsAreSetTogether(t *testing.T) {
+	w := newWorld(t, simulated.Unique.Options())
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://orders.invalid/faults",
+		strings.NewReader("lost-answer\nduplicate-behind-our-back\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := simulated.Transport(w).RoundTrip(req)
+	if err != nil || res.StatusCode != http.StatusBadRequest {
+		t.Fatalf("%v, %v; want 400", res, err)
+	}
+	if _, err := send(t, w.Connector(), order(intent.Create, 1), ""); err != nil {
+		t.Errorf("a vice is on after all: %v", err)
 	}
 }
 

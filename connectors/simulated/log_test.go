@@ -71,6 +71,9 @@ func TestLogSurvives(t *testing.T) {
 		if ref := create(t, w, 1, "k1"); ref != first {
 			t.Errorf("a key from before the restart gives %s, want the first answer, %s", ref, first)
 		}
+		if calls := w.Calls(); calls[0].Request <= effects[len(effects)-1].Request {
+			t.Errorf("request %d is numbered again", calls[0].Request)
+		}
 		if create(t, w, 3, "k3"); len(w.Records("Order-003")) != 0 {
 			t.Error("the burnt key is forgotten after a restart")
 		}
@@ -93,7 +96,7 @@ func TestLogTorn(t *testing.T) {
 		"empty":           {func(string) string { return "" }, 0, "nothing happened yet"},
 		"half a line":     {func(s string) string { return s[:len(s)-20] }, 2, "the last effect never counted"},
 		"no line end":     {func(s string) string { return s[:len(s)-1] }, 2, "it was not synced with its end"},
-		"zeros":           {func(s string) string { return s + strings.Repeat("\x00", 100) }, 3, "a file system may leave zeros"},
+		"zeros":           {func(s string) string { return s + strings.Repeat("\x00", 5000) }, 3, "a file system may leave zeros"},
 		"rubbish line":    {func(s string) string { return s + "rubbish\n" }, 3, "the last line may be anything"},
 		"rubbish inside":  {func(s string) string { return strings.Replace(s, "{", "x", 1) }, -1, "what was synced cannot change by itself"},
 		"a line too few":  {func(s string) string { return s[strings.Index(s, "\n")+1:] }, -1, "an effect is missing"},
@@ -127,6 +130,9 @@ func TestLogTorn(t *testing.T) {
 			logged(t, path, simulated.Plain, func(w *simulated.World) { create(t, w, 9, "") })
 			if effects, err := simulated.ReadLog(path); err != nil || len(effects) != c.want+1 {
 				t.Errorf("after going on: %d effects, %v; want %d", len(effects), err, c.want+1)
+			}
+			if data, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(data), "}\n") {
+				t.Errorf("%v: the torn end is still there", err)
 			}
 		})
 	}
