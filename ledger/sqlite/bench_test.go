@@ -3,11 +3,9 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -144,26 +142,4 @@ func barePairs(b *testing.B) func(i int) error {
 		update.BindText(2, id)
 		return step(update)
 	}
-}
-
-// BenchmarkSync is what the disk allows one caller: two appends of 256 bytes,
-// each with a sync of its own.
-func BenchmarkSync(b *testing.B) {
-	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer f.Close()
-	line := make([]byte, 256)
-	for b.Loop() {
-		for range 2 {
-			if _, err := f.Write(line); err != nil {
-				b.Fatal(err)
-			}
-			if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 }

@@ -52,7 +52,7 @@ func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (
 		return err
 	}
 	defer end(&err)
-	have, err := version(conn)
+	have, err := version(conn, path)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (
 }
 
 // version is that of the file, or 0 for one without a ledger.
-func version(conn *sqlite.Conn) (int, error) {
+func version(conn *sqlite.Conn, path string) (int, error) {
 	tables, found := 0, 0
 	err := sqlitex.Execute(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_meta'", &sqlitex.ExecOptions{
 		ResultFunc: func(s *sqlite.Stmt) error { tables = s.ColumnInt(0); return nil },
@@ -89,7 +89,7 @@ func version(conn *sqlite.Conn) (int, error) {
 		ResultFunc: func(s *sqlite.Stmt) error { found = s.ColumnInt(0); return nil },
 	})
 	if err == nil && found < 1 {
-		return 0, fmt.Errorf("%w: its version is missing", ledger.ErrCorrupt)
+		return 0, fmt.Errorf("%w: %s: its version is missing", ledger.ErrCorrupt, path)
 	}
 	return found, err
 }
