@@ -1,12 +1,12 @@
 package verify
 
 import (
-	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/intent"
 )
@@ -42,21 +42,90 @@ const (
 // any other Go type equals nothing.
 func Diff(w intent.WriteIntent, byProfile map[string]intent.Comparison, got intent.Fields) []Mismatch {
 	d := differ{intent: w.Compare, profile: byProfile, ignore: placesOf(w.Ignore)}
-	d.object("", w.Key, got)
-	d.object("", w.Expect, got)
-	for _, p := range w.Absent {
-		if v, there := intent.Lookup(got, p); there {
-			d.found = append(d.found, Mismatch{Path: p, Problem: NotExpected, Got: v})
+	var found []Mismatch
+	for _, want := range []intent.Fields{w.Key, w.Expect} {
+		var r reporter
+		a, b := d.object("", want, got)
+		cmp.Equal(a, b, decodedJSON, cmp.Reporter(&r))
+		for _, p := range r.differing {
+			found = append(found, differs(p, want, got))
 		}
 	}
-	return bounded(d.found)
+	for _, p := range w.Absent {
+		if v, there := intent.Lookup(got, p); there {
+			found = append(found, Mismatch{Path: p, Problem: NotExpected, Got: v})
+		}
+	}
+	return bounded(found)
+}
+
+// differs is the difference at a path, told in the values as they were written
+// and read, before any rule brought them into a common form.
+func differs(path string, want, got intent.Fields) Mismatch {
+	w, _ := intent.Lookup(want, path)
+	g, there := intent.Lookup(got, path)
+	if !there {
+		return Mismatch{Path: path, Problem: NotThere, Want: w}
+	}
+	return Mismatch{Path: path, Problem: Differs, Want: w, Got: g}
+}
+
+// decodedJSON makes go-cmp compare decoded JSON: numbers by the value they
+// denote, and what is no decoded JSON equals nothing.
+var decodedJSON = cmp.Options{
+	cmp.Comparer(equalNumbers),
+	cmp.FilterValues(notDecoded, cmp.Comparer(func(_, _ any) bool { return false })),
+}
+
+func notDecoded(a, b any) bool { return !decoded(a) || !decoded(b) }
+
+func decoded(v any) bool {
+	switch v.(type) {
+	case nil, bool, string, json.Number, []any, map[string]any, missing, otherLength:
+		return true
+	}
+	return false
+}
+
+// equal reports whether two decoded JSON values are the same.
+func equal(a, b any) bool { return cmp.Equal(&a, &b, decodedJSON) }
+
+// reporter collects from go-cmp the JSON Pointers of what differs.
+type reporter struct {
+	path      cmp.Path
+	differing []string
+}
+
+// PushStep, PopStep and Report are what go-cmp asks of a reporter.
+func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
+func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
+func (r *reporter) Report(result cmp.Result) {
+	if !result.Equal() {
+		r.differing = append(r.differing, pointer(r.path))
+	}
+}
+
+func pointer(path cmp.Path) string {
+	var p intent.Pointer
+	for _, step := range path {
+		switch s := step.(type) {
+		case cmp.MapIndex:
+			p = p.AppendToken(s.Key().String())
+		case cmp.SliceIndex:
+			p = p.AppendToken(strconv.Itoa(s.Key()))
+		}
+	}
+	return string(p)
 }
 
 // bounded sorts what was found, says what stands in key and expect once, and
 // cuts it.
 func bounded(found []Mismatch) []Mismatch {
 	slices.SortStableFunc(found, func(a, b Mismatch) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Problem, b.Problem))
+		if a.Path != b.Path {
+			return strings.Compare(a.Path, b.Path)
+		}
+		return strings.Compare(a.Problem, b.Problem)
 	})
 	found = slices.CompactFunc(found, func(a, b Mismatch) bool { return a.Path == b.Path && a.Problem == b.Problem })
 	return found[:min(len(found), maxMismatches)]
@@ -76,11 +145,11 @@ func placesOf(lists ...[]string) places {
 	return set
 }
 
-// differ is one comparison under way.
+// differ brings what was wanted and what was seen into a form that can be
+// compared: the same members, under the rules of each.
 type differ struct {
 	intent, profile map[string]intent.Comparison
 	ignore          places
-	found           []Mismatch
 }
 
 func (d *differ) rules(path intent.Pointer) intent.Comparison {
@@ -90,71 +159,62 @@ func (d *differ) rules(path intent.Pointer) intent.Comparison {
 	return d.profile[string(path)]
 }
 
-// object looks at the members that are wanted and at no others.
-func (d *differ) object(at intent.Pointer, want, got map[string]any) {
+// otherLength stands for an array that has not the length that is wanted: it
+// differs as a whole.
+type otherLength struct{}
+
+// object keeps the members that are wanted and no others.
+func (d *differ) object(at intent.Pointer, want, got map[string]any) (a, b map[string]any) {
+	a, b = make(map[string]any, len(want)), make(map[string]any, len(want))
 	for name, w := range want {
+		path := at.AppendToken(name)
+		if d.ignore[string(path)] {
+			continue
+		}
 		g, there := got[name]
 		if !there {
 			g = missing{}
 		}
-		d.value(at.AppendToken(name), w, g)
+		a[name], b[name] = d.value(path, w, g)
 	}
+	return a, b
 }
 
-func (d *differ) value(path intent.Pointer, want, got any) {
-	if d.ignore[string(path)] {
-		return
-	}
-	a, b := want, got
+func (d *differ) value(path intent.Pointer, want, got any) (a, b any) {
+	a, b = want, got
 	if rules := d.rules(path); len(rules) > 0 {
 		var same bool
 		if a, b, same = align(rules, want, got); same {
-			return
+			return want, want
 		}
 	}
 	switch w := a.(type) {
 	case map[string]any:
 		if g, ok := b.(map[string]any); ok {
-			d.object(path, w, g)
-			return
+			return d.object(path, w, g)
 		}
 	case []any:
-		if g, ok := b.([]any); ok && len(g) == len(w) {
-			for i := range w {
-				d.value(path.AppendToken(strconv.Itoa(i)), w[i], g[i])
-			}
-			return
+		switch g, ok := b.([]any); {
+		case ok && len(g) == len(w):
+			return d.array(path, w, g)
+		case ok:
+			return w, otherLength{}
 		}
 	}
-	if !equal(a, b) {
-		d.found = append(d.found, differs(path, want, got))
-	}
+	return a, b
 }
 
-func differs(path intent.Pointer, want, got any) Mismatch {
-	if _, gone := got.(missing); gone {
-		return Mismatch{Path: string(path), Problem: NotThere, Want: want}
+func (d *differ) array(path intent.Pointer, want, got []any) (any, any) {
+	a, b := make([]any, 0, len(want)), make([]any, 0, len(got))
+	for i := range want {
+		at := path.AppendToken(strconv.Itoa(i))
+		x, y := want[i], want[i] // an element that is ignored is as it should be
+		if !d.ignore[string(at)] {
+			x, y = d.value(at, want[i], got[i])
+		}
+		a, b = append(a, x), append(b, y)
 	}
-	return Mismatch{Path: string(path), Problem: Differs, Want: want, Got: got}
-}
-
-// equal reports whether two decoded JSON values are the same: same type, and
-// numbers by the value they denote. What is no decoded JSON equals nothing.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case nil, bool, string, missing:
-		return a == b
-	case json.Number:
-		n, ok := b.(json.Number)
-		return ok && equalNumbers(a, n)
-	case map[string]any:
-		m, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, m, equal)
-	case []any:
-		l, ok := b.([]any)
-		return ok && slices.EqualFunc(a, l, equal)
-	}
-	return false
+	return a, b
 }
 
 // changes lists the members that differ between two readings of one record,

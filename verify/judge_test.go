@@ -1,0 +1,388 @@
+package verify_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+const ourStamp = "rb-ours"
+
+// seeing is an observation.
+func seeing(strength connectors.Strength, records ...connectors.Record) connectors.Observation {
+	return connectors.Observation{Strength: strength, Records: records}
+}
+
+func strong(records ...connectors.Record) connectors.Observation {
+	return seeing(connectors.Strong, records...)
+}
+
+func weak(records ...connectors.Record) connectors.Observation {
+	return seeing(connectors.Weak, records...)
+}
+
+// record is a record "A" with fields and a stamp.
+func record(t *testing.T, stamp, text string) connectors.Record {
+	t.Helper()
+	return connectors.Record{Ref: "A", Stamp: stamp, Fields: fields(t, text)}
+}
+
+func named(r connectors.Record, ref string) connectors.Record {
+	r.Ref = ref
+	return r
+}
+
+func versioned(r connectors.Record, version string) connectors.Record {
+	r.Version = version
+	return r
+}
+
+// paid is what all intents of these tables want: {"id":"1"} paid in full.
+func paid(write intent.WriteType) intent.WriteIntent {
+	w := intent.WriteIntent{Write: write, Key: intent.Fields{"id": "1"}}
+	if write != intent.Delete {
+		w.Expect = intent.Fields{"state": "paid"}
+	}
+	return w
+}
+
+const (
+	isPaid = `{"id":"1","state":"paid"}`
+	isOpen = `{"id":"1","state":"open"}`
+)
+
+// judgeCase is one row of the tables below.
+type judgeCase struct {
+	reason  string
+	write   intent.WriteType
+	count   int
+	profile connectors.Profile
+	before  *connectors.Observation
+	seen    connectors.Observation
+	since   time.Duration
+	change  func(*intent.WriteIntent)
+
+	want     verify.Verdict
+	conflict bool
+	firm     bool
+	found    []string // mismatches
+	record   bool     // the judgement names the record
+}
+
+func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
+	t.Helper()
+	w := paid(c.write)
+	w.Count = c.count
+	if c.change != nil {
+		c.change(&w)
+	}
+	k := verify.Case{Intent: w, Profile: c.profile, Stamp: ourStamp, Before: c.before, Seen: c.seen, Since: c.since}
+	j := judge(k)
+	if j.Verdict != c.want || j.Conflict != c.conflict || j.Firm != c.firm {
+		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Firm, c.want, c.conflict, c.firm, c.reason, j.Reason)
+	}
+	if diff := cmp.Diff(append([]string{}, c.found...), saidAll(j.Mismatches)); diff != "" {
+		t.Errorf("mismatches (-want +got): %s\n%s", c.reason, diff)
+	}
+	if (j.Record != nil) != c.record {
+		t.Errorf("record %v, want one: %t", j.Record, c.record)
+	}
+	if again := judge(k); !cmp.Equal(j, again) {
+		t.Errorf("not pure: %+v, then %+v", j, again)
+	}
+}
+
+var (
+	plain     = connectors.Profile{}
+	settles   = connectors.Profile{Settle: connectors.Within(time.Minute)}
+	stamped   = connectors.Profile{Stamped: true, Settle: connectors.Within(time.Minute)}
+	stampsAll = connectors.Profile{Stamped: true, StampsUpdates: true}
+	freshKeys = connectors.Profile{FreshKeys: true}
+)
+
+func nothing() *connectors.Observation { o := strong(); return &o }
+
+func one(r connectors.Record) *connectors.Observation { o := strong(r); return &o }
+
+func TestJudgeCreate(t *testing.T) {
+	ours, theirs := record(t, ourStamp, isPaid), record(t, "rb-theirs", isPaid)
+	cases := map[string]judgeCase{
+		"verified by a strong read": {reason: "one record, as expected, read after the send", write: intent.Create, seen: strong(ours),
+			want: verify.Verified, firm: true, record: true},
+		"verified by its stamp": {reason: "a record that bears our stamp was made by our send, however weak the read", write: intent.Create,
+			profile: stamped, seen: weak(ours), want: verify.Verified, record: true},
+		"verified by a fresh key": {reason: "nothing older can be under a key that we made", write: intent.Create,
+			profile: freshKeys, seen: weak(theirs), want: verify.Verified, record: true},
+		"weak and plain": {reason: "it may have been there before the send", write: intent.Create,
+			seen: weak(ours), want: verify.Indeterminate},
+		"weak before the settle time": {reason: "a minute has not passed", write: intent.Create,
+			profile: settles, seen: weak(ours), since: 59 * time.Second, want: verify.Indeterminate},
+		"weak after the settle time": {reason: "the read cannot be older than the send", write: intent.Create,
+			profile: settles, seen: weak(ours), since: time.Minute, want: verify.Verified, firm: true, record: true},
+		"strong, begun before the send": {reason: "a strong read does not show what came after it", write: intent.Create,
+			seen: strong(ours), since: -1, want: verify.Indeterminate},
+		"unheard-of strength": {reason: "what is not declared strong is weak", write: intent.Create,
+			seen: seeing("very strong", ours), want: verify.Indeterminate},
+		"absent": {reason: "nothing there", write: intent.Create, seen: strong(), want: verify.Absent, firm: true},
+		"absent, weak": {reason: "nothing there yet", write: intent.Create, profile: settles, seen: weak(),
+			since: 59 * time.Second, want: verify.Absent},
+		"mismatched": {reason: "another value", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isOpen)),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"somebody else's": {reason: "another tenant's or workflow's record under our key", write: intent.Create, profile: stamped, seen: strong(theirs),
+			want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "A"`}},
+		"without stamp": {reason: "no stamp where ours would be shown", write: intent.Create, profile: stamped, seen: strong(record(t, "", isPaid)),
+			want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "A"`}},
+		"ours beside somebody else's": {reason: "the key matches two records, one was declared", write: intent.Create, profile: stamped,
+			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "B"`}},
+		"duplicated": {reason: "two of ours", write: intent.Create, profile: stamped, seen: strong(ours, named(ours, "B")),
+			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+		"duplicated, told apart by nothing": {reason: "two under the key", write: intent.Create, seen: strong(ours, named(theirs, "B")),
+			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+		"duplicated among others": {reason: "two of ours and one of theirs", write: intent.Create, profile: stamped,
+			seen: strong(ours, named(ours, "B"), named(theirs, "C")), want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+		"declared number": {reason: "three were declared", write: intent.Create, count: 3, profile: stamped,
+			seen: strong(ours, named(ours, "B"), named(ours, "C")), want: verify.Verified, firm: true},
+		"too few": {reason: "two of three", write: intent.Create, count: 3, profile: stamped, seen: strong(ours, named(ours, "B")),
+			want: verify.Mismatched, firm: true, found: []string{`/count count: 3 > 2`}},
+		"one of three differs": {reason: "each record counts", write: intent.Create, count: 3, profile: stamped,
+			seen: strong(ours, named(ours, "B"), named(record(t, ourStamp, isOpen), "C")), want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
+	}
+}
+
+func TestJudgeWithoutStamp(t *testing.T) {
+	w := paid(intent.Create)
+	j := verify.Judge(verify.Case{Intent: w, Profile: stamped, Seen: strong(record(t, "", isPaid))})
+	if j.Verdict != verify.Mismatched || !j.Conflict {
+		t.Errorf("%s: an empty stamp is nobody's, not ours", j.Verdict)
+	}
+}
+
+func TestJudgeUpdate(t *testing.T) {
+	open, done := record(t, "", isOpen), record(t, "", isPaid)
+	rich := func(text string) connectors.Record { return record(t, "", text) }
+	before := rich(`{"id":"1","state":"open","note":"n","seen":1,"a":{"x":1,"y":1}}`)
+	updated := connectors.Profile{Volatile: []string{"/seen"}}
+	cases := map[string]judgeCase{
+		"verified": {reason: "a strong read after the send", write: intent.Update, before: one(open), seen: strong(done),
+			want: verify.Verified, firm: true, record: true},
+		"weak": {reason: "ABA: the value may be from before it became what the pre-state shows", write: intent.Update, profile: settles,
+			before: one(open), seen: weak(done), since: time.Second, want: verify.Indeterminate},
+		"weak, settled": {reason: "the read cannot be older than the send", write: intent.Update, profile: settles,
+			before: one(open), seen: weak(done), since: time.Minute, want: verify.Verified, firm: true, record: true},
+		"weak, stamped at creation only": {reason: "our stamp on it would be from another write", write: intent.Update,
+			profile: connectors.Profile{Stamped: true}, before: one(record(t, ourStamp, isOpen)), seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
+		"weak, bears our stamp": {reason: "updates are stamped there: this was our write", write: intent.Update, profile: stampsAll,
+			before: one(open), seen: weak(record(t, ourStamp, isPaid)), want: verify.Verified, record: true},
+		"weak, bears another stamp": {reason: "somebody else's update with the same values", write: intent.Update, profile: stampsAll,
+			before: one(open), seen: weak(record(t, "rb-theirs", isPaid)), want: verify.Indeterminate},
+		"stale": {reason: "a replica that lags shows the old value: not yet a mismatch", write: intent.Update, profile: settles,
+			before: one(open), seen: weak(open), want: verify.Stale, found: []string{`/state differs: "paid" > "open"`}},
+		"stale, strong": {reason: "still as it was before", write: intent.Update, before: one(open), seen: strong(open),
+			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"stale but for volatile fields": {reason: "what the destination changes by itself does not count", write: intent.Update, profile: updated,
+			before: one(before), seen: strong(rich(`{"id":"1","state":"open","note":"n","seen":2,"a":{"x":1,"y":1}}`)),
+			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"stale but for ignored fields": {reason: "what the intent ignores does not count", write: intent.Update,
+			change: func(w *intent.WriteIntent) { w.Ignore = []string{"/note"} }, before: one(before),
+			seen: strong(rich(`{"id":"1","state":"open","note":"m","seen":1,"a":{"x":1,"y":1}}`)),
+			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"mismatched": {reason: "neither as before nor as expected", write: intent.Update, before: one(open), seen: strong(record(t, "", `{"id":"1","state":"void"}`)),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "void"`}},
+		"half applied": {reason: "another field changed: it is not as before", write: intent.Update, before: one(before),
+			seen: strong(rich(`{"id":"1","state":"open","note":"m","seen":1,"a":{"x":1,"y":1}}`)),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"without pre-state": {reason: "without one nothing is known to be as before", write: intent.Update, seen: strong(open),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"another version": {reason: "somebody wrote to it, and it looks as before", write: intent.Update, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"our stamp, old fields": {reason: "our send was applied and the field dropped", write: intent.Update, profile: stampsAll, before: one(open), seen: strong(record(t, ourStamp, isOpen)),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"swapped": {reason: "another record with the same fields is not the one from before", write: intent.Update, before: one(open), seen: strong(named(open, "B")),
+			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"records without ids": {reason: "the only one is the same one", write: intent.Update, before: one(named(open, "")), seen: strong(named(open, "")),
+			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"gone": {reason: "somebody removed it: that is not the state from before", write: intent.Update, before: one(open), seen: strong(),
+			want: verify.Absent, conflict: true, firm: true},
+		"gone, no pre-state": {reason: "nobody knows what was there", write: intent.Update, seen: strong(), want: verify.Absent, conflict: true, firm: true},
+		"two": {reason: "the key no longer names one record", write: intent.Update, before: one(open), seen: strong(done, named(done, "B")),
+			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+		"collateral": {reason: "a field nobody asked to change", write: intent.Update, before: one(before),
+			seen: strong(rich(`{"id":"1","state":"paid","note":"lost","seen":1,"a":{"x":1,"y":1}}`)),
+			want: verify.Collateral, firm: true, found: []string{`/note changed: "n" > "lost"`}},
+		"collateral, null": {reason: "null is a change, and is not missing", write: intent.Update, before: one(before),
+			seen: strong(rich(`{"id":"1","state":"paid","note":null,"seen":1,"a":{"x":1,"y":1}}`)),
+			want: verify.Collateral, firm: true, found: []string{`/note changed: "n" > null`}},
+		"collateral, gone and new": {reason: "a field that went and one that came", write: intent.Update, before: one(before),
+			seen: strong(rich(`{"id":"1","state":"paid","more":1,"seen":1,"a":{"x":1,"y":1}}`)),
+			want: verify.Collateral, firm: true, found: []string{`/more not expected: 1`, `/note not there: "n"`}},
+		"collateral beside a named member": {reason: "naming one member does not speak of its neighbours", write: intent.Update, before: one(before),
+			change: func(w *intent.WriteIntent) { w.Expect["a"] = map[string]any{"x": "2"} },
+			seen:   strong(rich(`{"id":"1","state":"paid","note":"n","seen":1,"a":{"x":"2"}}`)),
+			want:   verify.Collateral, firm: true, found: []string{`/a changed: {"x":1,"y":1} > {"x":"2"}`}},
+		"named member alone": {reason: "the rest of the object is as before", write: intent.Update, before: one(before),
+			change: func(w *intent.WriteIntent) { w.Expect["a"] = map[string]any{"x": "2"} },
+			seen:   strong(rich(`{"id":"1","state":"paid","note":"n","seen":1,"a":{"x":"2","y":1.0}}`)),
+			want:   verify.Verified, firm: true, record: true},
+		"member of a new object": {reason: "to set a member is to make its object", write: intent.Update, before: one(rich(`{"id":"1","state":"open","b":null}`)),
+			change: func(w *intent.WriteIntent) {
+				w.Expect["a"] = map[string]any{"x": "2"}
+				w.Expect["b"] = map[string]any{"x": "2"}
+			},
+			seen: strong(rich(`{"id":"1","state":"paid","a":{"x":"2"},"b":{"x":"2"}}`)), want: verify.Verified, firm: true, record: true},
+		"new empty object": {reason: "nobody asked for it", write: intent.Update, before: one(open),
+			seen: strong(rich(`{"id":"1","state":"paid","a":{}}`)), want: verify.Collateral, firm: true, found: []string{`/a not expected: {}`}},
+		"payload, absent and volatile": {reason: "what was sent, what was to go, and what changes by itself", write: intent.Update, profile: updated, before: one(before),
+			change: func(w *intent.WriteIntent) {
+				w.Payload = intent.Fields{"a": map[string]any{"y": "2"}}
+				w.Absent = []string{"/note"}
+			},
+			seen: strong(rich(`{"id":"1","state":"paid","seen":9,"a":{"x":1,"y":2}}`)), want: verify.Verified, firm: true, record: true},
+		"element changed": {reason: "arrays are compared in order", write: intent.Update, before: one(rich(`{"id":"1","state":"open","l":[1,2]}`)),
+			seen: strong(rich(`{"id":"1","state":"paid","l":[2,1]}`)), want: verify.Collateral, firm: true, found: []string{`/l changed: [1,2] > [2,1]`}},
+		"element ignored": {reason: "an ignored element may change", write: intent.Update, before: one(rich(`{"id":"1","state":"open","l":[1,2]}`)),
+			change: func(w *intent.WriteIntent) { w.Ignore = []string{"/l/1"} },
+			seen:   strong(rich(`{"id":"1","state":"paid","l":[1,3]}`)), want: verify.Verified, firm: true, record: true},
+		"swapped and poorer": {reason: "another record in its place lacks what the old one had", write: intent.Update, before: one(before), seen: strong(named(done, "B")),
+			want: verify.Collateral, firm: true,
+			found: []string{`/a not there: {"x":1,"y":1}`, `/note not there: "n"`, `/seen not there: 1`}},
+		"two of two": {reason: "each compared with itself, by id, whatever the order", write: intent.Update, count: 2,
+			before: &connectors.Observation{Records: []connectors.Record{named(rich(`{"id":"1","n":1}`), "A"), named(rich(`{"id":"1","n":2}`), "B")}},
+			seen:   strong(named(rich(`{"id":"1","n":2,"state":"paid"}`), "B"), named(rich(`{"id":"1","n":1,"state":"paid"}`), "A")),
+			want:   verify.Verified, firm: true},
+		"one of two as before": {reason: "half an update is neither as before nor as expected", write: intent.Update, count: 2,
+			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
+			seen:   strong(named(open, "A"), named(done, "B")), want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"two as before": {reason: "both as before", write: intent.Update, count: 2,
+			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
+			seen:   strong(named(open, "B"), named(open, "A")), want: verify.Stale, firm: true,
+			found: []string{`/state differs: "paid" > "open"`, `/state differs: "paid" > "open"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
+	}
+}
+
+func TestJudgeUpsert(t *testing.T) {
+	open := record(t, "", isOpen)
+	cases := map[string]judgeCase{
+		"created, stamped": {reason: "nothing was there, and this bears our stamp", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+			before: nothing(), seen: weak(record(t, ourStamp, isPaid)), want: verify.Verified, record: true},
+		"created, another stamp": {reason: "somebody else may have created it", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+			before: nothing(), seen: weak(record(t, "rb-theirs", isPaid)), want: verify.Indeterminate},
+		"was there, stamped": {reason: "a stamp from its creation says nothing about this write", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+			before: one(open), seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
+		"no pre-state, stamped": {reason: "nobody knows whether it was created", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+			seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
+		"somebody else's, strong": {reason: "an upsert takes the record as it finds it", write: intent.Upsert, profile: stamped,
+			before: one(open), seen: strong(record(t, "rb-theirs", isPaid)), want: verify.Verified, firm: true, record: true},
+		"absent": {reason: "nothing before, nothing now", write: intent.Upsert, before: nothing(), seen: strong(), want: verify.Absent, firm: true},
+		"gone":   {reason: "it was there before", write: intent.Upsert, before: one(open), seen: strong(), want: verify.Absent, conflict: true, firm: true},
+		"stale": {reason: "as before", write: intent.Upsert, before: one(open), seen: weak(open), want: verify.Stale,
+			found: []string{`/state differs: "paid" > "open"`}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
+	}
+}
+
+func TestJudgeDelete(t *testing.T) {
+	open := record(t, "", isOpen)
+	there := []string{`/count count: 0 > 1`}
+	cases := map[string]judgeCase{
+		"gone": {reason: "a strong read after the send finds nothing", write: intent.Delete, before: one(open), seen: strong(), want: verify.Verified, firm: true},
+		"gone, weak": {reason: "weak absence proves nothing: the replica may not know the record yet", write: intent.Delete, profile: settles,
+			before: one(open), seen: weak(), since: 59 * time.Second, want: verify.Indeterminate},
+		"gone, weak, undeclared": {reason: "without settle time a weak read never proves absence", write: intent.Delete,
+			before: one(open), seen: weak(), since: 1000 * time.Hour, want: verify.Indeterminate},
+		"gone, settled":  {reason: "the settle time has passed", write: intent.Delete, profile: settles, before: one(open), seen: weak(), since: time.Minute, want: verify.Verified, firm: true},
+		"still there":    {reason: "as before: a lagging read or a lost send", write: intent.Delete, before: one(open), seen: weak(open), want: verify.Stale, found: there},
+		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, firm: true, found: there},
+		"another record": {reason: "somebody made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, firm: true, found: there},
+		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, firm: true, found: there},
+		"version shown once": {reason: "a read that shows no version does not say that it changed", write: intent.Delete,
+			before: one(versioned(open, "1")), seen: weak(open), want: verify.Stale, found: there},
+		"one of two": {reason: "half a delete", write: intent.Delete, count: 2,
+			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}}, seen: strong(named(open, "A")),
+			want: verify.Mismatched, firm: true, found: there},
+		"no pre-state": {reason: "nothing is known to be as before", write: intent.Delete, seen: strong(open), want: verify.Mismatched, firm: true, found: there},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
+	}
+}
+
+// Every record of an intent with a count is compared, however many there are.
+func TestJudgeLooksAtEveryRecord(t *testing.T) {
+	const many = 2000
+	w := paid(intent.Create)
+	w.Count = many
+	found := make([]connectors.Record, many)
+	for i := range found {
+		found[i] = named(record(t, ourStamp, isPaid), fmt.Sprint(i))
+	}
+	c := verify.Case{Intent: w, Profile: stamped, Stamp: ourStamp, Seen: strong(found...)}
+	if j := verify.Judge(c); j.Verdict != verify.Verified {
+		t.Fatalf("%s: %s", j.Verdict, j.Reason)
+	}
+	found[many-1].Fields = fields(t, isOpen)
+	if j := verify.Judge(c); j.Verdict != verify.Mismatched {
+		t.Errorf("%s although the last record differs", j.Verdict)
+	}
+	w.Write = intent.Update
+	before := strong(found...)
+	after := strong(found...)
+	after.Records = append([]connectors.Record{}, found...)
+	for i := range after.Records {
+		after.Records[i].Fields = fields(t, isPaid)
+	}
+	after.Records[many-1].Fields["note"] = "new"
+	if j := verify.Judge(verify.Case{Intent: w, Stamp: ourStamp, Before: &before, Seen: after}); j.Verdict != verify.Collateral {
+		t.Errorf("%s although the last record has a new field", j.Verdict)
+	}
+}
+
+// AsOf is the moment up to which a read shows everything: a lagging read that
+// begins when the horizon has passed does not show what landed at its end.
+func TestAsOf(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		profile connectors.Profile
+		seen    connectors.Observation
+		since   time.Duration
+		want    time.Duration
+	}{
+		"strong":     {"when it began", settles, strong(), 90 * time.Second, 90 * time.Second},
+		"weak":       {"the settle time before it began", settles, weak(), 90 * time.Second, 30 * time.Second},
+		"too early":  {"not firm: nothing is sure", settles, weak(), 59 * time.Second, 0},
+		"undeclared": {"not firm: nobody knows how far it lags", plain, weak(), time.Hour, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := verify.Judge(verify.Case{Intent: paid(intent.Create), Profile: c.profile, Seen: c.seen, Since: c.since})
+			if j.AsOf != c.want || j.Since != c.since {
+				t.Errorf("as of %s, since %s; want %s, %s: %s", j.AsOf, j.Since, c.want, c.since, c.reason)
+			}
+		})
+	}
+}
+
+func TestEffect(t *testing.T) {
+	showing := map[verify.Verdict]bool{verify.Verified: true, verify.Mismatched: true, verify.Duplicated: true, verify.Collateral: true}
+	for _, v := range verify.Verdicts() {
+		if got := (verify.Judgement{Verdict: v}).Effect(); got != showing[v] {
+			t.Errorf("%s shows an effect: %t", v, got)
+		}
+		if (verify.Judgement{Verdict: v, Conflict: true}).Effect() {
+			t.Errorf("%s: what is somebody else's is no effect of ours", v)
+		}
+	}
+}
