@@ -40,11 +40,12 @@ var rooms = map[string][]string{
 	"engine":   {"connectors", "intent", "ledger", "policies", "verify"},
 
 	"internal/config": {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
+	"internal/report": {"connectors", "engine", "intent", "ledger"},
 	"internal/demo":   {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/matrix": {},
 	"internal/soak":   {},
 
-	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "ledger", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "internal/report", "ledger", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

@@ -88,7 +88,7 @@ func decoded(v any) bool {
 }
 
 // equal reports whether two decoded JSON values are the same.
-func equal(a, b any) bool { return cmp.Equal(&a, &b, decodedJSON) }
+func equal(a, b any) bool { return cmp.Equal([]any{a}, []any{b}, decodedJSON) }
 
 // reporter collects from go-cmp the JSON Pointers of what differs.
 type reporter struct {
