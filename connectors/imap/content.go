@@ -84,7 +84,7 @@ func (m *content) take(name string, v any) (err error) {
 func addressLine(path string, v any) (string, error) {
 	const want = `"a@example.org" or "Alice A <a@example.org>"`
 	s, ok := v.(string)
-	if !ok || len(s) > maxHeaderText {
+	if !ok || len(s) > maxHeaderText || !utf8.ValidString(s) {
 		return "", unusable(path, "is not an address", want)
 	}
 	name, addr := "", s
@@ -93,7 +93,8 @@ func addressLine(path string, v any) (string, error) {
 	}
 	line := (&mail.Address{Name: name, Address: addr}).String()
 	back, err := mail.ParseAddress(line)
-	if err != nil || shownAddress(back) != s || strings.ContainsAny(s, "\r\n\x00") {
+	quoted := len(name) > 1 && strings.HasPrefix(name, `"`) && strings.HasSuffix(name, `"`) // as headers write it: they would stand in the name
+	if err != nil || quoted || shownAddress(back) != s || strings.ContainsAny(s, "\r\n\x00") {
 		return "", unusable(path, fmt.Sprintf("is %q", clip(s)), want)
 	}
 	return line, nil

@@ -129,8 +129,11 @@ func (s *Server) makeMailboxes() error {
 	})
 }
 
+// dovecotNames are where it may be: sbin is not on everybody's path.
+var dovecotNames = []string{"dovecot", "/usr/sbin/dovecot", "/usr/local/sbin/dovecot"}
+
 func findDovecot() (string, error) {
-	for _, name := range []string{"dovecot", "/usr/sbin/dovecot", "/usr/local/sbin/dovecot"} {
+	for _, name := range dovecotNames {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
