@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/ledger"
+)
+
+// happened is one event as a sentence. n is the number of the send that the
+// event is about.
+func happened(e ledger.Event, n int) string {
+	text := Safe(what(e, n))
+	if e.Reason == "" {
+		return text
+	}
+	return text + ": " + clip(e.Reason, maxText)
+}
+
+func what(e ledger.Event, n int) string {
+	switch e.Kind {
+	case ledger.EvReserved:
+		return "reserved"
+	case ledger.EvHeld:
+		return "held; nothing is sent before a person approves"
+	case ledger.EvApproved:
+		return "approved"
+	case ledger.EvRead:
+		return read(e)
+	case ledger.EvAnnounced:
+		return announced(e, n)
+	case ledger.EvSent:
+		return sent(e, n)
+	case ledger.EvRecovered:
+		return fmt.Sprintf("send %d, its fate is unknown", n)
+	case ledger.EvDeferred:
+		if e.In <= 0 {
+			return "put back, due at once"
+		}
+		return "put back for " + wait(e.In)
+	case ledger.EvEscalated:
+		return "handed to a person"
+	case ledger.EvDirected:
+		if e.Directed == "" {
+			return "taken back from the person"
+		}
+		return "a person said " + e.Directed
+	case ledger.EvCompensating:
+		return fmt.Sprintf("to be undone by %s", e.Child)
+	case ledger.EvSettled:
+		if e.In > 0 {
+			return fmt.Sprintf("settled as %s, to be looked at again in %s", e.Settlement, wait(e.In))
+		}
+		return fmt.Sprintf("settled as %s", e.Settlement)
+	case ledger.EvRechecked:
+		return "looked at again"
+	case ledger.EvLate:
+		return "late result"
+	}
+	return string(e.Kind)
+}
+
+func read(e ledger.Event) string {
+	text := "read"
+	if e.Before {
+		text = "read before the write"
+	}
+	if e.Count > 1 {
+		text += fmt.Sprintf(" %d times", e.Count)
+	}
+	if e.Before && e.Verdict == "indeterminate" {
+		return text // nothing stands in the way of the write
+	}
+	return text + ", " + e.Verdict
+}
+
+func announced(e ledger.Event, n int) string {
+	text := fmt.Sprintf("send %d announced", n)
+	var how []string
+	if e.Conditional {
+		how = append(how, "on condition that nothing has changed")
+	}
+	if e.Generation > 0 {
+		how = append(how, fmt.Sprintf("under key %d", e.Generation+1))
+	}
+	if e.OwesRecheck {
+		how = append(how, "with a recheck owed")
+	}
+	if len(how) == 0 {
+		return text
+	}
+	return text + " (" + strings.Join(how, ", ") + ")"
+}
+
+// fates puts the fate of a send into words.
+var fates = map[connectors.Fate]string{
+	connectors.FateUnknown:   "its fate is unknown",
+	connectors.FateAnswered:  "the destination said yes",
+	connectors.FateNotSent:   "nothing was sent",
+	connectors.FateRefused:   "the destination said no",
+	connectors.FateThrottled: "the destination said not now",
+}
+
+func sent(e ledger.Event, n int) string {
+	fate, ok := fates[connectors.Fate(e.Fate)]
+	if !ok {
+		fate = e.Fate
+	}
+	text := fmt.Sprintf("send %d, %s", n, fate)
+	if e.Code != "" {
+		text += " (" + clip(e.Code, cell) + ")"
+	}
+	if e.Conflict {
+		text += ", something is there already or has changed"
+	}
+	if e.RetryAfter > 0 {
+		text += ", asked to wait " + wait(e.RetryAfter)
+	}
+	if e.Ref != "" {
+		text += ", record " + clip(e.Ref, maxValue)
+	}
+	return text
+}

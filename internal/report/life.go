@@ -1,0 +1,242 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Life is everything about one write: what was asked, every event, what was
+// seen, how it differs, and what comes next. now is the ledger's time.
+func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Time) string {
+	sections := []string{
+		title(r, o),
+		table("  ", facts(r, now)...),
+		section("Asked for", asked(r)),
+		section("Life", table("  ", life(r, events)...)),
+		section("Seen before the write", observation(r.Before, r)),
+		section("Seen by the last read", observation(r.Evidence, r)),
+		section("Differences", table("  ", differences(r.Mismatches)...)),
+		section("Next", indented(next(r, now))),
+	}
+	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
+	return strings.Join(sections, "\n")
+}
+
+func section(title, body string) string {
+	if body == "" {
+		return ""
+	}
+	return title + "\n" + body
+}
+
+func indented(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString("  " + line)
+	}
+	if text != "" {
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func title(r ledger.Record, o engine.Outcome) string {
+	head := fmt.Sprintf("%s  %s\n", strings.ToUpper(spoken(o.Status)), subject(r))
+	return head + strings.Join(wrap(clip(o.Text, maxText), wrapAt), "\n") + "\n"
+}
+
+// facts are the rows about the write as a whole.
+func facts(r ledger.Record, now time.Time) []string {
+	var rows []string
+	add := func(name, format string, args ...any) {
+		rows = append(rows, name+"\t"+fmt.Sprintf(format, args...))
+	}
+	add("id", "%s", r.ID)
+	add("state", "%s; last event %s", r.Phase(), ago(r.Updated, now))
+	add("begun", "%s (%s)", moment(r.Created), ago(r.Created, now))
+	if !r.SettledAt.IsZero() {
+		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
+	}
+	if !r.Due.IsZero() {
+		add("due", "%s (%s)", moment(r.Due), ago(r.Due, now))
+	}
+	if r.Owner != "" {
+		add("in hand", "%s, until %s", clip(r.Owner, maxValue), moment(r.LeaseUntil))
+	}
+	from := []string{"tenant " + Safe(r.Tenant), "workflow " + Safe(r.Workflow)}
+	if r.Step != "" {
+		from = append(from, "step "+Safe(r.Step))
+	}
+	from = append(from, "tool "+Safe(r.Tool), fmt.Sprintf("call %d", r.Call))
+	add("from", "%s", strings.Join(from, ", "))
+	if r.CorrelationID != "" {
+		add("correlation", "%s", Safe(r.CorrelationID))
+	}
+	if r.IdempotencyKey != "" {
+		add("idempotency key", "%s", Safe(r.IdempotencyKey))
+	}
+	if r.Ref != "" {
+		add("record", "%s", place(r.Ref, r.Version, r.URL))
+	}
+	add("calls", "%s", calls(r))
+	if r.Parent != "" {
+		add("undoes", "%s", r.Parent)
+	}
+	if r.Child != "" {
+		add("undone by", "%s (readback show %s)", r.Child, r.Child)
+	}
+	return rows
+}
+
+func calls(r ledger.Record) string {
+	text := fmt.Sprintf("sends %d", r.Sends)
+	var which []string
+	if r.Unsent > 0 {
+		which = append(which, fmt.Sprintf("%d not taken up", r.Unsent))
+	}
+	if r.Unknown {
+		which = append(which, "the answer to one is missing")
+	}
+	if len(which) > 0 {
+		text += " (" + strings.Join(which, ", ") + ")"
+	}
+	return text + fmt.Sprintf(", reads %d", r.Reads)
+}
+
+// asked is the intent in readable form.
+func asked(r ledger.Record) string {
+	w, err := intent.DecodeStored(r.Intent)
+	if err != nil {
+		return "  it cannot be read: " + raw(r.Intent) + "\n"
+	}
+	rows := []string{"write\t" + subject(r)}
+	for _, part := range []struct {
+		name   string
+		fields intent.Fields
+	}{{"expect", w.Expect}, {"payload", w.Payload}, {"require", w.Require}} {
+		for i, row := range fields(part.fields) {
+			if i > 0 {
+				part.name = ""
+			}
+			rows = append(rows, part.name+"\t"+row)
+		}
+	}
+	for _, part := range []struct {
+		name  string
+		paths []string
+	}{{"absent", w.Absent}, {"ignore", w.Ignore}, {"compare", slices.Sorted(maps.Keys(w.Compare))}} {
+		if len(part.paths) > 0 {
+			rows = append(rows, part.name+"\t"+clip(strings.Join(part.paths, ", "), 2*maxValue))
+		}
+	}
+	rows = append(rows, "records\t"+fmt.Sprint(w.Want()))
+	for _, part := range []struct{ name, word string }{
+		{"risk", string(w.Risk)}, {"reversibility", string(w.Reversibility)}, {"on mismatch", string(w.OnMismatch)},
+	} {
+		if part.word != "" {
+			rows = append(rows, part.name+"\t"+part.word)
+		}
+	}
+	if !w.Deadline.IsZero() {
+		rows = append(rows, "deadline\t"+moment(w.Deadline))
+	}
+	return table("  ", rows...)
+}
+
+// fields are the rows of a set of fields, two cells each.
+func fields(f intent.Fields) []string {
+	var rows []string
+	for i, name := range slices.Sorted(maps.Keys(f)) {
+		if i == maxFields {
+			return append(rows, fmt.Sprintf("and %d more", len(f)-i))
+		}
+		rows = append(rows, clip(name, maxValue)+"\t= "+value(f[name]))
+	}
+	return rows
+}
+
+// life are the rows of the table of events. Times of day are in UTC; a row
+// with the date stands before the first event of each day.
+func life(r ledger.Record, events []ledger.Event) []string {
+	rows := []string{"#\tAT (UTC)\tSINCE\tBY\tRULE\tEVENT"}
+	sends, today := 0, ""
+	for _, e := range events {
+		if e.Kind == ledger.EvAnnounced {
+			sends++
+		}
+		// What a worker learned before it could write it down is told at the
+		// time at which it happened.
+		at := e.At.Add(-e.Ago).UTC()
+		if day := at.Format(time.DateOnly); day != today {
+			rows, today = append(rows, "\t"+day+"\t\t\t\t"), day
+		}
+		head := []string{fmt.Sprint(e.Seq), at.Format("15:04:05.000"), since(at.Sub(r.Created)), clip(e.By, cell), clip(e.Rule, cell)}
+		for _, line := range wrap(happened(e, sends), wrapAt) {
+			rows = append(rows, strings.Join(append(head, line), "\t"))
+			head = []string{"", "", "", "", ""}
+		}
+	}
+	return rows
+}
+
+// observation is what one read found.
+func observation(text json.RawMessage, r ledger.Record) string {
+	if len(text) == 0 {
+		return ""
+	}
+	var cut struct {
+		TooLarge int    `json:"too_large"`
+		Sum      string `json:"sha256"`
+	}
+	var o connectors.Observation
+	if err := json.Unmarshal(text, &cut); err == nil && cut.TooLarge > 0 {
+		return fmt.Sprintf("  %d bytes, too many to keep (SHA-256 %s)\n", cut.TooLarge, clip(cut.Sum, maxValue))
+	}
+	if err := json.Unmarshal(text, &o); err != nil {
+		return "  it cannot be read: " + raw(text) + "\n"
+	}
+	strength := "may lag behind"
+	if o.Strength == connectors.Strong {
+		strength = "strong"
+	}
+	how := fmt.Sprintf("  %d records, at %s, %s", len(o.Records), moment(o.At), strength)
+	if len(o.Records) == 1 {
+		how = strings.Replace(how, "records", "record", 1)
+	}
+	if o.Path != "" {
+		how += ", by " + clip(o.Path, cell)
+	}
+	out := how + "\n"
+	stamp := ""
+	if w, err := intent.DecodeStored(r.Intent); err == nil {
+		stamp = w.Stamp()
+	}
+	for i, rec := range o.Records {
+		if i == maxRecords {
+			return out + fmt.Sprintf("  and %d more\n", len(o.Records)-i)
+		}
+		out += "  " + record(rec, stamp) + table("    ", fields(rec.Fields)...)
+	}
+	return out
+}
+
+func record(rec connectors.Record, stamp string) string {
+	whose := "no stamp"
+	switch {
+	case rec.Stamp == "":
+	case rec.Stamp == stamp:
+		whose = "our stamp"
+	default:
+		whose = "another stamp, " + clip(rec.Stamp, maxValue)
+	}
+	return place(rec.Ref, rec.Version, rec.URL) + "  " + whose + "\n"
+}

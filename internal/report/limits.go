@@ -1,0 +1,20 @@
+package report
+
+const (
+	// maxValue is how many characters of one value are shown: enough to tell
+	// two apart, and a table stays a table. --json has all.
+	maxValue = 72
+	// maxFields is how many fields of one record are shown.
+	maxFields = 40
+	// maxRecords is how many records of one read are shown.
+	maxRecords = 10
+	// maxRows is how many differences are shown.
+	maxRows = 40
+	// maxText is how many characters of one sentence are shown; the ledger
+	// keeps no longer ones.
+	maxText = 600
+	// wrapAt is where sentences in the table of events are broken.
+	wrapAt = 72
+	// cell is how many characters of a sentence stand in one line of a list.
+	cell = 60
+)

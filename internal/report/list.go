@@ -1,0 +1,50 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// List is a table of writes, in the order given.
+func List(recs []ledger.Record, now time.Time) string {
+	if len(recs) == 0 {
+		return "No writes.\n"
+	}
+	rows := []string{"ID\tSTATE\tBEGUN\tWRITE\tWHY"}
+	for _, r := range recs {
+		rows = append(rows, strings.Join([]string{
+			string(r.ID), r.Phase(), ago(r.Created, now), clip(subject(r), 2*cell), clip(r.Reason, cell),
+		}, "\t"))
+	}
+	return table("", rows...)
+}
+
+// Waiting is what waits for a person, in the order given, with the reason, the
+// differences and the command that answers. more says that there are others.
+func Waiting(recs []ledger.Record, more bool, now time.Time) string {
+	if len(recs) == 0 {
+		return "Nothing waits for a person.\n"
+	}
+	count := fmt.Sprintf("%d writes wait", len(recs))
+	switch {
+	case more:
+		count = fmt.Sprintf("More than %d writes wait", len(recs))
+	case len(recs) == 1:
+		count = "1 write waits"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s for a person. The oldest comes first.\n", count)
+	for _, r := range recs {
+		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", r.ID, r.Phase(), ago(r.Created, now))
+		fmt.Fprintf(&b, "  %s\n", subject(r))
+		for _, line := range wrap(clip(r.Reason, maxText), wrapAt) {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+		b.WriteString(table("    ", differences(r.Mismatches)...))
+		fmt.Fprintf(&b, "  %s\n", Next(r))
+	}
+	return b.String()
+}

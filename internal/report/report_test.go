@@ -1,0 +1,110 @@
+package report_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+var base = time.Date(2026, 1, 31, 18, 0, 0, 0, time.UTC)
+
+func quoted(s string) json.RawMessage {
+	text, _ := json.Marshal(s) // a string always encodes
+	return text
+}
+
+// evil is a record in which everything that a stranger can set is hostile.
+func evil() (ledger.Record, []ledger.Event) {
+	mismatches := json.RawMessage(fmt.Sprintf(`[{"path":%s,"problem":%s,"want":%s,"got":{%s:null}}]`, quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile)))
+	seen := json.RawMessage(fmt.Sprintf(`{"records":[{"ref":%s,"url":%s,"version":%s,"stamp":%s,"fields":{%s:%s}}],"at":"2026-01-31T18:00:00Z","path":%s}`,
+		quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile)))
+	r := ledger.Record{
+		ID: "wr_1", Tenant: hostile, Workflow: hostile, Step: hostile, Tool: hostile, Destination: hostile, Kind: hostile,
+		CorrelationID: hostile, IdempotencyKey: hostile, Intent: quoted(hostile), State: ledger.Review, Reason: hostile,
+		Verdict: hostile, Rule: hostile, Ref: hostile, URL: hostile, Version: hostile, Owner: hostile,
+		Before: seen, Evidence: seen, Mismatches: mismatches, Created: base, Updated: base, Due: base, LeaseUntil: base,
+	}
+	var events []ledger.Event
+	for i, kind := range []ledger.EventKind{
+		ledger.EvReserved, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred,
+		ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EventKind(hostile),
+	} {
+		events = append(events, ledger.Event{Seq: int64(i + 1), At: base, Kind: kind, By: hostile, Rule: hostile, Reason: hostile, Verdict: hostile,
+			Fate: hostile, Code: hostile, Ref: hostile, Directed: hostile, Settlement: ledger.Settlement(hostile), Child: ledger.ID(hostile)})
+	}
+	return r, events
+}
+
+func TestNothingHostileReachesTheTerminal(t *testing.T) {
+	r, events := evil()
+	o := engine.OutcomeOf(r)
+	o.Ref, o.URL = hostile, hostile
+	for name, text := range map[string]string{
+		"life":    report.Life(r, events, o, base),
+		"outcome": report.Outcome(o, r, base),
+		"list":    report.List([]ledger.Record{r}, base),
+		"waiting": report.Waiting([]ledger.Record{r}, false, base),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i, c := range text {
+				if c != '\n' && !unicode.IsPrint(c) {
+					t.Fatalf("%q at %d: …%q…", c, i, text[max(0, i-40):min(len(text), i+40)])
+				}
+			}
+			if !strings.Contains(text, `\u202e`) {
+				t.Error("the override is hidden and not shown")
+			}
+		})
+	}
+}
+
+func TestUnreadableEvidenceIsSaidToBe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason string
+		change func(*ledger.Record)
+		want   string
+	}{
+		"evidence":   {"no JSON of ours", func(r *ledger.Record) { r.Evidence = json.RawMessage(`[1]`) }, "it cannot be read: [1]"},
+		"cut":        {"too large to keep", func(r *ledger.Record) { r.Evidence = json.RawMessage(`{"too_large":300000,"sha256":"ab"}`) }, "300000 bytes, too many to keep (SHA-256 ab)"},
+		"intent":     {"no intent", func(r *ledger.Record) { r.Intent = json.RawMessage(`{}`) }, "its intent cannot be read"},
+		"mismatches": {"no list", func(r *ledger.Record) { r.Mismatches = json.RawMessage(`"x"`) }, `differences: "x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ledger.Record{ID: "wr_1", State: ledger.Review, Created: base, Updated: base}
+			tt.change(&r)
+			if got := report.Life(r, nil, engine.OutcomeOf(r), base); !strings.Contains(got, tt.want) {
+				t.Errorf("%s: want %q in\n%s", tt.reason, tt.want, got)
+			}
+		})
+	}
+}
+
+func TestMuchIsCutAndSaidToBe(t *testing.T) {
+	var fields, rows, records []string
+	for i := range 200 {
+		fields = append(fields, fmt.Sprintf(`"f%03d":%s`, i, quoted(strings.Repeat("x", 500))))
+		rows = append(rows, fmt.Sprintf(`{"path":"/f%d","problem":"differs","want":1,"got":2}`, i))
+	}
+	for range 30 {
+		records = append(records, `{"fields":{`+strings.Join(fields, ",")+`}}`)
+	}
+	r := ledger.Record{ID: "wr_1", State: ledger.Review, Created: base, Updated: base,
+		Evidence:   json.RawMessage(`{"records":[` + strings.Join(records, ",") + `],"at":"2026-01-31T18:00:00Z"}`),
+		Mismatches: json.RawMessage(`[` + strings.Join(rows, ",") + `]`)}
+	got := report.Life(r, nil, engine.OutcomeOf(r), base)
+	for want, times := range map[string]int{"and 160 more\n": 11, "and 20 more\n": 1} { // fields of ten records, and differences; records
+		if n := strings.Count(got, want); n != times {
+			t.Errorf("%q stands there %d times, want %d", want, n, times)
+		}
+	}
+	if len(got) > 100_000 {
+		t.Errorf("%d bytes for a person", len(got))
+	}
+}

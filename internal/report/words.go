@@ -1,0 +1,247 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// moment is a time as it is written everywhere: UTC, so that it is the same on
+// every machine.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+
+// ago is a time as people say it.
+func ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+
+// since is a short distance of time with its unit.
+func since(d time.Duration) string {
+	sign := "+"
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%s%d ms", sign, d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%s%.1f s", sign, d.Seconds())
+	}
+	return sign + long(d)
+}
+
+// long is a distance of time in whole seconds.
+func long(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = d.Round(time.Second)
+	if d >= day {
+		return fmt.Sprintf("%dd%s", d/day, (d % day).Truncate(time.Minute))
+	}
+	return d.String()
+}
+
+// wait is how long something takes, for a sentence.
+func wait(d time.Duration) string {
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return long(d)
+}
+
+// value is a decoded JSON value on one line.
+func value(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "(cannot be shown)"
+	}
+	return clip(strings.TrimSuffix(b.String(), "\n"), maxValue)
+}
+
+func raw(text json.RawMessage) string { return clip(string(text), maxValue) }
+
+// assignments is a set of fields on one line.
+func assignments(f intent.Fields) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		all = append(all, clip(name, maxValue)+" = "+value(f[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// subject is what a write does, where, and to which record.
+func subject(r ledger.Record) string {
+	w, err := intent.DecodeStored(r.Intent)
+	if err != nil {
+		return fmt.Sprintf("%s at %q (its intent cannot be read)", Safe(r.Kind), Safe(r.Destination))
+	}
+	return fmt.Sprintf("%s %s at %q where %s", w.Write, Safe(w.Kind), Safe(w.Destination), assignments(w.Key))
+}
+
+// table lines up cells that are parted by tabs.
+func table(indent string, rows ...string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, row) // a strings.Builder never fails
+	}
+	_ = w.Flush()
+	var out strings.Builder
+	for line := range strings.Lines(b.String()) {
+		out.WriteString(strings.TrimRight(indent+line, " \n") + "\n")
+	}
+	return out.String()
+}
+
+// Table lines up rows of cells that are parted by tabs.
+func Table(rows ...string) string { return table("", rows...) }
+
+// Problems are the problems of an intent, one a line.
+func Problems(all []intent.Problem) string {
+	var rows []string
+	for _, p := range all {
+		rows = append(rows, fmt.Sprintf("%s\t%s; want %s", clip(cmp.Or(p.Path, "(the intent)"), maxValue), clip(p.Problem, maxText), clip(p.Want, maxText)))
+	}
+	return table("  ", rows...)
+}
+
+// wrap breaks a sentence into lines of at most n characters, where it has
+// blanks.
+func wrap(s string, n int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > n {
+			lines = append(lines, line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
+
+// Next is the command that carries a write on, "" when nothing has to be done.
+func Next(r ledger.Record) string {
+	switch r.State {
+	case ledger.Settled:
+		return ""
+	case ledger.Held:
+		return fmt.Sprintf("readback review %s approve|deny --by NAME --reason TEXT", r.ID)
+	case ledger.Review:
+		return fmt.Sprintf("readback review %s accept|retry|compensate|abandon --by NAME --reason TEXT", r.ID)
+	}
+	return fmt.Sprintf("readback resume %s", r.ID)
+}
+
+// next is Next as a sentence.
+func next(r ledger.Record, now time.Time) string {
+	switch r.State {
+	case ledger.Settled:
+		if r.Due.IsZero() {
+			return ""
+		}
+		return fmt.Sprintf("A recheck is owed %s; `readback work` makes it.", ago(r.Due, now))
+	case ledger.Held, ledger.Review:
+		return "A person decides:\n  " + Next(r)
+	}
+	when := "due now"
+	switch {
+	case r.LeaseUntil.After(now):
+		when = fmt.Sprintf("in hand until %s at the latest (%s)", moment(r.LeaseUntil), Safe(r.Owner))
+	case r.Due.After(now):
+		when = fmt.Sprintf("due %s", ago(r.Due, now))
+	}
+	return fmt.Sprintf("It is recorded and %s. Continue it with\n  %s\nor let `readback work` do so.", when, Next(r))
+}
+
+// Outcome is what became of one write, in a few lines.
+func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", spoken(o.Status), o.ID)
+	for _, line := range wrap(clip(o.Text, maxText), wrapAt) {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	if o.Status == engine.StatusInProgress && r.Reason != "" {
+		for _, line := range wrap("So far: "+clip(r.Reason, maxText)+".", wrapAt) {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	if o.Ref != "" {
+		b.WriteString("  record: " + place(o.Ref, "", o.URL) + "\n")
+	}
+	fmt.Fprintf(&b, "  %s\n", counts(r, o))
+	if rows := differences(o.Mismatches); len(rows) > 0 {
+		b.WriteString(table("  ", rows...))
+	}
+	if n := next(r, now); n != "" {
+		b.WriteString(n + "\n")
+	}
+	return b.String()
+}
+
+// spoken is a status as people write it.
+func spoken(s engine.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
+
+func counts(r ledger.Record, o engine.Outcome) string {
+	text := calls(r)
+	if !o.Settled.IsZero() {
+		text += ", took " + wait(o.Settled.Sub(o.Created))
+	}
+	if o.Replayed {
+		text += "; an earlier call began it"
+	}
+	return text
+}
+
+func place(ref, version, url string) string {
+	parts := []string{clip(ref, maxValue)}
+	if version != "" {
+		parts = append(parts, "version "+clip(version, maxValue))
+	}
+	if url != "" {
+		parts = append(parts, clip(url, 2*maxValue))
+	}
+	return strings.Join(parts, "  ")
+}
+
+// differences are the rows of a table of mismatches, with its heading.
+func differences(text json.RawMessage) []string {
+	if len(text) == 0 {
+		return nil
+	}
+	var found []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &found); err != nil {
+		return []string{"differences: " + raw(text)}
+	}
+	rows := []string{"PATH\tWANTED\tSEEN\tPROBLEM"}
+	for i, m := range found {
+		if i == maxRows {
+			rows = append(rows, fmt.Sprintf("and %d more\t\t\t", len(found)-i))
+			break
+		}
+		var path, problem string
+		_ = json.Unmarshal(m["path"], &path) // what is no string stays empty, and is seen to be
+		_ = json.Unmarshal(m["problem"], &problem)
+		rows = append(rows, strings.Join([]string{clip(path, maxValue), side(m["want"]), side(m["got"]), clip(problem, maxValue)}, "\t"))
+	}
+	if len(rows) == 1 {
+		return nil
+	}
+	return rows
+}
+
+// side is one side of a difference. Null and not there are two things.
+func side(text json.RawMessage) string {
+	return cmp.Or(raw(text), "(none)")
+}
