@@ -98,6 +98,7 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 		if err == nil {
 			made.Profiles = maps.Clone(made.Profiles)
 			for kind, p := range made.Profiles {
+				p.Destination, p.Kind = d.Name, kind
 				made.Profiles[kind] = d.settings.promises().apply(p)
 			}
 			err = reg.Register(d.Name, made)

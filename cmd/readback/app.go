@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+// app is one run of the program.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	now            func() time.Time // the ledger's clock; nil is the machine's
+
+	// The flags that every command has.
+	config, tenant string
+	json, verbose  bool
+
+	began bool // the arguments were understood
+	code  int
+}
+
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.began {
+		err = &usageError{err}
+	}
+	if err != nil {
+		return a.fail(err)
+	}
+	return a.code
+}
+
+// time is the time here, for answers that no record gives one to.
+func (a *app) time() time.Time {
+	if a.now != nil {
+		return a.now()
+	}
+	return time.Now()
+}
+
+// does makes a function of ours the work of a command.
+func (a *app) does(f func(ctx context.Context, args []string) (int, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) (err error) {
+		a.began = true
+		a.code, err = f(cmd.Context(), args)
+		return err
+	}
+}
+
+// usageError says that the command line cannot be understood.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// print writes a value as JSON, or its form for people.
+func (a *app) print(v any, text func() string) error {
+	if a.json {
+		return report.JSON(a.stdout, v)
+	}
+	_, err := io.WriteString(a.stdout, text())
+	return err
+}
+
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// desk is what a command works with: the configuration, the ledger and the
+// tenant that is meant.
+type desk struct {
+	config config.Config
+	ledger *sqlite.Ledger
+	tenant string
+	log    *slog.Logger
+}
+
+// settings reads the configuration.
+func (a *app) settings() (config.Config, error) {
+	path, err := config.Find(a.config, a.env)
+	if err != nil {
+		return config.Config{}, err
+	}
+	c, err := config.Load(path)
+	if err == nil && a.tenant != "" {
+		c.Tenant = a.tenant
+	}
+	return c, err
+}
+
+// open opens the ledger that the configuration names. A command that only
+// looks must not make an empty one where the name is misspelt.
+func (a *app) open(ctx context.Context, c config.Config, mayCreate bool, o sqlite.Options) (*desk, error) {
+	if _, err := os.Stat(c.Ledger); !mayCreate && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` makes it", ledger.ErrUnavailable, c.Ledger, c.Path)
+	}
+	o.Now = a.now
+	l, err := sqlite.Open(ctx, c.Ledger, &o)
+	if err != nil {
+		return nil, err
+	}
+	return &desk{config: c, ledger: l, tenant: c.Tenant, log: a.logger()}, nil
+}
+
+// look opens the ledger for a command that only looks at it.
+func (a *app) look(ctx context.Context) (*desk, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	return a.open(ctx, c, false, sqlite.Options{})
+}
+
+func (d *desk) close() {
+	if err := d.ledger.Close(); err != nil {
+		d.log.Warn("the ledger could not be closed", "error", err)
+	}
+}
+
+// engine starts an engine on the ledger.
+func (d *desk) engine(reg *connectors.Registry) *engine.Engine {
+	return engine.New(d.ledger, reg, &engine.Options{Logger: d.log})
+}
+
+// bench opens what a command needs that lets the engine work.
+func (a *app) bench(ctx context.Context, mayCreate bool, o sqlite.Options) (*desk, *engine.Engine, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	reg, err := c.Registry(a.env)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := a.open(ctx, c, mayCreate, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, d.engine(reg), nil
+}
+
+// outcome closes the engine, which hands everything back to the ledger, and
+// tells how the write stands then. out is what the engine said before.
+func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome) (int, error) {
+	e.Close()
+	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, out.ID)
+	if err != nil {
+		return 0, err
+	}
+	now := engine.OutcomeOf(rec)
+	now.Replayed = out.Replayed
+	code := codeOf(now.Status)
+	d.log.Info("outcome", "write", now.ID, "correlation", rec.CorrelationID, "status", now.Status, "exit", code)
+	answer := struct {
+		engine.Outcome
+		Exit int    `json:"exit"`
+		Next string `json:"next,omitempty"`
+	}{now, code, report.Next(rec)}
+	return code, a.print(answer, func() string { return report.Outcome(now, rec, rec.Now) })
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/readback-go/readback/engine"
+)
+
+// The exit codes. They are part of the interface: scripts rely on them.
+const (
+	exitVerified    = 0
+	exitFailed      = 1
+	exitNotApplied  = 10
+	exitCompensated = 11
+	exitAccepted    = 12
+	exitAbandoned   = 13
+	exitDenied      = 14
+	exitReview      = 20
+	exitHeld        = 21
+	exitInProgress  = 22
+	exitRefused     = 30
+	exitNotWaiting  = 31
+	exitNotFound    = 32
+	exitUsage       = 64
+	exitInvalid     = 65
+	exitUnavailable = 69
+	exitUnusable    = 70
+	exitUnknown     = 74
+	exitConfig      = 78
+)
+
+// exits is the table of exit codes, as --help prints it. Up to 22 they are
+// outcomes of a write; from 30 on there is no outcome. From 64 on they are those
+// of sysexits.h where it has one that fits.
+var exits = []struct {
+	code    int
+	word    string
+	meaning string
+}{
+	{exitVerified, "verified", "seen at the destination, as declared; for other commands: done"},
+	{exitFailed, "failed", "none of the below; the message says what"},
+	{exitNotApplied, "not applied", "known not to have happened"},
+	{exitCompensated, "compensated", "undone, and that was verified"},
+	{exitAccepted, "accepted", "a person took responsibility for it as it is"},
+	{exitAbandoned, "abandoned", "a person gave it up; whether it happened stays unknown"},
+	{exitDenied, "denied", "a person refused it; nothing was sent"},
+	{exitReview, "review", "a person must decide; do not try another way"},
+	{exitHeld, "held", "waits for a person's approval; nothing was sent"},
+	{exitInProgress, "in progress", "recorded, and goes on with `readback resume` or `readback work`"},
+	{exitRefused, "refused", "another write has this structural key or idempotency key; nothing was recorded"},
+	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
+	{exitNotFound, "not found", "no such write in this tenant"},
+	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
+	{exitInvalid, "invalid", "the intent is not acceptable; nothing was recorded"},
+	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},
+	{exitUnusable, "unusable", "a person must see to the ledger or the clock (corrupt, newer version, clock went back); nothing was sent"},
+	{exitUnknown, "unknown", "the ledger failed after the write may have been sent; it will be read back, ask again later"},
+	{exitConfig, "configuration", "no configuration, or not a valid one"},
+}
+
+// codes are the exit codes of outcomes.
+var codes = map[engine.Status]int{
+	engine.StatusVerified:    exitVerified,
+	engine.StatusNotApplied:  exitNotApplied,
+	engine.StatusCompensated: exitCompensated,
+	engine.StatusAccepted:    exitAccepted,
+	engine.StatusAbandoned:   exitAbandoned,
+	engine.StatusDenied:      exitDenied,
+	engine.StatusReview:      exitReview,
+	engine.StatusHeld:        exitHeld,
+	engine.StatusInProgress:  exitInProgress,
+}
+
+// codeOf is the exit code of an outcome. One that nobody thought of must not
+// read as verified.
+func codeOf(s engine.Status) int {
+	if code, ok := codes[s]; ok {
+		return code
+	}
+	return exitFailed
+}
+
+func exitTable() string {
+	var b strings.Builder
+	b.WriteString("Exit codes:\n")
+	for _, e := range exits {
+		fmt.Fprintf(&b, "  %-3d %-14s %s\n", e.code, e.word, e.meaning)
+	}
+	return b.String()
+}

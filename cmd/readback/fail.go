@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// failure is why there is no outcome, for machines.
+type failure struct {
+	Kind    string `json:"kind"`
+	Exit    int    `json:"exit"`
+	Message string `json:"message"`
+	// Hint says what to do.
+	Hint string `json:"hint,omitempty"`
+	// Write is the write that it is about, where one is known.
+	Write ledger.ID `json:"write,omitempty"`
+	// Problems are those of an intent.
+	Problems []intent.Problem `json:"problems,omitempty"`
+}
+
+// kinds says what an error means, the first that fits.
+var kinds = []struct {
+	is   error
+	kind string
+	exit int
+	hint string
+}{
+	{config.ErrMissing, "configuration", exitConfig, ""},
+	{config.ErrInvalid, "configuration", exitConfig, ""},
+	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
+	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
+	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
+	{ledger.ErrBlocked, "blocked", exitRefused, "Nothing was recorded, and nothing was sent."},
+	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
+	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
+	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
+	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm: what was sent can be read from it. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent."},
+	{ledger.ErrVersion, "ledger_version", exitUnusable, "Nothing was sent, and nothing was changed."},
+	{ledger.ErrClock, "clock", exitUnusable, "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
+	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. Repeat it as it is when the cause is gone: a write that was recorded is not made twice."},
+}
+
+// explain says what an error means.
+func explain(err error) failure {
+	f := failure{Kind: "failed", Exit: exitFailed, Message: err.Error()}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		return failure{Kind: "usage", Exit: exitUsage, Message: err.Error(), Hint: "`readback --help` says how."}
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			f.Kind, f.Exit, f.Hint = k.kind, k.exit, k.hint
+			break
+		}
+	}
+	var invalid *intent.InvalidError
+	if errors.As(err, &invalid) {
+		f.Problems = invalid.Problems
+	}
+	var known *engine.Error
+	if !errors.As(err, &known) {
+		return f
+	}
+	// What the engine knows is about this call: an earlier one may have sent.
+	f.Write, f.Message = known.ID, fmt.Sprintf("write %s: %v", known.ID, known.Err)
+	if known.Known != engine.KnownNotApplied {
+		f.Kind, f.Exit = "unknown", exitUnknown
+		f.Hint = fmt.Sprintf("Whether it was applied is not known now. It is in the ledger and will be read back: `readback resume %s`, when the cause is gone.", known.ID)
+	}
+	return f
+}
+
+// fail tells why there is no outcome.
+func (a *app) fail(err error) int {
+	f := explain(err)
+	if a.json {
+		if err := report.JSON(a.stdout, map[string]failure{"error": f}); err != nil {
+			fmt.Fprintf(a.stderr, "readback: %s\n", report.Safe(err.Error()))
+		}
+		return f.Exit
+	}
+	fmt.Fprint(a.stderr, f.text())
+	return f.Exit
+}
+
+func (f failure) text() string {
+	var b strings.Builder
+	if len(f.Problems) > 0 {
+		fmt.Fprintf(&b, "readback: %s:\n%s", intent.ErrInvalid, report.Problems(f.Problems))
+	} else {
+		for i, line := range strings.Split(f.Message, "\n") {
+			if i == 0 {
+				line = "readback: " + line
+			}
+			b.WriteString(report.Safe(line) + "\n")
+		}
+	}
+	if f.Hint != "" {
+		b.WriteString(f.Hint + "\n")
+	}
+	return b.String()
+}

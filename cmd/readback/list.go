@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// states are those that can be asked for.
+var states = []ledger.State{
+	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var wanted []string
+	var limit int
+	var before string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "The writes of a tenant, newest first",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			return a.list(ctx, wanted, limit, ledger.ID(before))
+		}),
+	}
+	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(states)))
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
+	cmd.Flags().StringVar(&before, "before", "", "only those that were begun before this write (an id)")
+	return cmd
+}
+
+func words(states []ledger.State) string {
+	var all []string
+	for _, s := range states {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (a *app) list(ctx context.Context, wanted []string, limit int, before ledger.ID) (int, error) {
+	f := ledger.Filter{Before: before, Limit: limit}
+	for _, w := range wanted {
+		s := ledger.State(strings.TrimSpace(w))
+		if !slices.Contains(states, s) {
+			return 0, usagef("--state is %q; want some of %s", w, words(states))
+		}
+		f.States = append(f.States, s)
+	}
+	if limit < 1 || limit > 1000 {
+		return 0, usagef("--limit is %d; want 1 to 1000", limit)
+	}
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	f.Tenant = d.tenant
+	recs, err := d.ledger.List(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	page := struct {
+		Writes []ledger.Record `json:"writes"`
+		// Before continues the list; left out at its end.
+		Before ledger.ID `json:"before,omitempty"`
+	}{Writes: slices.Concat([]ledger.Record{}, recs)}
+	if len(recs) == limit {
+		page.Before = recs[limit-1].ID
+	}
+	return 0, a.print(page, func() string {
+		if len(recs) == 0 {
+			return report.List(nil, a.time())
+		}
+		text := report.List(recs, recs[0].Now)
+		if page.Before != "" {
+			text += fmt.Sprintf("More: --before %s\n", page.Before)
+		}
+		return text
+	})
+}

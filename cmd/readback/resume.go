@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	var wait time.Duration
+	var reset bool
+	cmd := &cobra.Command{
+		Use:   "resume [ID]",
+		Short: "Continue what is due now, or one write until it has an outcome",
+		Long: `Without an id: work on everything that is due now, of every tenant, until
+nothing is, and say what is left of the tenant. With an id: wait for the outcome
+of that write and continue it whenever it is due; the exit code is that of its
+outcome.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			o := sqlite.Options{ResetClock: reset}
+			if len(args) == 1 {
+				return a.resumeOne(ctx, ledger.ID(args[0]), wait, o)
+			}
+			return a.resumeAll(ctx, o)
+		}),
+	}
+	waitFlag(cmd, &wait)
+	cmd.Flags().BoolVar(&reset, "reset-clock", false, "accept this machine's clock although the newest entry of the ledger is later")
+	return cmd
+}
+
+func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o sqlite.Options) (int, error) {
+	if wait < 0 {
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	d, e, err := a.bench(ctx, false, o)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	out, err := e.Wait(waiting, d.tenant, id, true)
+	if err != nil {
+		return 0, err
+	}
+	return a.outcome(ctx, d, e, out)
+}
+
+func (a *app) resumeAll(ctx context.Context, o sqlite.Options) (int, error) {
+	d, e, err := a.bench(ctx, false, o)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	taken := 0
+	err = untilStopped(ctx, e, func() (err error) {
+		taken, err = e.Resume(ctx)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		return 0, err
+	}
+	left, err := d.unsettled(context.WithoutCancel(ctx))
+	if err != nil {
+		return 0, err
+	}
+	left.Taken = taken
+	return 0, a.print(left, left.text)
+}
+
+// untilStopped runs the engine's work. When ctx ends it closes the engine, and
+// gives what is in hand a bounded time to end.
+func untilStopped(ctx context.Context, e *engine.Engine, work func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	go e.Close()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return errLate
+	}
+}
+
+var errLate = fmt.Errorf("stopped after %s with work still in hand: it is in the ledger and is taken up again when its lease has ended", grace)
+
+// rest is what is left after a resume.
+type rest struct {
+	// Taken is how many times a write was taken up.
+	Taken int `json:"taken"`
+	// States counts what is not settled, by state.
+	States map[ledger.State]int `json:"states"`
+	// Next is when the next of them is due, if one is.
+	Next time.Time `json:"next_due,omitzero"`
+
+	now time.Time
+}
+
+func (d *desk) unsettled(ctx context.Context) (rest, error) {
+	r := rest{States: map[ledger.State]int{}}
+	var open []ledger.State
+	for _, s := range states {
+		if s != ledger.Settled {
+			open = append(open, s)
+		}
+	}
+	recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: open, Limit: maxUnsettled})
+	for _, rec := range recs {
+		r.now = rec.Now
+		r.States[rec.State]++
+		if !rec.Due.IsZero() && (r.Next.IsZero() || rec.Due.Before(r.Next)) {
+			r.Next = rec.Due
+		}
+	}
+	return r, err
+}
+
+func (r rest) text() string {
+	text := fmt.Sprintf("Took writes up %d times.", r.Taken)
+	var parts []string
+	for _, s := range states {
+		if n := r.States[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(parts) == 0 {
+		return text + " Everything is settled.\n"
+	}
+	text += " Not settled: " + strings.Join(parts, ", ")
+	if wait := r.Next.Sub(r.now); !r.Next.IsZero() && wait > 0 {
+		text += fmt.Sprintf("; the next is due in %s", wait.Round(time.Second))
+	}
+	return text + ".\n"
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+func (a *app) reviewCommand() *cobra.Command {
+	var d engine.Decision
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "review [ID accept|retry|compensate|abandon|approve|deny --by NAME --reason TEXT]",
+		Short: "What waits for a person, or a person's decision about it",
+		Long: `Without arguments: what waits for a person, the oldest first. With an id and a
+word: the decision of a person, who gives a name and a reason.
+
+For writes in review:
+  accept      take responsibility for the write as it is
+  retry       send again, if that is provably harmless; with --force also where
+              only you know that it is not there (it is read once more first)
+  compensate  undo it by a write of its own
+  abandon     give it up; whether it happened stays unknown
+For held writes:
+  approve     let it go
+  deny        do not let it go; nothing was sent
+
+Agents must not be able to run this command.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 0 && len(args) != 2 {
+				return usagef("review takes no arguments, or an id and a word (accept, retry, compensate, abandon, approve, deny), not %d", len(args))
+			}
+			return nil
+		},
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			if len(args) == 0 {
+				return a.waiting(ctx)
+			}
+			d.Word = engine.Word(args[1])
+			return a.review(ctx, ledger.ID(args[0]), d, wait)
+		}),
+	}
+	cmd.Flags().StringVar(&d.By, "by", "", "who decides (required)")
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "why (required)")
+	cmd.Flags().BoolVar(&d.Force, "force", false, "with retry: vouch that the effect is not there")
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+var decisions = []engine.Word{
+	engine.WordAccept, engine.WordRetry, engine.WordCompensate, engine.WordAbandon, engine.WordApprove, engine.WordDeny,
+}
+
+func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision, wait time.Duration) (int, error) {
+	switch {
+	case !slices.Contains(decisions, decision.Word):
+		return 0, usagef("the word is %q; want one of %v", decision.Word, decisions)
+	case decision.By == "":
+		return 0, usagef("--by is missing; want the name of who decides")
+	case decision.Reason == "":
+		return 0, usagef("--reason is missing; want why")
+	case decision.Force && decision.Word != engine.WordRetry:
+		return 0, usagef("--force belongs to retry, not to %s", decision.Word)
+	case wait < 0:
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	d, e, err := a.bench(ctx, false, sqlite.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	out, err := e.Resolve(waiting, d.tenant, id, decision)
+	if err != nil {
+		return 0, err
+	}
+	return a.outcome(ctx, d, e, out)
+}
+
+// waiting lists what waits for a person.
+func (a *app) waiting(ctx context.Context) (int, error) {
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
+	if err != nil {
+		return 0, err
+	}
+	slices.Reverse(recs) // the oldest has waited longest
+	list := struct {
+		Waiting []ledger.Record `json:"waiting"`
+		More    bool            `json:"more"`
+	}{slices.Concat([]ledger.Record{}, recs), len(recs) == maxWaiting}
+	now := a.time()
+	if len(recs) > 0 {
+		now = recs[0].Now
+	}
+	return 0, a.print(list, func() string { return report.Waiting(recs, list.More, now) })
+}

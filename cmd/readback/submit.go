@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+func (a *app) submitCommand() *cobra.Command {
+	var file string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "submit -f FILE",
+		Short: "Make the write that an intent declares, once, and wait for its outcome",
+		Long: `Make the write that an intent declares, once, and wait for its outcome.
+
+The file holds one intent as JSON; "-" is standard input. The intent is on disk
+before anything is sent. The same intent may be submitted any number of times:
+it is made once, and each time the answer is its outcome.
+
+When the wait ends first, the write stays in the ledger and the answer is "in
+progress" (exit code 22); "readback resume ID" or "readback work" continues it. A
+send or read that is under way then is let end first, so that its result is not
+lost. With --wait 0 nothing else is waited for.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, file, wait) }),
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the file of the intent, - for standard input (required)")
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func waitFlag(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "wait", defaultWait, "how long to wait for the outcome")
+}
+
+func (a *app) submit(ctx context.Context, file string, wait time.Duration) (int, error) {
+	if wait < 0 {
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	text, err := a.readIntent(file)
+	if err != nil {
+		return 0, err
+	}
+	c, err := a.settings()
+	if err != nil {
+		return 0, err
+	}
+	w, err := intent.Decode(text)
+	if err != nil {
+		return 0, err
+	}
+	if w.Tenant != c.Tenant {
+		return 0, &intent.InvalidError{Problems: []intent.Problem{{Path: "/tenant", Problem: fmt.Sprintf("is %q", w.Tenant),
+			Want: fmt.Sprintf("%q, the tenant that is meant here; --tenant %s means another one", c.Tenant, w.Tenant)}}}
+	}
+	d, e, err := a.bench(ctx, true, sqlite.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
+	out, err := e.Do(waiting, w)
+	if err != nil {
+		return 0, err
+	}
+	return a.outcome(ctx, d, e, out)
+}
+
+// readIntent reads a file, as far as an intent can be long.
+func (a *app) readIntent(file string) ([]byte, error) {
+	from := a.stdin
+	switch file {
+	case "":
+		return nil, usagef("-f is missing; want the file of an intent, or - for standard input")
+	case "-":
+	default:
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, usagef("-f: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	text, err := io.ReadAll(io.LimitReader(from, intent.MaxSize+1))
+	if err != nil {
+		return nil, usagef("-f: %w", err)
+	}
+	return text, nil
+}
