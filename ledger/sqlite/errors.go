@@ -26,11 +26,11 @@ func explain(path string, err error) error {
 // hints say what to do about what goes wrong around a file.
 var hints = map[sqlite.ResultCode]string{
 	sqlite.ResultFull:     "the disk or a quota is full: free some space, nothing needs repair",
-	sqlite.ResultReadOnly: "the file, its directory or the file system cannot be written: it must be writable by the user of this process",
+	sqlite.ResultReadOnly: "the file, its log (-wal, -shm), its directory or the file system cannot be written: all must be writable by the user of this process",
 	sqlite.ResultCantOpen: "the file or its log (-wal, -shm) cannot be opened or made: the file and its directory must be writable by the user of this process",
 	sqlite.ResultPerm:     "the file cannot be opened by the user of this process",
 	sqlite.ResultBusy:     "another process holds the write lock: look for one that is stopped, or an open transaction",
-	sqlite.ResultIOErr:    "the disk reports an error",
+	sqlite.ResultIOErr:    "the disk reports an error: it may be full, or failing",
 }
 
 func unavailable(path string, err error) error {
