@@ -27,6 +27,9 @@ const (
 	// maxRetryAfter bounds what a destination may ask for: an absurd value
 	// must not park a write for ever.
 	maxRetryAfter = time.Hour
+	// sendSlack is what may lie between a decision and the begin of its send: a
+	// commit and the rest of a lease.
+	sendSlack = time.Minute
 	// readFirst and readMost bound the pause between reads.
 	readFirst = 50 * time.Millisecond
 	readMost  = 15 * time.Second

@@ -98,10 +98,10 @@ func replayed(c Case) bool { return c.Last == connectors.FateAnswered }
 // and whenever it lands: the destination forgets a key when its window has
 // passed since the first send under it, and both the repeat and the sends
 // before it may still be on their way for as long as a send and the horizon
-// take.
+// take. Where no horizon is declared the window is taken at its word.
 func native(c Case) bool {
 	horizon, _ := c.Profile.Horizon.Declared()
-	landed := c.SinceKey + c.Profile.SendFor() + horizon
+	landed := c.SinceKey + sendSlack + c.Profile.SendFor() + horizon
 	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write]
 }
 

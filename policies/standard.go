@@ -16,7 +16,7 @@ import (
 func Standard() []Policy {
 	return []Policy{
 		Func(acceptSeen), Func(notTakenUp), Func(person), Func(patience),
-		Func(differing), Func(again), Func(settledAbsent),
+		Func(differing), Func(again), Func(settledAbsent), Func(unproven),
 	}
 }
 
@@ -252,6 +252,20 @@ func settledAbsent(c Case) (Decision, bool) {
 		reason = "it may have been applied and cannot be taken back: " + permit.Reason
 	}
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true
+}
+
+// unproven hands what is left to a person.
+func unproven(c Case) (Decision, bool) {
+	why := map[verify.Verdict]string{
+		verify.Unavailable:   "the destination could not be read in time to tell",
+		verify.Indeterminate: "the time is up and nothing is proven",
+		verify.Duplicated:    "there is more than was declared",
+		verify.Collateral:    "something changed that nobody asked to change",
+	}[c.Verdict]
+	if why == "" {
+		return Decision{}, false
+	}
+	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, why)}, true
 }
 
 // Recheck says what a later look at a settled write found, and whether it

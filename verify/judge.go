@@ -224,11 +224,7 @@ type readings struct {
 }
 
 func readingsOf(before *connectors.Observation) readings {
-	var all readings
-	if before == nil {
-		return all
-	}
-	all.byRef = make(map[string]connectors.Record, len(before.Records))
+	all := readings{byRef: make(map[string]connectors.Record, len(before.Records))}
 	for _, r := range before.Records {
 		if r.Ref != "" {
 			all.byRef[r.Ref] = r
@@ -265,7 +261,7 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 	for _, now := range found {
 		old, same := earlier.of(now)
 		if !same && earlier.only == nil {
-			continue // one of several records, and nobody knows which it was
+			continue // another record than any of those there were
 		}
 		all = append(all, changes(mayChange, old.Fields, now.Fields)...)
 		if len(all) >= maxMismatches {

@@ -7,25 +7,44 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-func TestRules(t *testing.T) {
-	rule := func(names ...intent.RuleName) (rules intent.Comparison) {
-		for _, n := range names {
-			rules = append(rules, intent.Rule{Name: n})
-		}
-		return rules
+// ruleCase asks whether two values are the same under rules.
+type ruleCase struct {
+	reason    string
+	rules     intent.Comparison
+	want, got string // JSON; "" is not there
+	same      bool
+}
+
+func (c ruleCase) run(t *testing.T) {
+	t.Helper()
+	got := intent.Fields{}
+	if c.got != "" {
+		got = fields(t, `{"a":`+c.got+`}`)
 	}
-	within := func(tolerance string) intent.Comparison {
-		return intent.Comparison{{Name: "numeric", Tolerance: tolerance}}
+	w := intent.WriteIntent{Expect: fields(t, `{"a":`+c.want+`}`), Compare: map[string]intent.Comparison{"/a": c.rules}}
+	found := verify.Diff(w, nil, got)
+	if same := len(found) == 0; same != c.same {
+		t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, saidAll(found))
 	}
-	to := func(precision, zone string) intent.Comparison {
-		return intent.Comparison{{Name: "time", Precision: precision, Zone: zone}}
+}
+
+func rule(names ...intent.RuleName) (rules intent.Comparison) {
+	for _, n := range names {
+		rules = append(rules, intent.Rule{Name: n})
 	}
-	cases := map[string]struct {
-		reason    string
-		rules     intent.Comparison
-		want, got string // JSON; "" is not there
-		same      bool
-	}{
+	return rules
+}
+
+func within(tolerance string) intent.Comparison {
+	return intent.Comparison{{Name: intent.RuleNumeric, Tolerance: tolerance}}
+}
+
+func to(precision, zone string) intent.Comparison {
+	return intent.Comparison{{Name: intent.RuleTime, Precision: precision, Zone: zone}}
+}
+
+func TestTextRules(t *testing.T) {
+	for name, c := range map[string]ruleCase{
 		"trim":            {"white space at the ends", rule("trim"), `"a b"`, `"\t a b\n"`, true},
 		"trim inside":     {"white space inside counts", rule("trim"), `"a b"`, `"a  b"`, false},
 		"trim a number":   {"strings only", rule("trim"), `1`, `" 1"`, false},
@@ -46,28 +65,43 @@ func TestRules(t *testing.T) {
 		"text, other":     {"words count", rule("text"), `"Hello"`, `"<p>Hallo</p>"`, false},
 		"text, words":     {"a tag separates words", rule("text"), `"ab"`, `"a<br>b"`, false},
 		"text, less than": {"a bare < hides nothing", rule("text"), `"if a<b then pay 10"`, `"if a<c then pay 99"`, false},
-		"empty, missing":  {"missing is empty", rule("empty"), `""`, ``, true},
-		"empty, null":     {"null is missing", rule("empty"), `null`, ``, true},
-		"empty, text":     {"null is empty", rule("empty"), `""`, `null`, true},
-		"empty, zero":     {"0, false, [] and {} are not empty", rule("empty"), `null`, `0`, false},
-		"empty, false":    {"0, false, [] and {} are not empty", rule("empty"), `null`, `false`, false},
-		"empty, array":    {"0, false, [] and {} are not empty", rule("empty"), `null`, `[]`, false},
-		"empty, object":   {"0, false, [] and {} are not empty", rule("empty"), `null`, `{}`, false},
-		"empty, blank":    {"a blank is not empty", rule("empty"), `""`, `" "`, false},
+	} {
+		t.Run(name, c.run)
+	}
+}
+
+func TestEmptyAndStringRules(t *testing.T) {
+	for name, c := range map[string]ruleCase{
+		"empty, missing": {"missing is empty", rule("empty"), `""`, ``, true},
+		"empty, null":    {"null is missing", rule("empty"), `null`, ``, true},
+		"empty, text":    {"null is empty", rule("empty"), `""`, `null`, true},
+		"empty, zero":    {"0, false, [] and {} are not empty", rule("empty"), `null`, `0`, false},
+		"empty, false":   {"0, false, [] and {} are not empty", rule("empty"), `null`, `false`, false},
+		"empty, array":   {"0, false, [] and {} are not empty", rule("empty"), `null`, `[]`, false},
+		"empty, object":  {"0, false, [] and {} are not empty", rule("empty"), `null`, `{}`, false},
+		"empty, blank":   {"a blank is not empty", rule("empty"), `""`, `" "`, false},
 		"empty, something": {
 			"something is not nothing", rule("empty"), `"x"`, ``, false},
-		"empty, members":      {"an object is still compared by its members", rule("empty"), `{"x":1}`, `{"x":1,"y":2}`, true},
-		"string, number":      {"numbers as they are written", rule("string"), `17`, `"17"`, true},
-		"string, back":        {"either way", rule("string"), `"17"`, `17`, true},
-		"string, fraction":    {"with no more digits than they need", rule("string"), `"1.5"`, `1.50`, true},
-		"string, exponent":    {"without exponent", rule("string"), `"1500"`, `1.5e3`, true},
-		"string, small":       {"without exponent", rule("string"), `"0.0015"`, `15e-4`, true},
-		"string, numbers":     {"two numbers stay what they denote", rule("string"), `1.5`, `1.50`, true},
-		"string, bool":        {"booleans as they are written", rule("string"), `true`, `"true"`, true},
-		"string, other bool":  {"the other one", rule("string"), `true`, `"false"`, false},
-		"string, bool and 1":  {"true is not 1", rule("string"), `true`, `1`, false},
-		"string, null":        {"null has no written form", rule("string"), `null`, `"null"`, false},
-		"string, zeros":       {"the string is not read as a number", rule("string"), `1`, `"1.0"`, false},
+		"empty, members":     {"an object is still compared by its members", rule("empty"), `{"x":1}`, `{"x":1,"y":2}`, true},
+		"string, number":     {"numbers as they are written", rule("string"), `17`, `"17"`, true},
+		"string, back":       {"either way", rule("string"), `"17"`, `17`, true},
+		"string, fraction":   {"with no more digits than they need", rule("string"), `"1.5"`, `1.50`, true},
+		"string, exponent":   {"without exponent", rule("string"), `"1500"`, `1.5e3`, true},
+		"string, small":      {"without exponent", rule("string"), `"0.0015"`, `15e-4`, true},
+		"string, numbers":    {"two numbers stay what they denote", rule("string"), `1.5`, `1.50`, true},
+		"string, bool":       {"booleans as they are written", rule("string"), `true`, `"true"`, true},
+		"string, false":      {"booleans as they are written", rule("string"), `"false"`, `false`, true},
+		"string, other bool": {"the other one", rule("string"), `true`, `"false"`, false},
+		"string, bool and 1": {"true is not 1", rule("string"), `true`, `1`, false},
+		"string, null":       {"null has no written form", rule("string"), `null`, `"null"`, false},
+		"string, zeros":      {"the string is not read as a number", rule("string"), `1`, `"1.0"`, false},
+	} {
+		t.Run(name, c.run)
+	}
+}
+
+func TestNumericRule(t *testing.T) {
+	for name, c := range map[string]ruleCase{
 		"numeric":             {"a numeric string is a number", rule("numeric"), `"1.10"`, `1.1`, true},
 		"numeric, blanks":     {"white space around it does not count", rule("numeric"), `" 5 "`, `5`, true},
 		"numeric, sign":       {"a leading plus", rule("numeric"), `"+5"`, `5`, true},
@@ -88,6 +122,13 @@ func TestRules(t *testing.T) {
 		"numeric, huge":       {"a string cannot make us compute for ever", rule("numeric"), `1`, `"1e999999999"`, false},
 		"numeric, no mantissa": {
 			"an exponent alone is no number", rule("numeric"), `1`, `"e5"`, false},
+	} {
+		t.Run(name, c.run)
+	}
+}
+
+func TestTimeRule(t *testing.T) {
+	for name, c := range map[string]ruleCase{
 		"time":               {"one moment in two zones", rule("time"), `"2026-03-01T10:00:00Z"`, `"2026-03-01T11:00:00+01:00"`, true},
 		"time, no colon":     {"an offset without colon", rule("time"), `"2026-03-01T10:00:00Z"`, `"2026-03-01T10:00:00.000+0000"`, true},
 		"time, no zone":      {"UTC where none is named", rule("time"), `"2026-03-01T10:00:00Z"`, `"2026-03-01 10:00:00"`, true},
@@ -102,6 +143,13 @@ func TestRules(t *testing.T) {
 		"time, bad unit":     {"a precision that is none compares nothing", to("soon", ""), `"2026-03-01T10:00:00Z"`, `"2026-03-01T10:00:00.0Z"`, false},
 		"time, number":       {"numbers are no times", rule("time"), `"1970-01-01T00:00:00Z"`, `0`, false},
 		"time, words":        {"words are no times", rule("time"), `"2026-03-01"`, `"tomorrow"`, false},
+	} {
+		t.Run(name, c.run)
+	}
+}
+
+func TestSetRuleAndOrder(t *testing.T) {
+	for name, c := range map[string]ruleCase{
 		"set":                {"order and repeats do not count", rule("set"), `["a","b"]`, `["b","a","b"]`, true},
 		"set, numbers":       {"elements by value", rule("set"), `[1,2]`, `[2.0,1e0]`, true},
 		"set, objects":       {"elements of any type", rule("set"), `[{"x":1,"y":[2]},null]`, `[null,{"y":[2],"x":1}]`, true},
@@ -118,19 +166,8 @@ func TestRules(t *testing.T) {
 		"string and numeric": {"both", rule("string", "numeric"), `true`, `"true"`, true},
 		"empty and trim":     {"empty after trimming", rule("trim", "empty"), `null`, `"  "`, true},
 		"unknown rule":       {"a rule nobody knows allows nothing", rule("soundex"), `"Meier"`, `"Maier"`, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := intent.Fields{}
-			if c.got != "" {
-				got = fields(t, `{"a":`+c.got+`}`)
-			}
-			w := intent.WriteIntent{Expect: fields(t, `{"a":`+c.want+`}`), Compare: map[string]intent.Comparison{"/a": c.rules}}
-			found := verify.Diff(w, nil, got)
-			if same := len(found) == 0; same != c.same {
-				t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, saidAll(found))
-			}
-		})
+	} {
+		t.Run(name, c.run)
 	}
 }
 

@@ -1,0 +1,230 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// always is a policy that says one thing.
+func always(d policies.Decision) policies.Policy {
+	return policies.Func(func(policies.Case) (policies.Decision, bool) { return d, true })
+}
+
+func saying(k policies.Kind) policies.Policy {
+	return always(policies.Decision{Kind: k, Rule: "mine", Reason: "because"})
+}
+
+// What no policy may say is overruled: a person decides.
+func TestDecideBounds(t *testing.T) {
+	undoable := func(c *policies.Case) { c.Intent.Reversibility, c.Invertible = intent.Compensable, true }
+	differs := with(read(lost(), verify.Mismatched, 0), fate(connectors.FateAnswered), undoable)
+	for name, d := range map[string]struct {
+		reason string
+		c      policies.Case
+		says   policies.Kind
+		want   policies.Kind
+	}{
+		"accept what was seen":            {"verified", read(lost(), verify.Verified, 0), policies.Accept, policies.Accept},
+		"accept what was true":            {"vacuous", read(lost(), verify.Vacuous, 0), policies.Accept, policies.Accept},
+		"retry with a permit":             {"a row allows it", with(lost(), native), policies.Retry, policies.Retry},
+		"retry without":                   {"no row allows it", lost(), policies.Retry, policies.Escalate},
+		"fail with knowledge":             {"refused", with(lost(), fate(connectors.FateRefused)), policies.Fail, policies.Fail},
+		"fail without":                    {"unknown", lost(), policies.Fail, policies.Escalate},
+		"fail what is there":              {"it was applied", read(lost(), verify.Verified, 0), policies.Fail, policies.Escalate},
+		"undo with right":                 {"compensable, invertible, seen", differs, policies.Compensate, policies.Compensate},
+		"undo a verified write":           {"it was seen", read(differs, verify.Verified, 0), policies.Compensate, policies.Compensate},
+		"undo a pivot":                    {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Pivot }), policies.Compensate, policies.Escalate},
+		"undo a retryable":                {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Retryable }), policies.Compensate, policies.Escalate},
+		"undo by a connector that cannot": {"there is no way back", with(differs, func(c *policies.Case) { c.Invertible = false }), policies.Compensate, policies.Escalate},
+		"undo somebody else's":            {"not ours", with(differs, conflict), policies.Compensate, policies.Escalate},
+		"undo nothing":                    {"nothing is there", read(differs, verify.Absent, 0), policies.Compensate, policies.Escalate},
+		"undo what is as before":          {"nothing was done", read(differs, verify.Stale, 0), policies.Compensate, policies.Escalate},
+		"undo the unread":                 {"nobody looked", read(differs, verify.Unavailable, 0), policies.Compensate, policies.Escalate},
+		"undo the unproven":               {"nobody saw", read(differs, verify.Indeterminate, 0), policies.Compensate, policies.Escalate},
+		"undo by a weak read":             {"it may be older than the send", readWeakly(differs, verify.Mismatched, 0), policies.Compensate, policies.Escalate},
+		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
+		"undo after the horizon":          {"nothing can land any more", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown)), policies.Compensate, policies.Compensate},
+		"wait":                            {"waiting harms nobody", lost(), policies.Wait, policies.Wait},
+		"a word that is none":             {"what nobody knows is for a person", read(lost(), verify.Verified, 0), policies.Kind(99), policies.Escalate},
+		"the zero decision":               {"a forgotten field hands it to a person", read(lost(), verify.Verified, 0), policies.Kind(0), policies.Escalate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := policies.Decide(d.c, []policies.Policy{saying(d.says)})
+			if got.Kind != d.want || got.Rule != "mine" || got.Reason == "" {
+				t.Errorf("%+v, want %s: %s", got, d.want, d.reason)
+			}
+			if got.Permit.Allowed != (d.want == policies.Retry) {
+				t.Errorf("permit %+v with %s", got.Permit, got.Kind)
+			}
+		})
+	}
+	for _, v := range verify.Verdicts() {
+		got := policies.Decide(read(lost(), v, 0), []policies.Policy{saying(policies.Accept)})
+		if seen := v == verify.Verified || v == verify.Vacuous; (got.Kind == policies.Accept) != seen {
+			t.Errorf("accepted on %s: %s", v, got.Kind)
+		}
+	}
+}
+
+func TestDecideOrder(t *testing.T) {
+	pass := policies.Func(func(policies.Case) (policies.Decision, bool) {
+		return policies.Decision{Kind: policies.Accept}, false
+	})
+	crash := policies.Func(func(policies.Case) (policies.Decision, bool) { panic("division by zero") })
+	seen := read(lost(), verify.Verified, 0)
+	for name, d := range map[string]struct {
+		reason string
+		asked  []policies.Policy
+		want   policies.Kind
+		says   string
+	}{
+		"the first that decides":   {"in order", []policies.Policy{pass, saying(policies.Wait), saying(policies.Accept)}, policies.Wait, "because"},
+		"nobody":                   {"a person decides", []policies.Policy{pass}, policies.Escalate, "no policy"},
+		"none":                     {"a person decides", nil, policies.Escalate, "no policy"},
+		"one that panics":          {"it might have said stop", []policies.Policy{crash, saying(policies.Accept)}, policies.Escalate, "division by zero"},
+		"one that is not there":    {"nobody knows what it would have said", []policies.Policy{nil, saying(policies.Accept)}, policies.Escalate, "panicked"},
+		"a permit it wrote itself": {"only the table permits", []policies.Policy{always(policies.Decision{Kind: policies.Retry, Permit: policies.Permit{Allowed: true}})}, policies.Escalate, "not sent again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := policies.Decide(seen, d.asked)
+			if got.Kind != d.want || !strings.Contains(got.Reason, d.says) || got.Permit.Allowed {
+				t.Errorf("%+v, want %s saying %q: %s", got, d.want, d.says, d.reason)
+			}
+		})
+	}
+}
+
+func TestKindWords(t *testing.T) {
+	want := []string{"escalate", "accept", "wait", "retry", "compensate", "fail"}
+	for i, word := range want {
+		if got := policies.Kind(i).String(); got != word {
+			t.Errorf("kind %d is %q, want %q", i, got, word)
+		}
+	}
+	if got := policies.Kind(200).String(); got != "escalate" {
+		t.Errorf("a kind nobody knows reads %q", got)
+	}
+}
+
+func TestRecheck(t *testing.T) {
+	firm := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Firm: true} }
+	for name, d := range map[string]struct {
+		reason   string
+		verified bool
+		write    intent.WriteType
+		j        verify.Judgement
+		broken   bool
+	}{
+		"still there":             {"as it should be", true, intent.Create, firm(verify.Verified), false},
+		"gone":                    {"rolled back", true, intent.Create, firm(verify.Absent), true},
+		"gone, weak":              {"the read may be older than the send", true, intent.Create, verify.Judgement{Verdict: verify.Absent}, false},
+		"as before":               {"rolled back", true, intent.Update, firm(verify.Stale), true},
+		"deleted and back":        {"rolled back", true, intent.Delete, firm(verify.Stale), true},
+		"deleted":                 {"as it should be", true, intent.Delete, firm(verify.Verified), false},
+		"doubled":                 {"a late duplicate", true, intent.Create, firm(verify.Duplicated), true},
+		"doubled, weak":           {"a duplicate is there, however weak the read that shows it", true, intent.Create, verify.Judgement{Verdict: verify.Duplicated}, true},
+		"changed since":           {"others may change it", true, intent.Create, firm(verify.Mismatched), false},
+		"changed beside":          {"others may change it", true, intent.Update, firm(verify.Collateral), false},
+		"not applied, absent":     {"as it should be", false, intent.Create, firm(verify.Absent), false},
+		"not applied, came":       {"it landed late", false, intent.Create, firm(verify.Verified), true},
+		"not applied, differing":  {"it landed late", false, intent.Create, firm(verify.Mismatched), true},
+		"not applied, collateral": {"it landed late, on a record that changed", false, intent.Update, firm(verify.Collateral), true},
+		"not applied, theirs":     {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true}, false},
+		"not applied, doubled":    {"it landed twice", false, intent.Create, firm(verify.Duplicated), true},
+		"not deleted, changed":    {"it is still there", false, intent.Delete, firm(verify.Mismatched), false},
+		"not deleted, gone":       {"it landed late", false, intent.Delete, firm(verify.Verified), true},
+		"not applied, as before":  {"as it should be", false, intent.Update, firm(verify.Stale), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			why, broken := policies.Recheck(d.verified, intent.WriteIntent{Write: d.write}, d.j)
+			if broken != d.broken || why == "" {
+				t.Errorf("broken %t (%s), want %t: %s", broken, why, d.broken, d.reason)
+			}
+		})
+	}
+	for _, v := range verify.Verdicts() {
+		if got, want := policies.Unread(firm(v)), v == verify.Unavailable || v == verify.Indeterminate; got != want {
+			t.Errorf("%s has to be looked at again: %t", v, got)
+		}
+	}
+}
+
+func TestPaces(t *testing.T) {
+	pace := policies.ReadPace()
+	last := time.Duration(0)
+	for i := range 40 {
+		pause := pace.NextBackOff()
+		if pause < 40*time.Millisecond || pause > 18*time.Second {
+			t.Errorf("pause %d is %s; want between readFirst and readMost, give or take a fifth", i, pause)
+		}
+		last = pause
+	}
+	if last < 12*time.Second {
+		t.Errorf("the pause has grown to %s only", last)
+	}
+	if first := policies.ResumePace(0).NextBackOff(); first > 60*time.Millisecond {
+		t.Errorf("a write just sent is read after %s", first)
+	}
+	if later := policies.ResumePace(time.Hour).NextBackOff(); later < 12*time.Second {
+		t.Errorf("a write sent an hour ago is read after %s", later)
+	}
+	for age, want := range map[time.Duration]time.Duration{0: time.Second, time.Minute: time.Minute, time.Hour: 5 * time.Minute} {
+		if got := policies.PausePreparing(age); got != want {
+			t.Errorf("a write accepted %s ago is prepared after %s, want %s", age, got, want)
+		}
+	}
+}
+
+// A read is due when a verdict can change its meaning, and not long before.
+func TestReadPauseMeetsTheMoments(t *testing.T) {
+	slow := policies.ResumePace(time.Hour) // about 15 s
+	for name, d := range map[string]struct {
+		reason string
+		c      policies.Case
+		want   time.Duration
+	}{
+		"before the settle time":  {"a second is left", readWeakly(lost(), verify.Absent, settle-time.Second), time.Second},
+		"before the horizon":      {"a second is left", read(lost(), verify.Absent, horizon-time.Second), time.Second},
+		"before both":             {"a second is left", readWeakly(lost(), verify.Absent, horizon+settle-time.Second), time.Second},
+		"a read that took longer": {"it was begun before the horizon and ended after: at once, but not in a tight loop", with(read(lost(), verify.Absent, horizon-time.Second), func(c *policies.Case) { c.SinceSend = horizon + time.Second }), 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := policies.ReadPause(d.c, slow); got != d.want {
+				t.Errorf("%s, want %s: %s", got, d.want, d.reason)
+			}
+		})
+	}
+	if got := policies.ReadPause(read(lost(), verify.Absent, time.Hour), slow); got < 12*time.Second {
+		t.Errorf("long after all moments a read is made after %s; want the pace", got)
+	}
+}
+
+func TestPreparingTooLong(t *testing.T) {
+	unread, weak := verify.Judgement{Verdict: verify.Unavailable}, verify.Judgement{Verdict: verify.Absent}
+	for name, d := range map[string]struct {
+		reason string
+		p      connectors.Profile
+		j      verify.Judgement
+		age    time.Duration
+		want   bool
+	}{
+		"unreadable":       {"a day's patience: nothing was sent", plain(), unread, 24 * time.Hour, false},
+		"unreadable, more": {"who still wants it says so again", plain(), unread, 24*time.Hour + 1, true},
+		"weak":             {"a later read is firm", plain(), weak, settle, false},
+		"weak, settled":    {"it was firm", plain(), weak, settle + 1, true},
+		"undeclared":       {"a minute's patience", connectors.Profile{}, weak, time.Minute, false},
+		"undeclared, more": {"no read will ever be firm", connectors.Profile{}, weak, time.Minute + 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := policies.PreparingTooLong(d.p, d.j, d.age); got != d.want {
+				t.Errorf("%t, want %t: %s", got, d.want, d.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package policies_test
+
+import (
+	"flag"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+var (
+	writes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+	fates  = []connectors.Fate{connectors.FateUnknown, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled}
+	// times stand on and beside every border that matters.
+	times = []time.Duration{0, 1, settle - 1, settle, horizon - 1, horizon, horizon + settle - 1, horizon + settle,
+		time.Minute - 1, time.Minute, time.Hour, fits, fits + 1, 24 * time.Hour, 48 * time.Hour, -1}
+)
+
+func anyBound(t *rapid.T, name string, d time.Duration) connectors.Bound {
+	if rapid.Bool().Draw(t, name) {
+		return connectors.Within(d)
+	}
+	return connectors.Bound{}
+}
+
+func anyOf(t *rapid.T, name string) []intent.WriteType {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(writes), 0, 2, func(w intent.WriteType) intent.WriteType { return w }).Draw(t, name)
+}
+
+func anyProfile(t *rapid.T) connectors.Profile {
+	p := connectors.Profile{
+		Settle: anyBound(t, "settle", settle), Horizon: anyBound(t, "horizon", horizon),
+		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"),
+		Stamped: rapid.Bool().Draw(t, "stamped"), FreshKeys: rapid.Bool().Draw(t, "fresh"),
+		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"),
+		NativeWindow: map[intent.WriteType]time.Duration{},
+	}
+	for _, w := range anyOf(t, "native") {
+		p.NativeWindow[w] = rapid.SampledFrom(times).Draw(t, "window")
+	}
+	return p
+}
+
+// anyCase is any case at all, also such as never come to be.
+func anyCase(t *rapid.T) policies.Case {
+	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+	at := func(name string) time.Duration { return rapid.SampledFrom(times).Draw(t, name) }
+	c := policies.Case{
+		Intent: intent.WriteIntent{
+			Write:         rapid.SampledFrom(writes).Draw(t, "write"),
+			Reversibility: rapid.SampledFrom([]intent.Reversibility{"", intent.Compensable, intent.Pivot}).Draw(t, "reversibility"),
+			OnMismatch:    rapid.SampledFrom([]intent.MismatchPolicy{"", intent.MismatchRetry, intent.MismatchCompensate}).Draw(t, "on_mismatch"),
+		},
+		Profile: anyProfile(t),
+		Judgement: verify.Judgement{
+			Verdict: rapid.SampledFrom(verify.Verdicts()).Draw(t, "verdict"), Conflict: flag("conflict"),
+			Firm: flag("firm"), Since: at("since"), AsOf: at("as_of"),
+		},
+		Agreeing: rapid.IntRange(0, 3).Draw(t, "agreeing"),
+		Sends:    rapid.IntRange(0, 5).Draw(t, "sends"), EffectSeen: flag("effect_seen"),
+		Unknown: flag("unknown"), Answered: flag("answered"), Last: rapid.SampledFrom(fates).Draw(t, "last"), LastConflict: flag("last_conflict"),
+		SinceSend: at("since_send"), SinceKey: at("since_key"), Age: at("age"), RetryAfter: at("retry_after"),
+		Late: flag("late"), Budget: rapid.IntRange(0, 5).Draw(t, "budget"),
+		Directed:   rapid.SampledFrom([]string{"", policies.DirectRetry, policies.DirectForce, policies.DirectCompensate}).Draw(t, "directed"),
+		Invertible: flag("invertible"),
+	}
+	c.Unsent = rapid.IntRange(0, c.Sends).Draw(t, "unsent")
+	return c
+}
+
+// anyPolicies is a list of policies that decide as they like, with the standard
+// ones somewhere among them or not.
+func anyPolicies(t *rapid.T) []policies.Policy {
+	var all []policies.Policy
+	for range rapid.IntRange(0, 4).Draw(t, "policies") {
+		d := policies.Decision{
+			Kind:   policies.Kind(rapid.IntRange(0, 7).Draw(t, "kind")),
+			Permit: policies.Permit{Allowed: rapid.Bool().Draw(t, "permit")},
+		}
+		mine := rapid.Bool().Draw(t, "mine")
+		all = append(all, policies.Func(func(policies.Case) (policies.Decision, bool) { return d, mine }))
+	}
+	if rapid.Bool().Draw(t, "standard") {
+		all = slices.Insert(all, rapid.IntRange(0, len(all)).Draw(t, "where"), policies.Standard()...)
+	}
+	return all
+}
+
+// TestMain makes the properties look at more cases than rapid would: a case has
+// thirty parts, and one costs microseconds.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "20000"); err != nil {
+		panic(err)
+	}
+	flag.Parse() // after it, so that the command line has the last word
+	m.Run()
+}
+
+// Whatever policies say of whatever case: nothing is sent again that the table
+// does not allow, nothing is accepted that was not seen, nothing is called not
+// applied that may have been, and nothing is undone that is not ours.
+func TestNoPolicyOverridesTheRules(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase(t)
+		d := policies.Decide(c, anyPolicies(t))
+		_, known := policies.KnownNotApplied(c)
+		permit := policies.SecondSend(c)
+		switch d.Kind {
+		case policies.Accept:
+			if c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+				t.Fatalf("accepted on %s", c.Verdict)
+			}
+		case policies.Retry:
+			if !permit.Allowed || d.Permit != permit {
+				t.Fatalf("sent again with %+v; the table says %+v", d.Permit, permit)
+			}
+		case policies.Fail:
+			if !known {
+				t.Fatal("called not applied")
+			}
+		case policies.Compensate:
+			if c.Intent.Reversibility != intent.Compensable || !c.Invertible || !c.Effect() || !c.Firm {
+				t.Fatal("undone without right")
+			}
+		case policies.Escalate, policies.Wait:
+		default:
+			t.Fatalf("decided %d", d.Kind)
+		}
+		if d.Kind != policies.Retry && d.Permit.Allowed {
+			t.Fatalf("%s with a permit", d.Kind)
+		}
+	})
+}
+
+// The table, said another way: what must hold of every send that it allows.
+func TestEveryPermittedSendIsHarmless(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase(t)
+		p := policies.SecondSend(c)
+		if !p.Allowed {
+			return
+		}
+		mayBeApplied := c.Unknown || c.Answered
+		asBefore := (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
+		proven := asBefore && !c.EffectSeen && c.Firm && c.Profile.Horizon.Passed(c.AsOf)
+		window := c.Profile.NativeWindow[c.Intent.Write]
+		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
+		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
+		person := c.Directed == policies.DirectForce && asBefore && p.OwesRecheck
+		switch {
+		case c.Late, c.Conflict, c.Sends > 0 && c.Sends-c.Unsent >= c.Budget:
+			t.Fatal("late, in conflict, or over budget")
+		case c.Sends > 0 && mayBeApplied && !(proven && p.OwesRecheck) && !recognised && !conditional && !person:
+			t.Fatalf("nothing makes it harmless: %+v", p)
+		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !person:
+			t.Fatal("irreversible")
+		case p.NewKey && c.Last != connectors.FateAnswered:
+			t.Fatal("a new key after an unanswered send")
+		case p.NewKey && !proven && !person:
+			t.Fatal("a new key without conclusive absence")
+		}
+	})
+}
+
+// "Not applied" is said of what was never sent, provably refused, or proven
+// absent.
+func TestNotAppliedIsKnown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase(t)
+		if _, known := policies.KnownNotApplied(c); !known || c.Sends == 0 || !c.Unknown && !c.Answered {
+			return
+		}
+		switch {
+		case c.Verdict != verify.Absent && c.Verdict != verify.Stale, c.Conflict, c.EffectSeen:
+			t.Fatalf("%s is not the state from before", c.Verdict)
+		case !c.Firm, !c.Profile.Horizon.Passed(c.AsOf):
+			t.Fatal("a send may have landed unseen")
+		case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+			t.Fatal("irreversible effects cannot be looked for")
+		}
+	})
+}

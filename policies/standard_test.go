@@ -1,0 +1,210 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// decided is what the standard policies say of a case.
+type decided struct {
+	reason string
+	c      policies.Case
+	want   policies.Kind
+	after  time.Duration // of Wait, 0 where the pace is the engine's
+	row    string        // of Retry
+}
+
+func (d decided) run(t *testing.T) {
+	t.Helper()
+	got := policies.Decide(d.c, policies.Standard())
+	if got.Kind != d.want || got.After != d.after || got.Permit.Row != d.row {
+		t.Errorf("%s after %s, row %q (%s: %s)\nwant %s after %s, row %q: %s",
+			got.Kind, got.After, got.Permit.Row, got.Rule, got.Reason, d.want, d.after, d.row, d.reason)
+	}
+	if got.Rule == "" || got.Reason == "" {
+		t.Errorf("decided without saying why: %+v", got)
+	}
+}
+
+func ago(d time.Duration) func(*policies.Case) {
+	return func(c *policies.Case) { c.SinceSend, c.Since = d, d }
+}
+
+func TestStandardAccepts(t *testing.T) {
+	seen := read(lost(), verify.Verified, 0)
+	twice := func(agreeing int) func(*policies.Case) {
+		return func(c *policies.Case) { c.Profile.ConfirmReads, c.Agreeing = 2, agreeing }
+	}
+	refusedOnce := fate(connectors.FateRefused)
+	for name, d := range map[string]decided{
+		"verified":               {reason: "seen", c: seen, want: policies.Accept},
+		"vacuous":                {reason: "true before we wrote", c: read(policies.Case{}, verify.Vacuous, 0), want: policies.Accept},
+		"seen once of twice":     {reason: "two reads in a row must agree", c: with(seen, twice(1)), want: policies.Wait},
+		"seen twice":             {reason: "two reads in a row agree", c: with(seen, twice(2)), want: policies.Accept},
+		"too late, and seen":     {reason: "a deadline is for sends", c: with(seen, late), want: policies.Accept},
+		"refused, yet there":     {reason: "the record cannot be ours", c: with(seen, refusedOnce), want: policies.Escalate},
+		"conflict, yet the same": {reason: "nobody can tell whose it is", c: with(seen, refusedOnce, refusedForConflict), want: policies.Escalate},
+		"refused, our stamp":     {reason: "the stamp says that it is ours", c: with(seen, refusedOnce, stamped), want: policies.Accept},
+		"refused, our key":       {reason: "nobody else can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
+		"unknown, then refused":  {reason: "a conflict on a second send says that the first landed", c: with(seen, refusedOnce, refusedForConflict, func(c *policies.Case) { c.Unknown = true }), want: policies.Accept},
+		"refused delete, gone":   {reason: "gone is gone", c: with(seen, write(intent.Delete), refusedOnce, refusedForConflict), want: policies.Accept},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestStandardAfterRefusals(t *testing.T) {
+	unsent := with(lost(), fate(connectors.FateNotSent), func(c *policies.Case) { c.Judgement = verify.Judgement{} })
+	times := func(n int) func(*policies.Case) { return func(c *policies.Case) { c.Sends, c.Unsent = n, n } }
+	asked := func(d time.Duration) func(*policies.Case) { return func(c *policies.Case) { c.RetryAfter = d } }
+	again := policies.RowNothingSent
+	for name, d := range map[string]decided{
+		"not sent":             {"backoff", unsent, policies.Wait, time.Second, ""},
+		"not sent, then":       {"the pause is over", with(unsent, ago(time.Second)), policies.Retry, 0, again},
+		"fourth time":          {"the pause doubles", with(unsent, times(4)), policies.Wait, 8 * time.Second, ""},
+		"what is left":         {"of the pause", with(unsent, times(4), ago(3*time.Second)), policies.Wait, 5 * time.Second, ""},
+		"hundredth time":       {"and ends at five minutes", with(unsent, times(100)), policies.Wait, 5 * time.Minute, ""},
+		"throttled":            {"Retry-After", with(unsent, fate(connectors.FateThrottled), asked(10*time.Minute)), policies.Wait, 10 * time.Minute, ""},
+		"throttled, then":      {"Retry-After is over", with(unsent, fate(connectors.FateThrottled), asked(10*time.Minute), ago(10*time.Minute)), policies.Retry, 0, again},
+		"throttled for ever":   {"nobody parks a write for a week", with(unsent, fate(connectors.FateThrottled), asked(168*time.Hour)), policies.Wait, time.Hour, ""},
+		"throttled, briefly":   {"the backoff is longer", with(unsent, fate(connectors.FateThrottled), asked(time.Millisecond)), policies.Wait, time.Second, ""},
+		"refused":              {"it will be refused again", with(lost(), fate(connectors.FateRefused)), policies.Fail, 0, ""},
+		"refused, differs":     {"a read contradicts it", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), policies.Escalate, 0, ""},
+		"conflict":             {"somebody else's record", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, conflict), policies.Fail, 0, ""},
+		"deadline":             {"no send is begun any more, and none was made", with(unsent, late), policies.Fail, 0, ""},
+		"a day":                {"who still wants it must say so again", with(unsent, func(c *policies.Case) { c.Age = 24*time.Hour + 1 }), policies.Fail, 0, ""},
+		"not quite a day":      {"it is still wanted", with(unsent, ago(time.Hour), func(c *policies.Case) { c.Age = 24 * time.Hour }), policies.Retry, 0, again},
+		"four hundred times":   {"enough", with(unsent, times(400)), policies.Fail, 0, ""},
+		"refused, then unsent": {"the last failure passes", with(unsent, ago(time.Hour), sends(2, 1, 4)), policies.Retry, 0, again},
+		"unknown, then unsent": {"an earlier send may have landed", with(read(lost(), verify.Absent, 0), fate(connectors.FateNotSent), func(c *policies.Case) { c.Unknown = true }), policies.Wait, 0, ""},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestStandardIsPatient(t *testing.T) {
+	noHorizon := func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }
+	noSettle := func(c *policies.Case) { c.Profile.Settle = connectors.Bound{} }
+	both := horizon + settle
+	wait := policies.Wait
+	for name, d := range map[string]decided{
+		"unreadable":              {reason: "a read that fails is no absence", c: read(lost(), verify.Unavailable, 0), want: wait},
+		"unreadable for long":     {reason: "at least a minute", c: read(lost(), verify.Unavailable, time.Minute-1), want: wait},
+		"unreadable too long":     {reason: "a person must look", c: read(lost(), verify.Unavailable, time.Minute), want: policies.Escalate},
+		"not proven":              {reason: "a later read may prove it", c: read(lost(), verify.Indeterminate, both-1), want: wait},
+		"never proven":            {reason: "the time is up", c: read(lost(), verify.Indeterminate, both), want: policies.Escalate},
+		"weak mismatch":           {reason: "the read may be older than the send", c: readWeakly(lost(), verify.Mismatched, settle-1), want: wait},
+		"firm mismatch":           {reason: "a person decides", c: read(lost(), verify.Mismatched, 0), want: policies.Escalate},
+		"weak, never firm":        {reason: "the time is up", c: readWeakly(with(lost(), noSettle), verify.Mismatched, time.Minute), want: policies.Escalate},
+		"weak conflict":           {reason: "somebody else's record stays", c: with(readWeakly(lost(), verify.Mismatched, 0), conflict), want: policies.Escalate},
+		"weak absence":            {reason: "the record may not be shown yet", c: readWeakly(with(lost(), native), verify.Absent, settle-1), want: wait},
+		"weak absence, settled":   {reason: "the native key makes a repeat harmless", c: readWeakly(with(lost(), native), verify.Absent, settle), want: policies.Retry, row: policies.RowNativeKey},
+		"weak, undeclared":        {reason: "a minute's patience where nothing is declared", c: readWeakly(with(lost(), native, noSettle), verify.Absent, time.Minute-1), want: wait},
+		"weak, undeclared, later": {reason: "harmless whatever we see", c: readWeakly(with(lost(), native, noSettle), verify.Absent, time.Minute), want: policies.Retry, row: policies.RowNativeKey},
+		"absent, horizon open":    {reason: "it may still land", c: read(lost(), verify.Absent, horizon-1), want: wait},
+		"absent, horizon passed":  {reason: "conclusive", c: read(lost(), verify.Absent, horizon), want: policies.Retry, row: policies.RowAbsence},
+		"absent, read too early":  {reason: "a read that was begun later is needed, and will be made", c: with(read(lost(), verify.Absent, horizon-1), func(c *policies.Case) { c.SinceSend = time.Hour }), want: wait},
+		"weak, horizon passed":    {reason: "what landed last is not in it", c: readWeakly(lost(), verify.Absent, both-1), want: wait},
+		"weak, both passed":       {reason: "conclusive", c: readWeakly(lost(), verify.Absent, both), want: policies.Retry, row: policies.RowAbsence},
+		"absent, no horizon":      {reason: "it may land within a minute", c: read(with(lost(), noHorizon), verify.Absent, time.Minute-1), want: wait},
+		"absent, never known":     {reason: "undecidable", c: read(with(lost(), noHorizon), verify.Absent, time.Minute), want: policies.Escalate},
+		"irreversible":            {reason: "it may appear", c: read(with(lost(), irreversible), verify.Absent, both-1), want: wait},
+		"irreversible, later":     {reason: "and if not, a person decides", c: read(with(lost(), irreversible), verify.Absent, both), want: policies.Escalate},
+		"seen and gone":           {reason: "a person decides", c: with(read(lost(), verify.Absent, both), func(c *policies.Case) { c.EffectSeen = true }), want: policies.Escalate},
+		"gone":                    {reason: "it was there before: no need to wait", c: with(read(lost(), verify.Absent, 0), write(intent.Update), conflict), want: policies.Escalate},
+		"gone, weak":              {reason: "a replica may not know the record yet", c: with(readWeakly(lost(), verify.Absent, 0), write(intent.Update), conflict), want: wait},
+		"stale":                   {reason: "a lagging replica", c: readWeakly(with(lost(), write(intent.Update)), verify.Stale, 0), want: wait},
+		"stale, conditional":      {reason: "the destination checks", c: readWeakly(with(lost(), write(intent.Update), conditional), verify.Stale, settle), want: policies.Retry, row: policies.RowConditional},
+		"burnt key, waiting":      {reason: "it may still appear", c: with(read(lost(), verify.Absent, 0), native, fate(connectors.FateAnswered)), want: wait},
+		"burnt key":               {reason: "a phantom", c: with(read(lost(), verify.Absent, horizon), native, fate(connectors.FateAnswered)), want: policies.Retry, row: policies.RowAbsence},
+		"spent":                   {reason: "nothing is left to send; it may still land", c: read(with(lost(), native, sends(4, 0, 4)), verify.Absent, horizon-1), want: wait},
+		"spent, conclusive":       {reason: "known not to be there", c: read(with(lost(), native, sends(4, 0, 4)), verify.Absent, horizon), want: policies.Fail},
+		"late, conclusive":        {reason: "known not to be there", c: read(with(lost(), late), verify.Absent, horizon), want: policies.Fail},
+		"spent, never known":      {reason: "undecidable", c: read(with(lost(), noHorizon, late), verify.Absent, time.Minute), want: policies.Escalate},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestStandardRepeats(t *testing.T) {
+	repeated := func(n int) policies.Case { return with(lost(), native, sends(n, 0, 4)) }
+	asked := func(c *policies.Case) { c.RetryAfter = time.Minute }
+	key := policies.RowNativeKey
+	for name, d := range map[string]decided{
+		"first repeat":       {"at once: a read has just been made", repeated(1), policies.Retry, 0, key},
+		"second repeat":      {"after a second", repeated(2), policies.Wait, time.Second, ""},
+		"second repeat then": {"the pause is over", with(repeated(2), ago(time.Second)), policies.Retry, 0, key},
+		"third repeat":       {"after two", repeated(3), policies.Wait, 2 * time.Second, ""},
+		"asked to wait":      {"a 503 with Retry-After", with(repeated(1), asked), policies.Wait, time.Minute, ""},
+		"asked, then":        {"the pause is over", with(repeated(1), asked, ago(time.Minute)), policies.Retry, 0, key},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestStandardOnWhatDiffers(t *testing.T) {
+	differs := with(read(lost(), verify.Mismatched, 0), write(intent.Update))
+	onMismatch := func(p intent.MismatchPolicy) func(*policies.Case) {
+		return func(c *policies.Case) { c.Intent.OnMismatch = p }
+	}
+	retry := onMismatch(intent.MismatchRetry)
+	undo := func(c *policies.Case) {
+		c.Intent.OnMismatch, c.Intent.Reversibility, c.Invertible = intent.MismatchCompensate, intent.Compensable, true
+	}
+	answered := fate(connectors.FateAnswered)
+	for name, d := range map[string]decided{
+		"by default":            {reason: "a person decides", c: differs, want: policies.Escalate},
+		"retry":                 {reason: "the table does not allow it", c: with(differs, retry), want: policies.Escalate},
+		"retry, unique":         {reason: "a repeat replaces the values", c: with(differs, retry, unique), want: policies.Retry, row: policies.RowUnique},
+		"undo":                  {reason: "the destination answered: nothing else is coming", c: with(differs, undo, answered), want: policies.Compensate},
+		"undo, unknown":         {reason: "a send may still land after the undoing", c: with(differs, undo), want: policies.Wait},
+		"undo, unknown, later":  {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), undo), want: policies.Compensate},
+		"undo, somebody else's": {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
+		"undo, no way back":     {reason: "the connector cannot", c: with(differs, undo, answered, func(c *policies.Case) { c.Invertible = false }), want: policies.Escalate},
+		"undo, not compensable": {reason: "the intent does not say so", c: with(differs, undo, answered, func(c *policies.Case) { c.Intent.Reversibility = "" }), want: policies.Escalate},
+		"undo, never known":     {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
+		"doubled":               {reason: "a person decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
+		"collateral":            {reason: "a person decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestStandardObeysPeople(t *testing.T) {
+	directed := func(word string) func(*policies.Case) {
+		return func(c *policies.Case) { c.Directed = word }
+	}
+	differs := read(lost(), verify.Mismatched, horizon)
+	undo := func(c *policies.Case) { c.Intent.Reversibility, c.Invertible = intent.Compensable, true }
+	for name, d := range map[string]decided{
+		"retry":               {reason: "the rules hold for people", c: with(lost(), directed(policies.DirectRetry)), want: policies.Escalate},
+		"retry, harmless":     {reason: "at once, without the pause", c: with(lost(), native, sends(3, 0, 4), directed(policies.DirectRetry)), want: policies.Retry, row: policies.RowNativeKey},
+		"force":               {reason: "the person vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowPerson},
+		"force, and there":    {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), forced), want: policies.Accept},
+		"undo":                {reason: "a person asked", c: with(differs, undo, directed(policies.DirectCompensate)), want: policies.Compensate},
+		"undo nothing":        {reason: "nothing is there", c: with(read(lost(), verify.Absent, horizon), undo, directed(policies.DirectCompensate)), want: policies.Escalate},
+		"undo, theirs":        {reason: "not ours to undo", c: with(differs, undo, conflict, directed(policies.DirectCompensate)), want: policies.Escalate},
+		"a word nobody knows": {reason: "as if nothing had been said", c: with(lost(), directed("shrug")), want: policies.Wait},
+	} {
+		t.Run(name, d.run)
+	}
+}
+
+func TestReasonsCarryTheEvidence(t *testing.T) {
+	c := read(lost(), verify.Unavailable, time.Hour)
+	c.Reason = "the destination answered 503"
+	if d := policies.Decide(c, policies.Standard()); !strings.Contains(d.Reason, "503") {
+		t.Errorf("%q does not say what was seen", d.Reason)
+	}
+	c = with(lost(), fate(connectors.FateRefused))
+	c.LastRefusal = "card declined"
+	if d := policies.Decide(c, policies.Standard()); !strings.Contains(d.Reason, "card declined") {
+		t.Errorf("%q does not say what the destination said", d.Reason)
+	}
+}
