@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func note(r Record, e Event) Record {
 	keep(&r.Ref, e.Ref)
 	keep(&r.URL, e.URL)
 	keep(&r.Version, e.Version)
-	if e.Rule != "" || e.Reason != "" {
+	if e.Kind != EvRead && (e.Rule != "" || e.Reason != "") { // what a read found is no decision
 		r.Rule, r.Reason = e.Rule, e.Reason
 	}
 	return r
@@ -193,6 +194,7 @@ func Begin(res Reservation, now time.Time) (Record, []Event, error) {
 		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q), an intent (%d bytes) and the id (%q) of its structural key (%q); NewRecord makes one",
 			r.Tenant, len(r.Intent), r.ID, r.StructuralKey)
 	}
+	r.Intent = bytes.Clone(r.Intent)
 	r = r.Lend(res.Owner, res.LeaseFor, now)
 	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)
 	return advance(r, events, now)
@@ -234,9 +236,11 @@ func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, 
 	return next, stamped, nil
 }
 
-// mended makes all text of an event valid UTF-8, so that every ledger keeps it
-// as it is. Destinations and models send what they like.
+// mended is an event as it can be kept: all text valid UTF-8, so that every
+// ledger keeps it as it is (destinations and models send what they like), and
+// the evidence in memory of its own, so that the caller may reuse its buffer.
 func mended(e Event) Event {
+	e.Evidence, e.Mismatches = bytes.Clone(e.Evidence), bytes.Clone(e.Mismatches)
 	const unreadable = "\ufffd"
 	for _, text := range []*string{
 		&e.By, &e.Rule, &e.Reason, &e.Verdict, &e.Fate, &e.Code, &e.Ref, &e.URL, &e.Version, &e.Directed,

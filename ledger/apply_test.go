@@ -162,131 +162,136 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// earlier is before all of it.
+var earlier = at.Add(-time.Hour)
+
+// effects are what events do beyond the change of state.
+var effects = map[string]struct {
+	reason string
+	before func(*ledger.Record)
+	state  ledger.State
+	event  ledger.Event
+	want   func(*ledger.Record) // on top of before
+}{
+	"first send": {
+		"from the announcement on, the send may be under way until its time is up",
+		nil, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute},
+		func(r *ledger.Record) {
+			r.State, r.Sends, r.Due = ledger.Sending, 1, at
+			r.FirstSend, r.KeySend, r.LastSend = at, at, at.Add(time.Minute)
+		}},
+	"second send, same key": {
+		"the window of a key runs from its first send",
+		func(r *ledger.Record) {
+			r.Sends, r.FirstSend, r.KeySend, r.LastSend = 1, earlier, earlier, earlier
+			r.LastFate, r.Directed, r.Answered = ledger.FateAnswered, "retry", true
+			r.LastConflict, r.LastRefusal, r.RetryAfter = true, "no", time.Second
+		},
+		ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute, OwesRecheck: true},
+		func(r *ledger.Record) {
+			r.State, r.Sends, r.Due, r.Directed, r.LastFate = ledger.Sending, 2, at, "", ledger.FateUnknown
+			r.LastConflict, r.LastRefusal, r.RetryAfter = false, "", 0
+			r.LastSend, r.OwesRecheck = at.Add(time.Minute), true
+		}},
+	"second send, next key": {
+		"a new key has a window of its own",
+		func(r *ledger.Record) { r.Sends, r.FirstSend, r.KeySend = 1, earlier, earlier },
+		ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, Generation: 1},
+		func(r *ledger.Record) {
+			r.State, r.Sends, r.Due, r.Generation = ledger.Sending, 2, at, 1
+			r.KeySend, r.LastSend = at, at
+		}},
+	"sent": {
+		"when the send ended, the horizon begins; it ended before it was told",
+		func(r *ledger.Record) { r.LastSend = at.Add(time.Minute) },
+		ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ago: 2 * time.Second, Ref: "17", URL: "u", Version: "v"},
+		func(r *ledger.Record) {
+			r.State, r.LastFate, r.Answered, r.LastSend = ledger.Checking, ledger.FateAnswered, true, at.Add(-2*time.Second)
+			r.Ref, r.URL, r.Version = "17", "u", "v"
+		}},
+	"sent, by a clock that jumped": {
+		"a send does not end before it was announced, or the horizon would be over too early",
+		nil, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Ago: 24 * time.Hour},
+		func(r *ledger.Record) { r.State, r.Unknown, r.LastSend = ledger.Checking, true, r.Updated }},
+	"sent, refused after unknown": {
+		"a later definite failure does not erase an earlier send of unknown fate",
+		func(r *ledger.Record) { r.Unknown = true },
+		ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused"},
+		func(r *ledger.Record) { r.State, r.LastFate, r.LastSend = ledger.Checking, "refused", at }},
+	"sent, a conflict": {
+		"what the destination said when it did not say yes is kept until the next send",
+		nil, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused", Conflict: true, Reason: "409", RetryAfter: time.Second},
+		func(r *ledger.Record) {
+			r.State, r.LastFate, r.LastSend, r.Reason = ledger.Checking, "refused", at, "409"
+			r.LastConflict, r.LastRefusal, r.RetryAfter = true, "409", time.Second
+		}},
+	"not sent": {
+		"a send that was not taken up does not count against the budget of sends, but it was announced",
+		func(r *ledger.Record) { r.Sends = 1 }, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "not_sent"},
+		func(r *ledger.Record) { r.State, r.LastFate, r.LastSend, r.Unsent = ledger.Checking, "not_sent", at, 1 }},
+	"recovered": {
+		"what was announced by a worker that died may have been sent",
+		func(r *ledger.Record) { r.LastFate, r.LastSend = "x", at.Add(time.Second) },
+		ledger.Sending, ledger.Event{Kind: ledger.EvRecovered},
+		func(r *ledger.Record) { r.State, r.LastFate, r.Unknown = ledger.Checking, "", true }},
+	"pre-state": {
+		"what was there before is kept apart from what was found after",
+		nil, ledger.Queued, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
+		func(r *ledger.Record) { r.Reads, r.Before = 2, json.RawMessage("1") }},
+	"reads in a row": {
+		"reads that said the same are one event and count as many",
+		nil, ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 5, Verdict: "absent", Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
+		func(r *ledger.Record) {
+			r.Reads, r.Verdict, r.Evidence, r.Mismatches = 6, "absent", json.RawMessage("1"), json.RawMessage("2")
+		}},
+	"deferred": {
+		"who puts a record back lets go of it", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},
+		func(r *ledger.Record) {
+			r.Owner, r.LeaseUntil, r.Due, r.Reason = "", time.Time{}, at.Add(time.Minute), "wait"
+		}},
+	"deferred at once": {
+		"a record put back for no time is due now, not never", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred},
+		func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at }},
+	"settled": {
+		"a settled write rests", func(r *ledger.Record) { r.Directed = "retry" },
+		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "r"},
+		func(r *ledger.Record) {
+			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule = ledger.Settled, ledger.NotApplied, at, "", "r"
+			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
+		}},
+	"settled, recheck owed": {
+		"a recheck that is owed has a due time", nil,
+		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour},
+		func(r *ledger.Record) {
+			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
+			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
+		}},
+	"rechecked": {
+		"a recheck that agrees leaves the settlement alone", nil, ledger.Settled, ledger.Event{Kind: ledger.EvRechecked},
+		func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{} }},
+	"reopened": {
+		"a settled write that is doubted is settled no longer", nil, ledger.Settled, ledger.Event{Kind: ledger.EvEscalated},
+		func(r *ledger.Record) {
+			r.State, r.Settlement, r.SettledAt = ledger.Review, "", time.Time{}
+			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
+		}},
+	"directed": {
+		"a person's decision is work at once", nil, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "q", Directed: "retry"},
+		func(r *ledger.Record) { r.State, r.Directed, r.Due, r.Reason = ledger.Checking, "retry", at, "q" }},
+	"compensating": {
+		"the parent names its child", func(r *ledger.Record) { r.Directed = "compensate" },
+		ledger.Checking, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_2", Evidence: json.RawMessage("1")},
+		func(r *ledger.Record) {
+			r.State, r.Child, r.ChildIntent, r.Directed, r.Due = ledger.Compensating, "wr_2", json.RawMessage("1"), "", at
+		}},
+	"late": {
+		"evidence of a past holder decides nothing", nil, ledger.Checking,
+		ledger.Event{Kind: ledger.EvLate, Fate: ledger.FateAnswered, Verdict: "verified", Ref: "1", Reason: "r", Rule: "r", Evidence: json.RawMessage("1")},
+		func(*ledger.Record) {}},
+}
+
 func TestEffects(t *testing.T) {
-	earlier := at.Add(-time.Hour)
-	for name, c := range map[string]struct {
-		reason string
-		before func(*ledger.Record)
-		state  ledger.State
-		event  ledger.Event
-		want   func(*ledger.Record) // on top of before
-	}{
-		"first send": {
-			"from the announcement on, the send may be under way until its time is up",
-			nil, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute},
-			func(r *ledger.Record) {
-				r.State, r.Sends, r.Due = ledger.Sending, 1, at
-				r.FirstSend, r.KeySend, r.LastSend = at, at, at.Add(time.Minute)
-			}},
-		"second send, same key": {
-			"the window of a key runs from its first send",
-			func(r *ledger.Record) {
-				r.Sends, r.FirstSend, r.KeySend, r.LastSend = 1, earlier, earlier, earlier
-				r.LastFate, r.Directed, r.Answered = ledger.FateAnswered, "retry", true
-				r.LastConflict, r.LastRefusal, r.RetryAfter = true, "no", time.Second
-			},
-			ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute, OwesRecheck: true},
-			func(r *ledger.Record) {
-				r.State, r.Sends, r.Due, r.Directed, r.LastFate = ledger.Sending, 2, at, "", ledger.FateUnknown
-				r.LastConflict, r.LastRefusal, r.RetryAfter = false, "", 0
-				r.LastSend, r.OwesRecheck = at.Add(time.Minute), true
-			}},
-		"second send, next key": {
-			"a new key has a window of its own",
-			func(r *ledger.Record) { r.Sends, r.FirstSend, r.KeySend = 1, earlier, earlier },
-			ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, Generation: 1},
-			func(r *ledger.Record) {
-				r.State, r.Sends, r.Due, r.Generation = ledger.Sending, 2, at, 1
-				r.KeySend, r.LastSend = at, at
-			}},
-		"sent": {
-			"when the send ended, the horizon begins; it ended before it was told",
-			func(r *ledger.Record) { r.LastSend = at.Add(time.Minute) },
-			ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ago: 2 * time.Second, Ref: "17", URL: "u", Version: "v"},
-			func(r *ledger.Record) {
-				r.State, r.LastFate, r.Answered, r.LastSend = ledger.Checking, ledger.FateAnswered, true, at.Add(-2*time.Second)
-				r.Ref, r.URL, r.Version = "17", "u", "v"
-			}},
-		"sent, by a clock that jumped": {
-			"a send does not end before it was announced, or the horizon would be over too early",
-			nil, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Ago: 24 * time.Hour},
-			func(r *ledger.Record) { r.State, r.Unknown, r.LastSend = ledger.Checking, true, r.Updated }},
-		"sent, refused after unknown": {
-			"a later definite failure does not erase an earlier send of unknown fate",
-			func(r *ledger.Record) { r.Unknown = true },
-			ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused"},
-			func(r *ledger.Record) { r.State, r.LastFate, r.LastSend = ledger.Checking, "refused", at }},
-		"sent, a conflict": {
-			"what the destination said when it did not say yes is kept until the next send",
-			nil, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused", Conflict: true, Reason: "409", RetryAfter: time.Second},
-			func(r *ledger.Record) {
-				r.State, r.LastFate, r.LastSend, r.Reason = ledger.Checking, "refused", at, "409"
-				r.LastConflict, r.LastRefusal, r.RetryAfter = true, "409", time.Second
-			}},
-		"not sent": {
-			"a send that was not taken up does not count against the budget of sends, but it was announced",
-			func(r *ledger.Record) { r.Sends = 1 }, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "not_sent"},
-			func(r *ledger.Record) { r.State, r.LastFate, r.LastSend, r.Unsent = ledger.Checking, "not_sent", at, 1 }},
-		"recovered": {
-			"what was announced by a worker that died may have been sent",
-			func(r *ledger.Record) { r.LastFate, r.LastSend = "x", at.Add(time.Second) },
-			ledger.Sending, ledger.Event{Kind: ledger.EvRecovered},
-			func(r *ledger.Record) { r.State, r.LastFate, r.Unknown = ledger.Checking, "", true }},
-		"pre-state": {
-			"what was there before is kept apart from what was found after",
-			nil, ledger.Queued, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
-			func(r *ledger.Record) { r.Reads, r.Before = 2, json.RawMessage("1") }},
-		"reads in a row": {
-			"reads that said the same are one event and count as many",
-			nil, ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 5, Verdict: "absent", Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
-			func(r *ledger.Record) {
-				r.Reads, r.Verdict, r.Evidence, r.Mismatches = 6, "absent", json.RawMessage("1"), json.RawMessage("2")
-			}},
-		"deferred": {
-			"who puts a record back lets go of it", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},
-			func(r *ledger.Record) {
-				r.Owner, r.LeaseUntil, r.Due, r.Reason = "", time.Time{}, at.Add(time.Minute), "wait"
-			}},
-		"deferred at once": {
-			"a record put back for no time is due now, not never", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred},
-			func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at }},
-		"settled": {
-			"a settled write rests", func(r *ledger.Record) { r.Directed = "retry" },
-			ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "r"},
-			func(r *ledger.Record) {
-				r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule = ledger.Settled, ledger.NotApplied, at, "", "r"
-				r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
-			}},
-		"settled, recheck owed": {
-			"a recheck that is owed has a due time", nil,
-			ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour},
-			func(r *ledger.Record) {
-				r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
-				r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
-			}},
-		"rechecked": {
-			"a recheck that agrees leaves the settlement alone", nil, ledger.Settled, ledger.Event{Kind: ledger.EvRechecked},
-			func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{} }},
-		"reopened": {
-			"a settled write that is doubted is settled no longer", nil, ledger.Settled, ledger.Event{Kind: ledger.EvEscalated},
-			func(r *ledger.Record) {
-				r.State, r.Settlement, r.SettledAt = ledger.Review, "", time.Time{}
-				r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
-			}},
-		"directed": {
-			"a person's decision is work at once", nil, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "q", Directed: "retry"},
-			func(r *ledger.Record) { r.State, r.Directed, r.Due, r.Reason = ledger.Checking, "retry", at, "q" }},
-		"compensating": {
-			"the parent names its child", func(r *ledger.Record) { r.Directed = "compensate" },
-			ledger.Checking, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_2", Evidence: json.RawMessage("1")},
-			func(r *ledger.Record) {
-				r.State, r.Child, r.ChildIntent, r.Directed, r.Due = ledger.Compensating, "wr_2", json.RawMessage("1"), "", at
-			}},
-		"late": {
-			"evidence of a past holder decides nothing", nil, ledger.Checking,
-			ledger.Event{Kind: ledger.EvLate, Fate: ledger.FateAnswered, Verdict: "verified", Ref: "1", Reason: "r", Rule: "r", Evidence: json.RawMessage("1")},
-			func(*ledger.Record) {}},
-	} {
+	for name, c := range effects {
 		before := inState(c.state)
 		if c.before != nil {
 			c.before(&before)

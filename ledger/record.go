@@ -79,7 +79,8 @@ type Record struct {
 
 	State      State      `json:"state"`
 	Settlement Settlement `json:"settlement,omitempty"`
-	// Verdict, Rule and Reason are those of the last event that had one.
+	// Verdict is the last one; Rule and Reason are those of the last event
+	// that decided something.
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`

@@ -109,6 +109,27 @@ var roundTrips = map[string]scenario{
 			h.same(rec, h.get(rec))
 		},
 	},
+	"reused buffers": {
+		"a caller that reads the next answer into the same memory must not change the evidence",
+		func(h *harness) {
+			buffer := []byte(`{"state":"open"}`)
+			res := h.reservation(wish("a", "w1"), ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: buffer}, announced)
+			res.Record.Intent = buffer
+			rec := h.append(h.reserve(res), sent, ledger.Event{Kind: ledger.EvRead, Evidence: buffer, Mismatches: buffer})
+			copy(buffer, `{"state":"gone"}`)
+			h.append(rec, verified)
+			got := h.get(rec)
+			life := h.events(rec)
+			for name, raw := range map[string]json.RawMessage{
+				"intent": got.Intent, "before": got.Before, "evidence": got.Evidence, "mismatches": got.Mismatches,
+				"of the event": life[4].Evidence,
+			} {
+				if string(raw) != `{"state":"open"}` {
+					h.Errorf("%s: %s", name, raw)
+				}
+			}
+		},
+	},
 	"large": {
 		"evidence of many pages is stored like any other",
 		func(h *harness) {

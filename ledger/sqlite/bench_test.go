@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,10 +61,18 @@ func BenchmarkPair(b *testing.B) {
 				reservations[i] = reservation(b, asked(fmt.Sprint("w", i)))
 			}
 			b.ResetTimer()
-			rate := spread(b, callers, b.N, func(i int) error { return pair(l, reservations[i]) })
+			took := make([]time.Duration, b.N)
+			rate := spread(b, callers, b.N, func(i int) error {
+				start := time.Now()
+				err := pair(l, reservations[i])
+				took[i] = time.Since(start)
+				return err
+			})
 			b.StopTimer()
+			slices.Sort(took)
 			bare := spread(b, callers, b.N, barePairs(b))
 			b.ReportMetric(rate, "pairs/s")
+			b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "p99-ms")
 			b.ReportMetric(rate/bare, "×bare")
 			b.ReportMetric(float64(l.Stats().Commits)/float64(b.N), "commits/pair")
 			b.ReportMetric(0, "ns/op")

@@ -41,6 +41,12 @@ const (
 	// short and run on the processor; more than a few only wait for each other.
 	readers = 4
 
+	// maxRemembered writes of at most maxRememberedSize bytes of raw messages are kept
+	// decoded between two transactions: some megabytes, and more than are in
+	// flight in one process.
+	maxRemembered     = 1024
+	maxRememberedSize = 4 << 10
+
 	// maxClockStep is how far the clock may stand before the newest entry and
 	// still be used, clamped to it: the steps that time daemons make and the
 	// difference between hosts that share a file. Beyond it, no lease, settle

@@ -41,23 +41,26 @@ type tx struct {
 	conn   *sqlite.Conn
 	now    func() time.Time
 	newest int64 // the newest time given to an entry
-	many   bool  // several operations share it
-	saved  bool  // the operation under way has written
+	wrote  bool  // the operation under way has changed something
 	broken error // what ended the transaction before its time
 
+	// remembered are writes as this connection last wrote them, and foreign is
+	// a number that changes when any other connection commits: then nothing is
+	// remembered.
+	remembered map[ledger.ID]row
+	foreign    int64
+
 	beginImmediate, commitAll, rollbackAll *sqlite.Stmt
-	save, release, rollbackTo              *sqlite.Stmt
-	meta, tick                             *sqlite.Stmt
+	others, meta, tick                     *sqlite.Stmt
 	find, operation, due                   *sqlite.Stmt
 	insert, update, event                  *sqlite.Stmt
 }
 
 func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
-	t := &tx{path: path, conn: conn, now: now}
+	t := &tx{path: path, conn: conn, now: now, remembered: make(map[ledger.ID]row)}
 	for query, dst := range map[string]**sqlite.Stmt{
 		"BEGIN IMMEDIATE": &t.beginImmediate, "COMMIT": &t.commitAll, "ROLLBACK": &t.rollbackAll,
-		"SAVEPOINT operation": &t.save, "RELEASE operation": &t.release, "ROLLBACK TO operation": &t.rollbackTo,
-		sqlMeta: &t.meta, sqlTick: &t.tick,
+		"PRAGMA data_version": &t.others, sqlMeta: &t.meta, sqlTick: &t.tick,
 		sqlFind: &t.find, sqlOperation: &t.operation, sqlDue: &t.due,
 		sqlInsert: &t.insert, sqlUpdate: &t.update, sqlEvent: &t.event,
 	} {
@@ -71,10 +74,20 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 }
 
 // begin looks at the version and the clock, under the write lock.
-func (t *tx) begin(many bool) error {
-	t.many, t.broken = many, nil
+func (t *tx) begin() error {
+	t.broken = nil
+	err := each(t.path, t.others, func() error {
+		if foreign := t.others.ColumnInt64(0); foreign != t.foreign {
+			t.foreign = foreign
+			clear(t.remembered)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	found := false
-	err := each(t.path, t.meta, func() error {
+	err = each(t.path, t.meta, func() error {
 		found = true
 		t.newest = t.meta.ColumnInt64(1)
 		return known(t.path, t.meta.ColumnInt(0))
@@ -85,34 +98,16 @@ func (t *tx) begin(many bool) error {
 	return err
 }
 
-// operate runs one operation so that it is applied whole or not at all, and
-// says whether it changed anything.
+// operate runs one operation and says whether it changed anything. Operations
+// are refused before they change anything; one that fails later has met a
+// fault of the disk or the file, and breaks the transaction for all.
 func (t *tx) operate(run func(*tx) error) (changed bool, err error) {
-	t.saved = false
+	t.wrote = false
 	err = run(t)
-	switch {
-	case t.conn.AutocommitEnabled(): // SQLite itself has rolled everything back
+	if err != nil && t.wrote || t.conn.AutocommitEnabled() { // SQLite rolls back by itself as well
 		t.broken = errors.Join(errors.New("the transaction was rolled back"), err)
-	case !t.saved, !t.many: // the transaction is the operation
-	case err == nil:
-		t.broken = exec(t.path, t.release)
-	default:
-		t.broken = errors.Join(exec(t.path, t.rollbackTo), exec(t.path, t.release))
 	}
-	return t.saved && err == nil, err
-}
-
-// mutate comes before the first change of an operation. An operation that
-// only looks, or is refused, costs no savepoint.
-func (t *tx) mutate() error {
-	if t.saved {
-		return nil
-	}
-	t.saved = true
-	if !t.many {
-		return nil
-	}
-	return exec(t.path, t.save)
+	return t.wrote, err
 }
 
 // commit makes the transaction durable. An error that is not spoiled leaves
@@ -136,6 +131,7 @@ func (t *tx) commit() error {
 
 // rollback undoes the transaction, if SQLite has not done so itself.
 func (t *tx) rollback() error {
+	clear(t.remembered)
 	if t.conn.AutocommitEnabled() {
 		return nil
 	}

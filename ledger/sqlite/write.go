@@ -164,6 +164,9 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Re
 
 // write finds a write by its id.
 func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
+	if r, found = t.remembered[id]; found {
+		return r, true, nil
+	}
 	t.find.BindText(1, string(id))
 	err = each(t.path, t.find, func() (err error) {
 		found = true
@@ -173,14 +176,29 @@ func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 	return r, found, err
 }
 
+// remember keeps what was written: most writes are settled soon after they
+// were reserved, by the same process, and need not be decoded again.
+func (t *tx) remember(r row) {
+	size := len(r.rec.Intent)
+	for _, raw := range raws(&r.rec) {
+		size += len(*raw)
+	}
+	if size > maxRememberedSize {
+		delete(t.remembered, r.rec.ID)
+		return
+	}
+	if len(t.remembered) >= maxRemembered {
+		clear(t.remembered)
+	}
+	t.remembered[r.rec.ID] = r
+}
+
 func (t *tx) insertWrite(r ledger.Record) (n int64, err error) {
 	body, err := encode(r)
 	if err != nil {
 		return 0, err
 	}
-	if err := t.mutate(); err != nil {
-		return 0, err
-	}
+	t.wrote = true
 	s := t.insert
 	s.BindText(1, string(r.ID))
 	s.BindText(2, r.Tenant)
@@ -191,7 +209,9 @@ func (t *tx) insertWrite(r ledger.Record) (n int64, err error) {
 	bindRaw(s, 7, r.Intent)
 	bindChanging(s, 8, r, body)
 	err = exec(t.path, s)
-	return t.conn.LastInsertRowID(), err
+	n = t.conn.LastInsertRowID()
+	t.remember(row{n, r})
+	return n, err
 }
 
 func (t *tx) updateWrite(n int64, r ledger.Record) error {
@@ -199,9 +219,8 @@ func (t *tx) updateWrite(n int64, r ledger.Record) error {
 	if err != nil {
 		return err
 	}
-	if err := t.mutate(); err != nil {
-		return err
-	}
+	t.wrote = true
+	t.remember(row{n, r})
 	t.update.BindInt64(1, n)
 	bindChanging(t.update, 2, r, body)
 	return exec(t.path, t.update)

@@ -198,7 +198,7 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	if err := w.begin(batch); err != nil {
 		return nil, err
 	}
-	if err := w.tx.begin(len(batch) > 1); err != nil {
+	if err := w.tx.begin(); err != nil {
 		return nil, errors.Join(err, w.tx.rollback())
 	}
 	answers := make([]error, len(batch))
