@@ -131,7 +131,11 @@ func (t *task) recheck() error {
 	why, broken := policies.Recheck(t.rec.Settlement == ledger.Verified, t.intent, t.judged)
 	switch {
 	case policies.Unread(t.judged):
-		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: t.judged.Reason, In: reviewFirst})
+		next := t.nextLook()
+		if next == 0 {
+			return t.escalate(policies.Decision{Rule: "recheck", Reason: "the recheck that is owed could not be made: " + t.judged.Reason})
+		}
+		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: t.judged.Reason, In: next})
 	case broken:
 		return t.escalate(policies.Decision{Rule: "recheck", Reason: why})
 	}
@@ -157,15 +161,16 @@ func (t *task) relook() error {
 		}
 		return t.run()
 	}
-	ev := ledger.Event{Kind: ledger.EvDeferred, Rule: "review", Reason: orElse(d.Reason, t.rec.Reason), In: t.nextLook()}
+	// Why the person has it stays as it was.
+	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.nextLook()}
 	if ev.In == 0 {
 		ev.Kind = ledger.EvEscalated
 	}
 	return t.commit(ev)
 }
 
-// nextLook is the pause before the next look at a write in review, 0 for no
-// more.
+// nextLook is the pause before the next look at a write that is in review or
+// owes a recheck, ever longer, 0 for no more.
 func (t *task) nextLook() time.Duration {
 	since := t.sinceSend()
 	if since > reviewEnd {

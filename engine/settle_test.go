@@ -337,3 +337,21 @@ func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 		}
 	})
 }
+
+func TestRecheckThatCannotBeMadeEndsWithAPerson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		out := b.do(order("A-1", intent.Create))
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b.work(30 * 24 * time.Hour)
+		got := b.state(out.ID)
+		if got.State != ledger.Review || !strings.Contains(got.Reason, "recheck") {
+			t.Errorf("%s: %s", got.Phase(), got.Reason)
+		}
+		if got.Seq > 300 {
+			t.Errorf("%d events in a month in which nothing could be read", got.Seq)
+		}
+	})
+}
