@@ -122,13 +122,23 @@ func notTakenUp(c Case) (Decision, bool) {
 	if c.Sends == 0 || c.Unknown || c.Answered || !known {
 		return Decision{}, false
 	}
-	passing := c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled
-	fail := Decision{Kind: Fail, Rule: "retry", Reason: why + ": " + c.LastRefusal}
-	switch {
-	case !passing, c.Late, c.Age > maxUndelivered, c.Unsent >= maxUnsent:
-		return fail, true
+	if !turnedAway(c) || c.Late || undeliverable(c) {
+		return Decision{Kind: Fail, Rule: "retry", Reason: why + ": " + c.LastRefusal}, true
 	}
 	return waitThenRetry(c, backoffAfter(c.Unsent, c.RetryAfter), why), true
+}
+
+// turnedAway reports whether the last send was not taken up, for a reason that
+// passes.
+func turnedAway(c Case) bool {
+	return c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled
+}
+
+// undeliverable reports whether the destination has turned sends away for so
+// long that no more are made. They are not counted in the budget, so this is
+// what ends them, also where an earlier send has a fate that nobody knows.
+func undeliverable(c Case) bool {
+	return turnedAway(c) && (c.Age > maxUndelivered || c.Unsent >= maxUnsent)
 }
 
 func waitThenRetry(c Case, pause time.Duration, why string) Decision {
@@ -200,7 +210,9 @@ func window(c Case) time.Duration {
 }
 
 // spent reports whether no send is left, whatever is found.
-func spent(c Case) bool { return c.Late || c.Sends-c.Unsent >= c.Budget }
+func spent(c Case) bool {
+	return c.Late || c.Sends-c.Unsent >= c.Budget || undeliverable(c)
+}
 
 // differing does what the intent says about a record that differs.
 func differing(c Case) (Decision, bool) {
