@@ -45,7 +45,7 @@ var kinds = []struct {
 	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm: what was sent can be read from it. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent."},
 	{ledger.ErrVersion, "ledger_version", exitUnusable, "Nothing was sent, and nothing was changed."},
 	{ledger.ErrClock, "clock", exitUnusable, "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
-	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. Repeat it as it is when the cause is gone: a write that was recorded is not made twice."},
+	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
 }
 
 // explain says what an error means.
@@ -83,11 +83,11 @@ func (a *app) fail(err error) int {
 	f := explain(err)
 	if a.json {
 		if err := report.JSON(a.stdout, map[string]failure{"error": f}); err != nil {
-			fmt.Fprintf(a.stderr, "readback: %s\n", report.Safe(err.Error()))
+			_, _ = fmt.Fprintf(a.stderr, "readback: %s\n", report.Safe(err.Error()))
 		}
 		return f.Exit
 	}
-	fmt.Fprint(a.stderr, f.text())
+	_, _ = fmt.Fprint(a.stderr, f.text()) // the exit code says it as well
 	return f.Exit
 }
 

@@ -17,13 +17,16 @@ import (
 	"github.com/readback-go/readback/internal/demo"
 )
 
-func main() {
+func main() { os.Exit(start()) }
+
+// start runs the program with what the process was given.
+func start() int {
 	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
-		os.Exit(code)
+		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv)
 }
 
 // run is the whole program: its exit code for these arguments.

@@ -89,7 +89,7 @@ func (a *app) readIntent(file string) ([]byte, error) {
 		if err != nil {
 			return nil, usagef("-f: %w", err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // it was only read
 		from = f
 	}
 	text, err := io.ReadAll(io.LimitReader(from, intent.MaxSize+1))

@@ -95,7 +95,6 @@ func TestBadConfigurations(t *testing.T) {
 		"class":       {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a', class: best}\n", []string{`:3: destinations.x: class: is "best"; want one of [native unique plain lagging]`}},
 		"url":         {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: a}\n", []string{`:3: destinations.x: url: orders: base URL "a": want http://host:port`}},
 		"tls":         {"value", mail + "    password_env: P\n    tls: maybe\n", []string{`:4: destinations.mail: tls: is "maybe"; want implicit, starttls, or none (loopback addresses only)`}},
-		"tls none":    {"a password must not cross a network in the clear", mail + "    password_env: P\n    tls: none\n", []string{`:4: destinations.mail: imap options: Security is "insecure" for imap.example.org; want TLS or StartTLS: the password would cross a network in the clear`}},
 		"boolean":     {"type", mail + "    password_env: P\n    single_store: perhaps\n", []string{":9: destinations.mail.single_store: has the wrong type; want true or false"}},
 		"number":      {"type", mail + "    password_env: P\n    max_connections: many\n", []string{":9: destinations.mail.max_connections: has the wrong type; want a whole number"}},
 		"duration":    {"60 of what?", mail + "    password_env: P\n    settle: 60\n", []string{`:9: destinations.mail: "60" is no duration; want one such as 60s, or unknown`}},
@@ -116,6 +115,13 @@ func TestBadConfigurations(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
 			}
 		})
+	}
+}
+
+func TestWhatAConnectorRefusesIsSaidWithItsPlace(t *testing.T) {
+	got := strings.Join(problems(t, mail+"    password_env: P\n    tls: none\n", environment("P", "x")), "\n")
+	if !strings.HasPrefix(got, ":4: destinations.mail: imap options: ") || !strings.Contains(got, "in the clear") {
+		t.Errorf("a password would cross a network in the clear, and the error is %q", got)
 	}
 }
 

@@ -107,9 +107,12 @@ func sent(e ledger.Event, n int) string {
 	if !ok {
 		fate = e.Fate
 	}
-	text := fmt.Sprintf("send %d, %s", n, fate)
-	if e.Code != "" {
-		text += " (" + clip(e.Code, cell) + ")"
+	text := fmt.Sprintf("send %d", n)
+	if !saysFate(e.Reason) {
+		text += ", " + fate
+		if e.Code != "" {
+			text += " (" + clip(e.Code, cell) + ")"
+		}
 	}
 	if e.Conflict {
 		text += ", something is there already or has changed"
@@ -121,4 +124,10 @@ func sent(e ledger.Event, n int) string {
 		text += ", record " + clip(e.Ref, maxValue)
 	}
 	return text
+}
+
+// saysFate reports whether the reason begins with the fate, as the errors of
+// package connectors do.
+func saysFate(reason string) bool {
+	return strings.HasPrefix(reason, "not applied") || strings.HasPrefix(reason, "unknown whether applied")
 }

@@ -69,8 +69,12 @@ func facts(r ledger.Record, now time.Time) []string {
 	if !r.Due.IsZero() {
 		add("due", "%s (%s)", moment(r.Due), ago(r.Due, now))
 	}
-	if r.Owner != "" {
-		add("in hand", "%s, until %s", clip(r.Owner, maxValue), moment(r.LeaseUntil))
+	switch {
+	case r.Owner == "":
+	case r.LeaseUntil.After(now):
+		add("in hand", "%s, until %s at the latest", clip(r.Owner, maxValue), moment(r.LeaseUntil))
+	default:
+		add("was in hand", "%s, whose lease ended %s", clip(r.Owner, maxValue), moment(r.LeaseUntil))
 	}
 	from := []string{"tenant " + Safe(r.Tenant), "workflow " + Safe(r.Workflow)}
 	if r.Step != "" {
@@ -230,13 +234,12 @@ func observation(text json.RawMessage, r ledger.Record) string {
 }
 
 func record(rec connectors.Record, stamp string) string {
-	whose := "no stamp"
-	switch {
-	case rec.Stamp == "":
-	case rec.Stamp == stamp:
+	whose := "another stamp, " + clip(rec.Stamp, maxValue)
+	switch rec.Stamp {
+	case "":
+		whose = "no stamp"
+	case stamp:
 		whose = "our stamp"
-	default:
-		whose = "another stamp, " + clip(rec.Stamp, maxValue)
 	}
 	return place(rec.Ref, rec.Version, rec.URL) + "  " + whose + "\n"
 }

@@ -40,14 +40,26 @@ func since(d time.Duration) string {
 	return sign + long(d)
 }
 
-// long is a distance of time in whole seconds.
+// long is a distance of time in whole seconds, or minutes from a day on.
 func long(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = d.Round(time.Second)
-	if d >= day {
-		return fmt.Sprintf("%dd%s", d/day, (d % day).Truncate(time.Minute))
+	if d < day {
+		return short(d)
 	}
-	return d.String()
+	return strings.TrimSuffix(fmt.Sprintf("%dd%s", d/day, short((d%day).Truncate(time.Minute))), "0s")
+}
+
+// short is a duration without the units at its end that are zero.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // wait is how long something takes, for a sentence.
@@ -94,7 +106,7 @@ func table(indent string, rows ...string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, row) // a strings.Builder never fails
+		_, _ = fmt.Fprintln(w, row) // a strings.Builder never fails
 	}
 	_ = w.Flush()
 	var out strings.Builder
@@ -151,7 +163,10 @@ func next(r ledger.Record, now time.Time) string {
 		if r.Due.IsZero() {
 			return ""
 		}
-		return fmt.Sprintf("A recheck is owed %s; `readback work` makes it.", ago(r.Due, now))
+		if r.Due.After(now) {
+			return fmt.Sprintf("It will be looked at again by `readback work`, %s.", ago(r.Due, now))
+		}
+		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", ago(r.Due, now))
 	case ledger.Held, ledger.Review:
 		return "A person decides:\n  " + Next(r)
 	}
