@@ -102,6 +102,9 @@ func TestIntentsThatCannotBeServed(t *testing.T) {
 				switch tt.w.Write {
 				case intent.Create:
 					var m content
+					if err = c.checkFresh(tt.w, a, "rb-x"); err != nil {
+						break
+					}
 					if m, err = contentOf(tt.w); err == nil {
 						_, err = compose(m, a.messageID, "rb-x")
 					}

@@ -22,7 +22,8 @@
 // an update flags, keywords or both, each the exact set. Records show these and
 // mailbox, message_id, uid, uidvalidity and size. A header that is missing is
 // missing in the record; one that is empty is "". An address is written
-// "a@example.org" or "Alice A <a@example.org>". The payload of a create may have
+// "a@example.org" or "Alice A <a@example.org>". There is a Date only where one
+// is expected: no clock of ours is in a message. The payload of a create may have
 // further headers, {"headers": {"Reply-To": "b@example.org"}}; nobody verifies
 // them.
 //

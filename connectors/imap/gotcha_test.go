@@ -8,8 +8,11 @@ import (
 	"go/token"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
@@ -215,6 +218,45 @@ func TestC3_3_ModifiedIsDroppedByTheClient(t *testing.T) {
 	}
 }
 
+func TestC3_3_ChangedBeforeTheStore(t *testing.T) {
+	for name, fetched := range map[string]string{
+		"newer": "* 1 FETCH (UID 7 MODSEQ (6) FLAGS ())", "gone": "* OK nothing of that",
+	} {
+		s := newScript(t, with("UID FETCH", answer(fetched)))
+		before := &connectors.Observation{Records: []connectors.Record{{Ref: "9:7", Version: "5"}}}
+		_, err := s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: anEdit, Before: before, Conditional: true})
+		conflict(t, err, name)
+		if sent := s.commands("UID STORE"); len(sent) > 0 {
+			t.Errorf("%s: sent %q for nothing", name, sent)
+		}
+	}
+}
+
+// TestFlagsOfTheServer: \Recent is the server's own, and flags have no order.
+func TestFlagsOfTheServer(t *testing.T) {
+	raw := "Message-ID: <a@b>\r\n\r\n"
+	fetched := `* 1 FETCH (UID 7 FLAGS (\Seen b \Recent A \Answered) BODY[HEADER.FIELDS (Message-ID)]<0> "" BODY[TEXT] "")`
+	fetched = strings.Replace(fetched, `""`, "{"+strconv.Itoa(len(raw))+"}\r\n"+raw, 1)
+	s := newScript(t, with("UID FETCH", answer(fetched)))
+	c := s.connect(t, nil)
+	o, err := c.Read(t.Context(), connectors.Query{Intent: anEdit})
+	if err != nil || len(o.Records) != 1 {
+		t.Fatal(o, err)
+	}
+	want := intent.Fields{"flags": []any{`\Answered`, `\Seen`}, "keywords": []any{"A", "b"}}
+	for field, flags := range want {
+		if diff := cmp.Diff(flags, o.Records[0].Fields[field]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", field, diff)
+		}
+	}
+	if _, err := c.Write(t.Context(), connectors.Request{Intent: on(intent.Update, "<a@b>", want)}); err != nil {
+		t.Fatal(err)
+	}
+	if sent := s.commands("UID STORE"); len(sent) > 0 {
+		t.Errorf("sent %q; the flags were as wanted", sent)
+	}
+}
+
 func TestC3_4_NoCondStoreInMemory(t *testing.T) {
 	d := newDesk(t, imaptest.Start(t, imaptest.Options{}))
 	d.deliver("INBOX", "Message-ID: <a@b>")
@@ -335,6 +377,35 @@ func TestC3_11_MissingUIDs(t *testing.T) {
 	o, err := s.connect(t, nil).Read(t.Context(), connectors.Query{Intent: anEdit, Ref: "9:5"})
 	if err != nil || len(o.Records) != 1 || o.Records[0].Ref != "9:7" {
 		t.Errorf("records %v, %v; want 9:7 alone", o.Records, err)
+	}
+}
+
+// TestUnreadableMessageSpoilsOneAnswer: one SEARCH for both, one bad header.
+func TestUnreadableMessageSpoilsOneAnswer(t *testing.T) {
+	on := with("UID SEARCH", func(k *talk) {
+		found := "* SEARCH"
+		for id, uid := range map[string]string{"<bad@b>": " 6", "<a@b>": " 7"} {
+			if strings.Contains(k.line, id) {
+				found += uid
+			}
+		}
+		k.done(found)
+	})
+	on["UID FETCH"] = func(k *talk) {
+		switch {
+		case strings.Contains(k.line, "TEXT"):
+			k.done(`* 1 FETCH (UID 7 BODY[TEXT] "")`)
+		case strings.HasPrefix(k.line, "UID FETCH 7 "):
+			k.done(header(7, "Message-ID: <a@b>", ""))
+		default:
+			k.done(header(6, "no header line", ""), header(7, "Message-ID: <a@b>", ""))
+		}
+	}
+	bad := anEdit
+	bad.Key = intent.Fields{"mailbox": "INBOX", "message_id": "<bad@b>"}
+	answers, err := newScript(t, on).connect(t, nil).ReadMany(t.Context(), []connectors.Query{{Intent: bad}, {Intent: anEdit}})
+	if err != nil || !errors.Is(answers[0].Err, imap.ErrUnreadable) || answers[1].Err != nil || len(answers[1].Observation.Records) != 1 {
+		t.Errorf("answers %+v, %v; want an error for the first and the record for the second", answers, err)
 	}
 }
 

@@ -58,12 +58,18 @@ func connectTo(t *testing.T, o imap.Options, change func(o *imap.Options)) *imap
 }
 
 // The suite that every connector passes, in memory and on a real server.
-func TestConformanceInMemory(t *testing.T) { conformance(t, inMemory, false) }
-func TestConformanceDovecot(t *testing.T)  { conformance(t, onDovecot(t), true) }
+func TestConformanceInMemory(t *testing.T) {
+	t.Run(imap.KindNamed, func(t *testing.T) { conformance(t, inMemory, imap.KindNamed, false) })
+	t.Run(imap.KindMessage, func(t *testing.T) { conformance(t, inMemory, imap.KindMessage, false) })
+}
 
-func conformance(t *testing.T, start starter, condStore bool) {
+func TestConformanceDovecot(t *testing.T) { conformance(t, onDovecot(t), imap.KindNamed, true) }
+
+func conformance(t *testing.T, start starter, kind string, condStore bool) {
 	connectortest.Run(t, connectortest.Harness{
-		Open:     func(t *testing.T) *connectortest.Fixture { return fixture(t, start(t, imaptest.Options{}), condStore) },
+		Open: func(t *testing.T) *connectortest.Fixture {
+			return fixture(t, start(t, imaptest.Options{}), kind, condStore)
+		},
 		Writes:   []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		RealTime: true,
 		Variants: map[connectortest.Vice][]string{
@@ -82,13 +88,13 @@ type bench struct {
 	s *imaptest.Server
 }
 
-func fixture(t *testing.T, s *imaptest.Server, condStore bool) *connectortest.Fixture {
+func fixture(t *testing.T, s *imaptest.Server, kind string, condStore bool) *connectortest.Fixture {
 	c := connect(t, s, func(o *imap.Options) { o.SingleStore, o.CondStore = false, condStore })
 	b := bench{t, s}
 	return &connectortest.Fixture{
 		Connector: c,
-		Profile:   c.Profiles()[imap.KindNamed],
-		Intent:    numbered,
+		Profile:   c.Profiles()[kind],
+		Intent:    func(w intent.WriteType, n int) intent.WriteIntent { return numbered(kind, w, n) },
 		Near:      near,
 		Set:       b.set,
 		Seed:      func(w intent.WriteIntent) { b.seed(w) },
@@ -101,10 +107,15 @@ func fixture(t *testing.T, s *imaptest.Server, condStore bool) *connectortest.Fi
 }
 
 // numbered is a good intent on message n.
-func numbered(w intent.WriteType, n int) intent.WriteIntent {
+func numbered(kind string, w intent.WriteType, n int) intent.WriteIntent {
 	in := intent.WriteIntent{
-		Kind: imap.KindNamed, Write: w,
+		Kind: kind, Write: w,
 		Key: intent.Fields{"mailbox": "INBOX", "message_id": fmt.Sprintf("<message.%d@example.org>", n)},
+	}
+	if kind == imap.KindMessage { // the Message-ID is that of the create's stamp
+		made := intent.WriteIntent{Tenant: "connectortest", Workflow: "w", Tool: "create", Call: n}
+		in.Tenant, in.Workflow, in.Tool, in.Call = made.Tenant, made.Workflow, string(w), n
+		in.Key["message_id"] = "<" + made.Stamp() + "@readback.invalid>"
 	}
 	switch w {
 	case intent.Create:
@@ -126,7 +137,7 @@ func near(n int) []intent.WriteIntent {
 		fmt.Sprintf("<Message.%d@example.org>", n), fmt.Sprintf("<message.%d1@example.org>", n),
 		fmt.Sprintf("<message.%d@example.org.uk>", n), fmt.Sprintf("<a.message.%d@example.org>", n),
 	} {
-		in := numbered(intent.Create, n)
+		in := numbered(imap.KindNamed, intent.Create, n)
 		in.Key["message_id"] = id
 		all = append(all, in)
 	}

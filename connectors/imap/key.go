@@ -91,7 +91,7 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (address, error) 
 	case byUID || byValidity:
 		a.handle, err = handleKey(w, byID)
 	case byID:
-		a.messageID, err = c.givenID(w, stamp)
+		a.messageID, err = givenID(w)
 	default:
 		a.messageID, err = c.madeID(w, stamp)
 	}
@@ -122,17 +122,22 @@ func mailboxProblem(name string) string {
 	return fmt.Sprintf("is %q; want 1 to %d bytes of printable text", clip(name), maxHeaderText)
 }
 
-// givenID is the Message-ID that the key names. A create of KindMessage may
-// name the one it would be given anyway, and no other.
-func (c *Connector) givenID(w intent.WriteIntent, stamp string) (string, error) {
+// givenID is the Message-ID that the key names.
+func givenID(w intent.WriteIntent) (string, error) {
 	id, _ := w.Key["message_id"].(string)
 	if len(id) > maxHeaderText || !messageIDForm.MatchString(id) {
 		return "", unusable("/key/message_id", fmt.Sprintf("is %q", clip(fmt.Sprint(w.Key["message_id"]))), "a Message-ID in its angle brackets, <left@right>")
 	}
-	if made := c.idOf(stamp); w.Write == intent.Create && w.Kind == KindMessage && id != made {
-		return "", unusable("/key/message_id", fmt.Sprintf("is %q", clip(id)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
-	}
 	return id, nil
+}
+
+// checkFresh refuses a create of KindMessage under any Message-ID but the one
+// it would be given anyway: the profile promises that no other message has it.
+func (c *Connector) checkFresh(w intent.WriteIntent, a address, stamp string) error {
+	if made := c.idOf(stamp); w.Kind == KindMessage && a.messageID != made {
+		return unusable("/key/message_id", fmt.Sprintf("is %q", clip(a.messageID)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
+	}
+	return nil
 }
 
 func (c *Connector) idOf(stamp string) string { return "<" + stamp + "@" + c.o.Domain + ">" }

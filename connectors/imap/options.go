@@ -82,6 +82,10 @@ type Options struct {
 	// Horizon is how long an APPEND may still land after it was given up.
 	// Default 60 s; negative means undeclared.
 	Horizon time.Duration
+	// SendTimeout and ReadTimeout bound one write and one read. A search by
+	// header can take long in a mailbox of a hundred thousand messages.
+	// Default 30 s and 10 s.
+	SendTimeout, ReadTimeout time.Duration
 	// MaxConnections is how many connections are open at a time; further
 	// writes and reads wait. Default 4.
 	MaxConnections int
@@ -124,19 +128,19 @@ func (o Options) check() error {
 	host, port, err := net.SplitHostPort(o.Addr)
 	switch {
 	case err != nil || host == "" || port == "":
-		return fmt.Errorf("Addr is %q; want host:port", o.Addr)
+		return fmt.Errorf("the option Addr is %q; want host:port", o.Addr)
 	case o.Security != TLS && o.Security != StartTLS && o.Security != Insecure:
-		return fmt.Errorf("Security is %q; want %q, %q or %q", o.Security, TLS, StartTLS, Insecure)
+		return fmt.Errorf("the option Security is %q; want %q, %q or %q", o.Security, TLS, StartTLS, Insecure)
 	case o.Security == Insecure && !loopback(host):
-		return fmt.Errorf("Security is %q for %s; want TLS or StartTLS: the password would cross a network in the clear", o.Security, host)
+		return fmt.Errorf("the option Security is %q for %s; want TLS or StartTLS: the password would cross a network in the clear", o.Security, host)
 	case o.Auth == nil && (o.Username == "" || o.Password == nil):
-		return fmt.Errorf("Username or Password is missing; want both, or Auth")
+		return fmt.Errorf("the option Username or Password is missing; want both, or Auth")
 	case !domainForm.MatchString(o.Domain):
-		return fmt.Errorf("Domain is %q; want a host name", o.Domain)
+		return fmt.Errorf("the option Domain is %q; want a host name", o.Domain)
 	case o.Mailbox != "" && mailboxProblem(o.Mailbox) != "":
-		return fmt.Errorf("Mailbox %s", mailboxProblem(o.Mailbox))
+		return fmt.Errorf("the option Mailbox %s", mailboxProblem(o.Mailbox))
 	case o.MaxConnections < 0:
-		return fmt.Errorf("MaxConnections is %d; want 1 or more", o.MaxConnections)
+		return fmt.Errorf("the option MaxConnections is %d; want 1 or more", o.MaxConnections)
 	}
 	return nil
 }
@@ -156,6 +160,9 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		Settle:    bound(c.o.Settle, defaultSettle),
 		Horizon:   bound(c.o.Horizon, defaultHorizon),
 		BulkLimit: bulkLimit,
+
+		SendTimeout: c.o.SendTimeout,
+		ReadTimeout: c.o.ReadTimeout,
 		Compare: map[string]intent.Comparison{
 			"/subject":  {{Name: intent.RuleTrim}},
 			"/body":     {{Name: intent.RuleCRLF}},

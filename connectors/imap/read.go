@@ -79,8 +79,20 @@ func (s *session) ask(mailbox string, questions []question) {
 		return
 	}
 	for chunk := range slices.Chunk(questions, searchChunk) {
-		if err := s.answer(chosen, chunk); err != nil {
-			fail(chunk, err)
+		s.answerEach(chosen, chunk)
+	}
+}
+
+// answerEach answers questions together, and one by one if that fails: a
+// message that cannot be read spoils only the question that it is found for.
+func (s *session) answerEach(chosen *imap.SelectData, questions []question) {
+	err := s.answer(chosen, questions)
+	switch {
+	case err != nil && len(questions) == 1:
+		fail(questions, err)
+	case err != nil:
+		for i := range questions {
+			s.answerEach(chosen, questions[i:i+1])
 		}
 	}
 }

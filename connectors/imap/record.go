@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -52,7 +53,7 @@ func newEnvelope(m *imapclient.FetchMessageBuffer) (*envelope, error) {
 		return nil, fmt.Errorf("fetch headers: %w: UID %d comes with %d bytes of header, want 1 to %d", ErrUnreadable, m.UID, len(raw), maxHeader)
 	}
 	h, err := textproto.ReadHeader(bufio.NewReader(bytes.NewReader(raw)))
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("fetch headers: %w: the header of UID %d: %w", ErrUnreadable, m.UID, &serverWords{err})
 	}
 	e := &envelope{uid: m.UID, flags: m.Flags, modSeq: m.ModSeq, size: m.RFC822Size, header: mail.Header{Header: message.Header{Header: h}}}

@@ -58,7 +58,7 @@ func newScript(t *testing.T, on map[string]func(k *talk)) *script {
 }
 
 func (s *script) serve(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	k := &talk{s: s, conn: conn, r: bufio.NewReader(conn), tag: "*"}
 	s.react("greeting", k)
 	for {

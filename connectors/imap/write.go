@@ -30,6 +30,9 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 }
 
 func (c *Connector) create(ctx context.Context, r connectors.Request, a address) (connectors.Receipt, error) {
+	if err := c.checkFresh(r.Intent, a, r.Stamp); err != nil {
+		return connectors.Receipt{}, rejected(err)
+	}
 	m, err := contentOf(r.Intent)
 	if err != nil {
 		return connectors.Receipt{}, rejected(err)

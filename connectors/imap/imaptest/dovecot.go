@@ -4,6 +4,7 @@ package imaptest
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -236,7 +237,7 @@ func (d *Dovecot) start(binary string, o owner) error {
 	if err := os.WriteFile(path, []byte(conf.String()), 0o644); err != nil {
 		return err
 	}
-	d.cmd = exec.Command(binary, "-F", "-c", path)
+	d.cmd = exec.CommandContext(context.Background(), binary, "-F", "-c", path)
 	d.cmd.Dir = d.folder
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if o.change {
@@ -285,12 +286,11 @@ func (d *Dovecot) Close() error {
 }
 
 func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listen()
 	if err != nil {
 		return 0, err
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
+	return ln.Addr().(*net.TCPAddr).Port, ln.Close()
 }
 
 // logTail reads what Dovecot says, keeps the end of it, and notices when it is

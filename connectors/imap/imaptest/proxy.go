@@ -2,6 +2,7 @@ package imaptest
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -30,10 +31,10 @@ func (s *Server) serve(client net.Conn) {
 		return
 	}
 	defer s.drop(client)
-	if secured, ok := client.(*tls.Conn); ok && secured.Handshake() != nil {
+	if secured, ok := client.(*tls.Conn); ok && secured.HandshakeContext(context.Background()) != nil {
 		return
 	}
-	backend, err := net.Dial("tcp", s.backend)
+	backend, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.backend)
 	if err != nil || !s.keep(backend) {
 		return
 	}

@@ -1,10 +1,9 @@
 package imaptest
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"sync"
 
@@ -68,14 +67,24 @@ func NewServer(o Options) (*Server, error) {
 			return memory.NewSession(), nil, nil
 		},
 		Caps: caps, InsecureAuth: true,
-		Logger: log.New(io.Discard, "", 0), // it complains of every cut connection
+		Logger: quiet{},
 	})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
 	go backend.Serve(ln) //nolint:errcheck // ends with Close
 	return newFront(o, ln.Addr().String(), backend.Close)
+}
+
+// quiet is a logger for a server that complains of every cut connection.
+type quiet struct{}
+
+// Printf says nothing.
+func (quiet) Printf(string, ...any) {}
+
+func listen() (net.Listener, error) {
+	return new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 }
 
 func (o *Options) defaults() {
@@ -92,7 +101,7 @@ func (o *Options) defaults() {
 
 // newFront puts the vices before a server.
 func newFront(o Options, backend string, end func() error) (*Server, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := listen()
 	if err != nil {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}

@@ -23,7 +23,7 @@ func (s *Server) as(do func(c *imapclient.Client) error) error {
 	if err != nil {
 		return fmt.Errorf("imaptest: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := c.Login(s.options.Username, s.options.Password).Wait(); err != nil {
 		return fmt.Errorf("imaptest: %w", err)
 	}
