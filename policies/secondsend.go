@@ -63,7 +63,7 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case slices.Contains(c.Profile.Unique, c.Intent.Write):
 		return Permit{Allowed: true, Row: RowUnique, Reason: "a repeat meets the unique key"}
-	case slices.Contains(c.Profile.Conditional, c.Intent.Write) && untouched(c):
+	case slices.Contains(c.Profile.Conditional, c.Intent.Write): // and untouched: see above
 		return Permit{Allowed: true, Conditional: true, Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
 	return conclusive(c)
