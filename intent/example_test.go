@@ -1,6 +1,7 @@
 package intent_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/readback-go/readback/intent"
@@ -47,8 +48,11 @@ func ExampleDecode() {
 		"tenant": "acme", "workflow": "wf_1a2b", "tool": "charge", "destination": "bank", "kind": "charge",
 		"key": {"invoice": null}, "write": "create", "expect": {"amount": 12345678901234567890}
 	}`))
-	for _, p := range err.(*intent.InvalidError).Problems {
-		fmt.Println(p)
+	var invalid *intent.InvalidError
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			fmt.Println(p)
+		}
 	}
 	// Output:
 	// /expect/amount is 12345678901234567890, which canonical JSON cannot hold exactly; want a number that fits an IEEE double (about 15 digits); send it as a string

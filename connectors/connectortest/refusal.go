@@ -24,7 +24,7 @@ func refusalSubjects() []subject {
 // impossible checks an intent that must be turned down before anything is sent.
 func impossible(c *check, in intent.WriteIntent, word string) {
 	c.Helper()
-	_, err, sends := c.sent(request(in, &connectors.Observation{}))
+	_, sends, err := c.sent(request(in, &connectors.Observation{}))
 	c.fate(err, "the intent cannot be served, so nothing may leave us", connectors.FateNotSent)
 	if sends > 0 {
 		c.Errorf("%d sends reached the destination", sends)
@@ -79,7 +79,7 @@ func unreachable(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Unreachable, "")
-	_, err, sends := c.sent(request(in, before))
+	_, sends, err := c.sent(request(in, before))
 	c.fate(err, "no connection could be had, which is proof", connectors.FateNotSent)
 	if sends > 0 {
 		c.Errorf("%d sends reached the destination", sends)
@@ -92,7 +92,7 @@ func refused(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Refused, "")
-	_, err, sends := c.sent(request(in, before))
+	_, sends, err := c.sent(request(in, before))
 	c.fate(err, "the destination said no", connectors.FateRefused)
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
@@ -104,7 +104,7 @@ func throttled(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Throttled, "")
-	_, err, sends := c.sent(request(in, before))
+	_, sends, err := c.sent(request(in, before))
 	c.fate(err, "the destination said not now", connectors.FateThrottled)
 	var e *connectors.Error
 	if errors.As(err, &e) && e.RetryAfter <= 0 {

@@ -216,16 +216,16 @@ func (c *check) effects(key intent.Fields, want int) {
 	}
 }
 
-// sent runs a write and returns its error and how many sends the destination
-// counted, -1 if it cannot count.
-func (c *check) sent(r connectors.Request) (connectors.Receipt, error, int) {
+// sent runs a write and returns how many sends the destination counted, -1 if
+// it cannot count.
+func (c *check) sent(r connectors.Request) (connectors.Receipt, int, error) {
 	if c.f.Sends == nil {
 		receipt, err := c.f.Connector.Write(c.Context(), r)
-		return receipt, err, -1
+		return receipt, -1, err
 	}
 	before := c.f.Sends()
 	receipt, err := c.f.Connector.Write(c.Context(), r)
-	return receipt, err, c.f.Sends() - before
+	return receipt, c.f.Sends() - before, err
 }
 
 // fate compares what an error says with what was the case.

@@ -164,7 +164,7 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 		ctx = bounded
 	}
 	var seen connection
-	res, err := c.http.Do(req.WithContext(seen.watch(ctx)))
+	res, err := c.http.Do(req.WithContext(seen.watch(ctx))) //nolint:bodyclose // take closes it
 	if err != nil {
 		return Answer{}, seen.explain(err)
 	}
@@ -172,7 +172,7 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 }
 
 func (c *Client) take(res *http.Response) Answer {
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // it was read, or is not wanted
 	a := Answer{Status: res.StatusCode, Header: res.Header}
 	a.Body, a.BodyErr = io.ReadAll(io.LimitReader(res.Body, c.maxBody+1))
 	if a.BodyErr == nil && int64(len(a.Body)) > c.maxBody {

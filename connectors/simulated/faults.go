@@ -118,6 +118,6 @@ func (w *World) pick(op Op, orderID string, wanted func(Vice) bool) hits {
 // orders do not shift it.
 func (w *World) roll(v Vice, subject string) float64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s %d", v, subject, w.nth[subject])
+	_, _ = fmt.Fprintf(h, "%s %s %d", v, subject, w.nth[subject])
 	return rand.New(rand.NewPCG(w.options.Seed, h.Sum64())).Float64()
 }

@@ -81,7 +81,7 @@ func ReadLog(path string) ([]Effect, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLog, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	effects, _, err := readEffects(f)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrLog, err)
@@ -94,7 +94,7 @@ func readEffects(r io.Reader) (effects []Effect, good int64, err error) {
 	lines := bufio.NewReader(r)
 	for {
 		line, err := readLine(lines)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return effects, good, nil // whatever stands in line is torn
 		}
 		if err != nil {
@@ -120,7 +120,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 		if len(line) > maxLogLine {
 			return nil, fmt.Errorf("a line is longer than %d bytes", maxLogLine)
 		}
-		if err != bufio.ErrBufferFull {
+		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}
 	}

@@ -33,7 +33,7 @@ func Run(ctx context.Context, o RunOptions, ready io.Writer) error {
 		if err != nil {
 			return err
 		}
-		defer log.Close()
+		defer func() { _ = log.Close() }() // each effect is on disk already
 		o.Options.Log = log
 	}
 	world, err := New(o.Options)
@@ -43,7 +43,7 @@ func Run(ctx context.Context, o RunOptions, ready io.Writer) error {
 	if o.Address == "" {
 		o.Address = "127.0.0.1:0"
 	}
-	listener, err := net.Listen("tcp", o.Address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Address)
 	if err != nil {
 		return fmt.Errorf("orders: %w", err)
 	}

@@ -146,7 +146,7 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := new(http.Client).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ type transport struct {
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
-		defer r.Body.Close()
+		defer func() { _ = r.Body.Close() }() // a body in memory
 	}
 	ctx := r.Context()
 	trace := httptrace.ContextClientTrace(ctx)
@@ -64,7 +64,7 @@ var errCut = errors.New("connection cut before an answer came")
 // serve reports whether the handler came to its end.
 func serve(h http.Handler, rec *recorder, r *http.Request) (whole bool) {
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		if p := recover(); p != nil && p != any(http.ErrAbortHandler) { // the very value
 			panic(p)
 		}
 	}()

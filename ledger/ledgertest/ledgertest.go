@@ -67,7 +67,7 @@ func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scena
 	})
 	if o.Sleep == nil {
 		synctest.Test(t, func(t *testing.T) {
-			h := &harness{T: t, ledger: open(t), sleep: time.Sleep}
+			h := &harness{T: t, ledger: open(t), sleep: time.Sleep} //nolint:forbidigo // in the bubble it moves the fake clock
 			s.run(h)
 			h.consistent()
 		})

@@ -56,8 +56,8 @@ var roundTrips = map[string]scenario{
 			h.sleep(987654321)
 			rec = h.append(rec,
 				ledger.Event{Kind: ledger.EvSent, Fate: "answered", Ago: 3, Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`},
-				ledger.Event{Kind: ledger.EvRead, Verdict: "mismatched", Evidence: awkward.raw, Mismatches: awkward.raw, Rule: "rule", Reason: awkward.text},
-				ledger.Event{Kind: ledger.EvEscalated, In: 5})
+				ledger.Event{Kind: ledger.EvRead, Verdict: "mismatched", Evidence: awkward.raw, Mismatches: awkward.raw, Rule: "read", Reason: "what a read found is no decision"},
+				ledger.Event{Kind: ledger.EvEscalated, Rule: "rule", Reason: awkward.text, In: 5})
 			got := h.get(rec)
 			h.same(rec, got)
 			for name, raw := range map[string]json.RawMessage{
