@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,6 +73,9 @@ func conformance(t *testing.T, start starter, kind string, condStore bool) {
 		},
 		Writes:   []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		RealTime: true,
+		// A busy machine must reach the server in this time, or what comes
+		// late is never sent.
+		SendTimeout: map[bool]time.Duration{false: 500 * time.Millisecond, true: 2 * time.Second}[condStore],
 		Variants: map[connectortest.Vice][]string{
 			connectortest.UnreadableRead: {string(imaptest.UnreadableRead), string(imaptest.GarbledRead), string(imaptest.CutRead)},
 		},
