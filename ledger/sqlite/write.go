@@ -11,8 +11,10 @@ import (
 
 // Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
 // clock stands too far before the newest entry.
-func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
-	err = l.writer.do(ctx, func(t *tx) (err error) {
+func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
+	var rec ledger.Record // read only when do says that it is done: it may still be written after
+	var fresh bool
+	err := l.writer.do(ctx, func(t *tx) (err error) {
 		rec, fresh, err = t.reserve(res)
 		return err
 	})
