@@ -114,7 +114,8 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 	mayLand := t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered))
 	if mayLand {
 		horizon, _ := t.profile.Horizon.Declared()
-		due = max(due, horizon, recheckFloor)
+		settle, _ := t.profile.Settle.Declared()
+		due = max(due, horizon+settle, recheckFloor)
 	}
 	if due == 0 {
 		return 0
@@ -128,18 +129,15 @@ func (t *task) recheck() error {
 	if err := t.look(); err != nil {
 		return err
 	}
-	why, broken := policies.Recheck(t.rec.Settlement == ledger.Verified, t.intent, t.judged)
+	d := policies.Recheck(t.policyCase(), t.rec.Settlement == ledger.Verified)
+	next := t.nextLook()
 	switch {
-	case policies.Unread(t.judged):
-		next := t.nextLook()
-		if next == 0 {
-			return t.escalate(policies.Decision{Rule: "recheck", Reason: "the recheck that is owed could not be made: " + t.judged.Reason})
-		}
-		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: t.judged.Reason, In: next})
-	case broken:
-		return t.escalate(policies.Decision{Rule: "recheck", Reason: why})
+	case d.Kind == policies.Accept:
+		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason})
+	case d.Kind == policies.Wait && next > 0:
+		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
 	}
-	return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Reason: why})
+	return t.escalate(d)
 }
 
 // relook reads a write that a person has: a later read may settle it, or show

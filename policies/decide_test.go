@@ -114,44 +114,52 @@ func TestKindWords(t *testing.T) {
 
 func TestRecheck(t *testing.T) {
 	firm := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Firm: true} }
+	undone := verify.Judgement{Verdict: verify.Mismatched, Firm: true, Undone: true}
+	weak := func(v verify.Verdict, since time.Duration) verify.Judgement {
+		return verify.Judgement{Verdict: v, Since: since}
+	}
 	for name, d := range map[string]struct {
 		reason   string
 		verified bool
 		write    intent.WriteType
 		j        verify.Judgement
-		broken   bool
+		want     policies.Kind
 	}{
-		"still there":             {"as it should be", true, intent.Create, firm(verify.Verified), false},
-		"gone":                    {"rolled back", true, intent.Create, firm(verify.Absent), true},
-		"gone, weak":              {"the read may be older than the send", true, intent.Create, verify.Judgement{Verdict: verify.Absent}, false},
-		"as before":               {"rolled back", true, intent.Update, firm(verify.Stale), true},
-		"deleted and back":        {"rolled back", true, intent.Delete, firm(verify.Stale), true},
-		"deleted":                 {"as it should be", true, intent.Delete, firm(verify.Verified), false},
-		"doubled":                 {"a late duplicate", true, intent.Create, firm(verify.Duplicated), true},
-		"doubled, weak":           {"a duplicate is there, however weak the read that shows it", true, intent.Create, verify.Judgement{Verdict: verify.Duplicated}, true},
-		"changed since":           {"others may change it", true, intent.Create, firm(verify.Mismatched), false},
-		"changed beside":          {"others may change it", true, intent.Update, firm(verify.Collateral), false},
-		"not applied, absent":     {"as it should be", false, intent.Create, firm(verify.Absent), false},
-		"not applied, came":       {"it landed late", false, intent.Create, firm(verify.Verified), true},
-		"not applied, differing":  {"it landed late", false, intent.Create, firm(verify.Mismatched), true},
-		"not applied, collateral": {"it landed late, on a record that changed", false, intent.Update, firm(verify.Collateral), true},
-		"not applied, theirs":     {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true}, false},
-		"not applied, doubled":    {"it landed twice", false, intent.Create, firm(verify.Duplicated), true},
-		"not deleted, changed":    {"it is still there", false, intent.Delete, firm(verify.Mismatched), false},
-		"not deleted, gone":       {"it landed late", false, intent.Delete, firm(verify.Verified), true},
-		"not applied, as before":  {"as it should be", false, intent.Update, firm(verify.Stale), false},
+		"still there":                 {"as it should be", true, intent.Create, firm(verify.Verified), policies.Accept},
+		"gone":                        {"rolled back", true, intent.Create, firm(verify.Absent), policies.Escalate},
+		"gone, weak and early":        {"the read may be older than the send", true, intent.Create, weak(verify.Absent, time.Second), policies.Wait},
+		"there, weak and early":       {"a second record may be there by now", true, intent.Create, weak(verify.Verified, time.Second), policies.Wait},
+		"gone, weak and late":         {"no read will ever say more, and what was there is not found", true, intent.Create, weak(verify.Absent, time.Hour), policies.Escalate},
+		"as before":                   {"rolled back", true, intent.Update, firm(verify.Stale), policies.Escalate},
+		"as before, written to":       {"rolled back under a new version", true, intent.Update, undone, policies.Escalate},
+		"deleted and back":            {"rolled back", true, intent.Delete, firm(verify.Stale), policies.Escalate},
+		"deleted and back, otherwise": {"rolled back under a new version", true, intent.Delete, undone, policies.Escalate},
+		"deleted, another there":      {"somebody made a new one", true, intent.Delete, firm(verify.Mismatched), policies.Accept},
+		"deleted":                     {"as it should be", true, intent.Delete, firm(verify.Verified), policies.Accept},
+		"doubled":                     {"a late duplicate", true, intent.Create, firm(verify.Duplicated), policies.Escalate},
+		"doubled, weak":               {"a duplicate is there, however weak the read that shows it", true, intent.Create, weak(verify.Duplicated, 0), policies.Escalate},
+		"changed since":               {"others may change it", true, intent.Create, firm(verify.Mismatched), policies.Accept},
+		"changed beside":              {"others may change it", true, intent.Update, firm(verify.Collateral), policies.Accept},
+		"unreadable":                  {"nothing was seen", true, intent.Create, firm(verify.Unavailable), policies.Wait},
+		"proves nothing":              {"nothing was seen", true, intent.Delete, firm(verify.Indeterminate), policies.Wait},
+		"not applied, absent":         {"as it should be", false, intent.Create, firm(verify.Absent), policies.Accept},
+		"not applied, weak and early": {"it may have landed by now", false, intent.Create, weak(verify.Absent, time.Second), policies.Wait},
+		"not applied, came":           {"it landed late", false, intent.Create, firm(verify.Verified), policies.Escalate},
+		"not applied, differing":      {"it landed late", false, intent.Create, firm(verify.Mismatched), policies.Escalate},
+		"not applied, collateral":     {"it landed late, on a record that changed", false, intent.Update, firm(verify.Collateral), policies.Escalate},
+		"not applied, theirs":         {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Firm: true}, policies.Accept},
+		"not applied, doubled":        {"it landed twice", false, intent.Create, firm(verify.Duplicated), policies.Escalate},
+		"not applied, written to":     {"the fields are as before, whoever touched them", false, intent.Update, undone, policies.Accept},
+		"not deleted, changed":        {"it is still there", false, intent.Delete, firm(verify.Mismatched), policies.Accept},
+		"not deleted, gone":           {"it landed late", false, intent.Delete, firm(verify.Verified), policies.Escalate},
+		"not applied, as before":      {"as it should be", false, intent.Update, firm(verify.Stale), policies.Accept},
 	} {
 		t.Run(name, func(t *testing.T) {
-			why, broken := policies.Recheck(d.verified, intent.WriteIntent{Write: d.write}, d.j)
-			if broken != d.broken || why == "" {
-				t.Errorf("broken %t (%s), want %t: %s", broken, why, d.broken, d.reason)
+			got := policies.Recheck(policies.Case{Intent: intent.WriteIntent{Write: d.write}, Judgement: d.j}, d.verified)
+			if got.Kind != d.want || got.Reason == "" {
+				t.Errorf("%s (%s), want %s: %s", got.Kind, got.Reason, d.want, d.reason)
 			}
 		})
-	}
-	for _, v := range verify.Verdicts() {
-		if got, want := policies.Unread(firm(v)), v == verify.Unavailable || v == verify.Indeterminate; got != want {
-			t.Errorf("%s has to be looked at again: %t", v, got)
-		}
 	}
 }
 

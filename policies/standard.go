@@ -280,25 +280,32 @@ func unproven(c Case) (Decision, bool) {
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, why)}, true
 }
 
-// Recheck says what a later look at a settled write found, and whether it
-// contradicts the outcome. Fields that others changed since do not: only an
-// effect that is gone, that was doubled, or that came after all.
-func Recheck(verified bool, w intent.WriteIntent, j verify.Judgement) (why string, broken bool) {
-	deletes := w.Write == intent.Delete
-	gone := j.Verdict == verify.Absent && !deletes || j.Verdict == verify.Stale
-	came := j.Effect() && !(deletes && j.Verdict == verify.Mismatched) // a record that changed is still there
-	switch {
-	case j.Verdict == verify.Duplicated:
-		return "a later look found more records than declared: " + j.Reason, true
-	case verified && gone && j.Firm:
-		return "it was verified, and a later look did not find it any more: " + j.Reason, true
-	case !verified && came:
-		return "it was settled as not applied, and a later look found it: " + j.Reason, true
+// Recheck says what follows from a later look at a settled write: Accept when
+// nothing contradicts the outcome, Wait when the look must be made again,
+// Escalate when the outcome does not hold any more. Fields that others changed
+// since do not contradict it: only an effect that is gone, that was doubled, or
+// that came after all.
+//
+// A weak read that shows no contradiction is believed as late as one that finds
+// nothing after a send.
+func Recheck(c Case, verified bool) Decision {
+	deletes := c.Intent.Write == intent.Delete
+	gone := c.Verdict == verify.Absent && !deletes || c.Verdict == verify.Stale || c.Undone
+	came := c.Effect() && !c.Undone && !(deletes && c.Verdict == verify.Mismatched) // a record that changed is still there
+	says := func(k Kind, why string) Decision {
+		return Decision{Kind: k, Rule: "recheck", Reason: explain(c, why)}
 	}
-	return "a later look found nothing that contradicts the outcome (" + j.Verdict.String() + ")", false
-}
-
-// Unread reports whether a look has to be made again before it says anything.
-func Unread(j verify.Judgement) bool {
-	return j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate
+	switch {
+	case c.Verdict == verify.Unavailable, c.Verdict == verify.Indeterminate:
+		return says(Wait, "the recheck that is owed could not be made")
+	case c.Verdict == verify.Duplicated:
+		return says(Escalate, "a later look found more records than declared")
+	case !verified && came:
+		return says(Escalate, "it was settled as not applied, and a later look found it")
+	case !c.Firm && c.Since < lag(c):
+		return says(Wait, "the read may be older than the send")
+	case verified && gone:
+		return says(Escalate, "it was verified, and a later look did not find it any more")
+	}
+	return says(Accept, "a later look found nothing that contradicts the outcome")
 }

@@ -45,6 +45,10 @@ type Judgement struct {
 	// send everything that was applied by then is sure to be in it: when a
 	// strong read began, and the settle time before a weak one began.
 	AsOf time.Duration
+	// Undone says, with Mismatched, that nothing of the write is left although
+	// the record was written to: the same record has the fields of before; for
+	// a delete, the same record is there.
+	Undone bool
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }
@@ -120,10 +124,11 @@ func judgeAbsent(c Case) Judgement {
 // judgeFields judges the declared number of records by what stands in them.
 func judgeFields(c Case, found []connectors.Record) Judgement {
 	if differing := diffAll(c, found); len(differing) > 0 {
-		if asBefore(c, found) {
+		if asBefore(c, found, untouched) {
 			return Judgement{Verdict: Stale, Mismatches: differing, Reason: "the record still is as it was before the send"}
 		}
-		return Judgement{Verdict: Mismatched, Mismatches: differing, Reason: fmt.Sprintf("%d fields differ from what was expected", len(differing))}
+		return Judgement{Verdict: Mismatched, Mismatches: differing, Undone: asBefore(c, found, sameFields),
+			Reason: fmt.Sprintf("%d fields differ from what was expected", len(differing))}
 	}
 	if !proves(c, found) {
 		return Judgement{Verdict: Indeterminate, Reason: "the record is as expected, but the read may be older than the send"}
@@ -145,10 +150,10 @@ func judgeDelete(c Case) Judgement {
 		return Judgement{Verdict: Verified, Reason: "the record is gone"}
 	case len(found) == 0:
 		return Judgement{Verdict: Indeterminate, Reason: "no record found, but the read may be of a time before it existed"}
-	case asBefore(c, found):
+	case asBefore(c, found, untouched):
 		return Judgement{Verdict: Stale, Mismatches: counted(0, len(found)), Reason: "the record is still there, as it was before the send"}
 	}
-	return Judgement{Verdict: Mismatched, Mismatches: counted(0, len(found)), Reason: "a record is there, and it is not as it was before the send"}
+	return Judgement{Verdict: Mismatched, Mismatches: counted(0, len(found)), Undone: asBefore(c, found, sameRecord), Reason: "a record is there, and it is not as it was before the send"}
 }
 
 // proves reports whether records that are as expected were made so by our
@@ -198,19 +203,33 @@ func diffAll(c Case, found []connectors.Record) []Mismatch {
 	return all
 }
 
-// asBefore reports whether every record found was there before, untouched:
-// the same fields, volatile and ignored ones apart, the same version and the
-// same stamp. A record that bears another stamp or version was written to,
-// whatever it looks like now.
-func asBefore(c Case, found []connectors.Record) bool {
+// likeness compares two readings of one record; mayChange are the places that
+// do not count.
+type likeness func(mayChange places, old, now connectors.Record) bool
+
+// untouched: the same fields, the same version and the same stamp. A record
+// that bears another stamp or version was written to, whatever it looks like
+// now.
+func untouched(mayChange places, old, now connectors.Record) bool {
+	return old.Stamp == now.Stamp && (old.Version == now.Version || old.Version == "" || now.Version == "") &&
+		sameFields(mayChange, old, now)
+}
+
+func sameFields(mayChange places, old, now connectors.Record) bool {
+	return len(changes(mayChange, old.Fields, now.Fields)) == 0
+}
+
+func sameRecord(places, connectors.Record, connectors.Record) bool { return true }
+
+// asBefore reports whether every record found was there before and is like it
+// was. Volatile and ignored fields do not count.
+func asBefore(c Case, found []connectors.Record, like likeness) bool {
 	if c.Before == nil || len(c.Before.Records) != len(found) {
 		return false
 	}
 	earlier, mayChange := readingsOf(c.Before), placesOf(c.Intent.Ignore, c.Profile.Volatile)
 	for _, now := range found {
-		old, same := earlier.of(now)
-		if !same || old.Stamp != now.Stamp || (old.Version != now.Version && old.Version != "" && now.Version != "") ||
-			len(changes(mayChange, old.Fields, now.Fields)) > 0 {
+		if old, same := earlier.of(now); !same || !like(mayChange, old, now) {
 			return false
 		}
 	}
