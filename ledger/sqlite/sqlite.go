@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -137,11 +138,32 @@ func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
 	for _, pragma := range []string{
 		"PRAGMA journal_mode = wal", "PRAGMA synchronous = full", "PRAGMA foreign_keys = on", "PRAGMA wal_autocheckpoint = 0",
 	} {
-		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
+		err := insist(ctx, func() error { return sqlitex.ExecuteTransient(conn, pragma, nil) })
+		if err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
 	}
 	return conn, nil
+}
+
+// insist repeats what found the file locked. SQLite's own patience does not
+// cover the change to the write-ahead log while another process makes it: that
+// one holds the lock we would need, and we are told so at once.
+func insist(ctx context.Context, do func() error) error {
+	began := time.Now()
+	for pause := minBusyPause; ; pause = min(2*pause, maxBusyPause) {
+		err := do()
+		if !locked(err) || time.Since(began) >= maxBusy {
+			return err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
 }
 
 // readOnly makes a connection of the pool fit for reading, and nothing else.
