@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began {
 		err = &usageError{err}
+		a.json = a.json || slices.Contains(args, "--json") // which may stand behind what was not understood
 	}
 	if err != nil {
 		return a.fail(err)
@@ -183,5 +185,9 @@ func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine
 		Exit int    `json:"exit"`
 		Next string `json:"next,omitempty"`
 	}{now, code, report.Next(rec)}
-	return code, a.print(answer, func() string { return report.Outcome(now, rec, rec.Now) })
+	if err := a.print(answer, func() string { return report.Outcome(now, rec, rec.Now) }); err != nil {
+		// What became of the write is so whether it could be printed or not.
+		d.log.Error("the outcome could not be printed", "write", now.ID, "status", now.Status, "exit", code, "error", err)
+	}
+	return code, nil
 }

@@ -29,6 +29,7 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 		"verified": {"seen", nil, order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
 		"verified after a lost answer": {"seen, and sent once", []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}},
 			order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
+		"verified without a wait": {"what is under way ends first, and the answer is what came of it", nil, order("A-1", ""), []string{"--wait", "0"}, exitVerified, engine.StatusVerified, 1},
 		"not applied": {"the destination said no", []simulated.Fault{{Vice: simulated.Refused}},
 			order("A-1", ""), nil, exitNotApplied, engine.StatusNotApplied, 0},
 		"review": {"a field was dropped", []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency"}},
@@ -45,8 +46,8 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 			o.Faults = tt.faults
 			p := newPlace(t, o)
 			answer := decode(t, p.submit(tt.code, tt.intent, append(tt.args, "--json")...))
-			if answer["status"] != string(tt.status) || answer["exit"] != float64(tt.code) {
-				t.Errorf("%s: status %v, exit %v", tt.reason, answer["status"], answer["exit"])
+			if answer["status"] != string(tt.status) || answer["exit"] != float64(tt.code) || answer["replayed"] != false {
+				t.Errorf("%s: status %v, exit %v, replayed %v", tt.reason, answer["status"], answer["exit"], answer["replayed"])
 			}
 			p.effects(tt.effect, "A-1")
 			again := p.submit(tt.code, tt.intent, tt.args...)
@@ -155,7 +156,7 @@ func TestUsage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := p.want(exitUsage, p.run(tt.args...))
 			says(t, r, tt.want)
-			failed := decode(t, result{out: lastJSON(p.want(exitUsage, p.run(append([]string{"--json"}, tt.args...)...)).out)})
+			failed := decode(t, p.want(exitUsage, p.run(append(tt.args, "--json")...)))
 			if kind := failed["error"].(map[string]any)["kind"]; kind != "usage" {
 				t.Errorf("%s: kind %v", tt.reason, kind)
 			}
@@ -165,9 +166,6 @@ func TestUsage(t *testing.T) {
 		t.Error("a command that was not understood made a ledger")
 	}
 }
-
-// lastJSON is the JSON at the end of a text: help may stand before it.
-func lastJSON(text string) string { return text[max(strings.LastIndex(text, "\n{\n")+1, 0):] }
 
 func TestInitThenFirstSteps(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())

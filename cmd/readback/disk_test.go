@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -96,6 +97,20 @@ func TestFullDisk(t *testing.T) {
 	p.effects(1, "A-2")
 	if n := len(p.writes()); n != 2 {
 		t.Errorf("%d writes in the ledger, want 2", n)
+	}
+}
+
+func TestOutcomeThatCannotBePrinted(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = full.Close() }()
+	var errs lines
+	code := p.start(t.Context(), strings.NewReader(order("A-1", "")), full, &errs, "submit", "-f", "-")
+	if code != exitVerified || !strings.Contains(errs.String(), "the outcome could not be printed") {
+		t.Errorf("exit code %d; the write was made, whatever can be printed\n%s", code, errs.String())
 	}
 }
 

@@ -24,8 +24,10 @@ func (a *app) root() *cobra.Command {
 		// Without a command there is nothing to do but to say what could be
 		// done; a script that forgot it must hear of it.
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.Help(); err != nil {
-				return err
+			if !a.json {
+				if err := cmd.Help(); err != nil {
+					return err
+				}
 			}
 			return usagef("a command is missing")
 		},

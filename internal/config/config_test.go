@@ -128,10 +128,10 @@ func TestWhatAConnectorRefusesIsSaidWithItsPlace(t *testing.T) {
 func TestInlineSecretsAreRefusedAndNeverRepeated(t *testing.T) {
 	const word = "hunter2"
 	tests := map[string]struct{ reason, text, place string }{
-		"password":       {"the obvious name", mail + "    password: " + word + "\n", ":8: destinations.mail.password:"},
-		"other names":    {"names that mean the same", mail + "    imap-Password: " + word + "\n", ":8: destinations.mail.imap-Password:"},
-		"on top":         {"at the wrong place", "ledger: a.db\napi_key: " + word + "\n", ":2: api_key:"},
-		"beside a fault": {"the library would show the lines around", mail + "    password: " + word + "\n    single_store: perhaps\n", ":8: destinations.mail.password:"},
+		"password":       {"the obvious name", mail + "    password: " + word + "\n", ":8: destinations.mail.password: a secret does not belong into this file"},
+		"other names":    {"names that mean the same", mail + "    imap-Password: " + word + "\n", ":8: destinations.mail.imap-Password: a secret"},
+		"on top":         {"at the wrong place", "ledger: a.db\napi_key: " + word + "\n", ":2: api_key: a secret"},
+		"beside a fault": {"the library would show the lines around", mail + "    password: " + word + "\n    single_store: perhaps\n", ":8: destinations.mail.password: a secret does not belong into this file"},
 		"before bad YAML": {"the library would show the lines around",
 			mail + "    password: " + word + "\n    tls: \"implicit\n", ":9:"},
 		"in a URL":     {"a URL can hold one", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a:" + word + "@b'}\n", ":3: destinations.x: url: holds a user name or a password"},

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+func TestWorkThatCannotEndIsLeftToItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine.New(ledger.NewMemory(), &connectors.Registry{}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		stuck := make(chan struct{})
+		defer close(stuck)
+		stop()
+		if err := untilStopped(ctx, e, func() error { <-stuck; return nil }); !errors.Is(err, errLate) {
+			t.Errorf("error %v, want that it was stopped late", err)
+		}
+		if err := untilStopped(ctx, e, func() error { return nil }); err != nil {
+			t.Errorf("work that ends: %v", err)
+		}
+	})
+}
