@@ -43,6 +43,8 @@ func SecondSend(c Case) Permit {
 		return refuse("the deadline has passed")
 	case c.Conflict:
 		return refuse("somebody else stands in the way")
+	case c.Sends == 0 && c.Directed != "" && !untouched(c):
+		return refuse("the last read does not show that nothing is there: " + c.Verdict.String())
 	case c.Sends == 0:
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
 	case c.Sends-c.Unsent >= c.Budget:

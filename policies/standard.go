@@ -78,6 +78,8 @@ func notUndoable(c Case) string {
 		return "the connector cannot undo this write"
 	case c.Conflict:
 		return "what stands there is somebody else's and not ours to undo"
+	case maybeAnothers(c) && c.Directed != DirectCompensate:
+		return "what stands there bears no stamp, no create of ours was answered, and it may be somebody else's"
 	case !c.Effect():
 		return "the last read shows nothing that could be undone"
 	case !c.Firm:
@@ -86,6 +88,13 @@ func notUndoable(c Case) string {
 		return "a send may still land: undoing now could come before it"
 	}
 	return ""
+}
+
+// maybeAnothers reports whether what a create may have made cannot be told from
+// what somebody else made: it bears no stamp, and nobody told us that we made
+// one.
+func maybeAnothers(c Case) bool {
+	return c.Intent.Write == intent.Create && !c.Answered && !c.Profile.Stamped && !c.Profile.FreshKeys
 }
 
 func explain(c Case, why string) string {
@@ -100,7 +109,7 @@ func acceptSeen(c Case) (Decision, bool) {
 	switch {
 	case c.Verdict == verify.Vacuous:
 		return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
-	case c.Verdict != verify.Verified:
+	case c.Verdict != verify.Verified, c.Directed == DirectCompensate:
 		return Decision{}, false
 	case someoneElses(c):
 		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there: it is somebody else's"}, true
@@ -298,7 +307,7 @@ func Recheck(c Case, verified bool) Decision {
 	switch {
 	case c.Verdict == verify.Unavailable, c.Verdict == verify.Indeterminate:
 		return says(Wait, "the recheck that is owed could not be made")
-	case c.Verdict == verify.Duplicated:
+	case c.Verdict == verify.Duplicated, verified && c.Ours:
 		return says(Escalate, "a later look found more records than declared")
 	case !verified && came:
 		return says(Escalate, "it was settled as not applied, and a later look found it")

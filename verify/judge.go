@@ -35,6 +35,8 @@ type Judgement struct {
 	// our key or by having removed the record to change: no repeat helps, a
 	// person decides.
 	Conflict bool
+	// Ours says, beside Conflict, that a record of ours is there as well.
+	Ours bool
 	// Firm says that the read cannot be older than the last send: it was
 	// strong, or the settle time had fully passed. A verdict that is not firm
 	// may still change as replicas catch up.
@@ -58,7 +60,7 @@ type Judgement struct {
 func (j Judgement) Effect() bool {
 	switch j.Verdict {
 	case Verified, Mismatched, Duplicated, Collateral:
-		return !j.Conflict
+		return !j.Conflict || j.Ours
 	}
 	return false
 }
@@ -103,13 +105,20 @@ func judge(c Case) Judgement {
 		return Judgement{Verdict: Duplicated, Mismatches: counted(want, len(ours)),
 			Reason: fmt.Sprintf("%d records match, %d declared", len(ours), want)}
 	case len(others) > 0:
-		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: foreign(others),
-			Reason: "a record under the business key does not bear our stamp: it is somebody else's"}
+		return Judgement{Verdict: Mismatched, Conflict: true, Ours: len(ours) > 0, Mismatches: foreign(others),
+			Reason: "a record under the business key does not bear our stamp: it is somebody else's" + beside(ours)}
 	case len(ours) < want:
 		return Judgement{Verdict: Mismatched, Mismatches: counted(want, len(ours)),
 			Reason: fmt.Sprintf("only %d of %d declared records match", len(ours), want)}
 	}
 	return judgeFields(c, ours)
+}
+
+func beside(ours []connectors.Record) string {
+	if len(ours) == 0 {
+		return ""
+	}
+	return ", beside ours"
 }
 
 // judgeAbsent: nothing is there. For a write that found a record before, that
@@ -124,7 +133,11 @@ func judgeAbsent(c Case) Judgement {
 // judgeFields judges the declared number of records by what stands in them.
 func judgeFields(c Case, found []connectors.Record) Judgement {
 	if differing := diffAll(c, found); len(differing) > 0 {
-		if asBefore(c, found, untouched) {
+		switch {
+		case !asBefore(c, found, untouched):
+		case c.Intent.Write == intent.Create:
+			return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: differing, Reason: "the record was there before the create: it is somebody else's"}
+		default:
 			return Judgement{Verdict: Stale, Mismatches: differing, Reason: "the record still is as it was before the send"}
 		}
 		return Judgement{Verdict: Mismatched, Mismatches: differing, Undone: asBefore(c, found, sameFields),
@@ -272,8 +285,8 @@ func (all readings) of(r connectors.Record) (old connectors.Record, same bool) {
 // key that is another one than before counts as the one there was: what it
 // lacks was lost.
 func collateral(c Case, found []connectors.Record) []Mismatch {
-	if c.Before == nil || len(c.Before.Records) == 0 {
-		return nil
+	if c.Before == nil || len(c.Before.Records) == 0 || c.Intent.Write == intent.Create {
+		return nil // a create changes no record that there was
 	}
 	var all []Mismatch
 	earlier, mayChange := readingsOf(c.Before), placesOf(named(c.Intent), c.Profile.Volatile)
