@@ -33,6 +33,7 @@ func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r c
 		}
 	}()
 	receipt, err := c.Write(ctx, r)
+	legible(err)
 	res = Result{Fate: connectors.FateOf(err), Receipt: receipt, Code: receipt.Code, Err: err}
 	var e *connectors.Error
 	if errors.As(err, &e) {
@@ -52,10 +53,12 @@ func panicked(what string, p any) error {
 func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q connectors.Query) (connectors.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.ReadFor())
 	defer cancel()
+	began := time.Now()
 	obs, err := read(ctx, c, q)
 	if err != nil {
 		return connectors.Observation{}, err
 	}
+	obs.At = begun(obs.At, began)
 	obs.Records = slices.Clone(obs.Records) // the connector may keep its own
 	for i, r := range obs.Records {
 		fields, err := intent.Normalize(r.Fields)
@@ -67,13 +70,35 @@ func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q c
 	return obs, nil
 }
 
+// begun is when a read was begun, as its connector says, but not after we asked
+// for it and not at a time that JSON cannot hold.
+func begun(said, asked time.Time) time.Time {
+	switch {
+	case said.IsZero(), said.After(asked):
+		return asked
+	case said.Before(time.Unix(0, 0)):
+		return time.Unix(0, 0).UTC()
+	}
+	return said
+}
+
 func read(ctx context.Context, c connectors.Connector, q connectors.Query) (obs connectors.Observation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			obs, err = connectors.Observation{}, panicked("read", p)
 		}
 	}()
-	return c.Read(ctx, q)
+	obs, err = c.Read(ctx, q)
+	legible(err)
+	return obs, err
+}
+
+// legible panics with an error that cannot be read (a nil pointer in an
+// error), so that the panic comes where it is expected.
+func legible(err error) {
+	if err != nil {
+		_ = err.Error()
+	}
 }
 
 // Look reads once and judges what it finds. A read that fails is
@@ -84,9 +109,6 @@ func Look(ctx context.Context, c connectors.Connector, q connectors.Query, k Cas
 	seen, err := Read(ctx, c, k.Profile, q)
 	if err != nil {
 		return Judgement{Verdict: Unavailable, Since: k.Since, Reason: "the destination could not be read: " + err.Error()}, seen
-	}
-	if seen.At.IsZero() {
-		seen.At = began
 	}
 	if age := began.Sub(seen.At); age > 0 {
 		k.Since -= age

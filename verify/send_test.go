@@ -203,3 +203,56 @@ func TestLookTakesAReadToBeAsOldAsItIs(t *testing.T) {
 		})
 	}
 }
+
+// illegible returns an error that is a nil pointer, as careless code does.
+type illegible struct{}
+
+func (illegible) Write(context.Context, connectors.Request) (connectors.Receipt, error) {
+	var e *connectors.Error
+	return connectors.Receipt{}, e
+}
+
+func (illegible) Read(context.Context, connectors.Query) (connectors.Observation, error) {
+	var e *connectors.Error
+	return connectors.Observation{}, e
+}
+
+func TestErrorThatCannotBeReadIsAnError(t *testing.T) {
+	p := connectors.Profile{}
+	if res := verify.Send(t.Context(), illegible{}, p, connectors.Request{}); res.Fate != connectors.FateUnknown || res.Err == nil || res.Err.Error() == "" {
+		t.Errorf("send: %+v, want an unknown fate that can be told", res)
+	}
+	if j, _ := verify.Look(t.Context(), illegible{}, connectors.Query{}, verify.Case{Profile: p}); j.Verdict != verify.Unavailable {
+		t.Errorf("look: %+v, want unavailable", j)
+	}
+}
+
+// dated says when its reads were begun.
+type dated struct {
+	illegible
+	at time.Time
+}
+
+func (d dated) Read(context.Context, connectors.Query) (connectors.Observation, error) {
+	return connectors.Observation{At: d.at}, nil
+}
+
+func TestTimeOfAReadCanBeKept(t *testing.T) {
+	before := time.Now()
+	for name, c := range map[string]struct {
+		at      time.Time
+		earlier bool
+		reason  string
+	}{
+		"none":       {time.Time{}, false, "it is begun when it is asked for"},
+		"the future": {before.Add(time.Hour), false, "it cannot be begun later than it is asked for"},
+		"year 12345": {time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC), false, "JSON holds four digits"},
+		"year -1":    {time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), true, "JSON holds no year before 0"},
+		"earlier":    {before.Add(-time.Hour), true, "one call for many is begun earlier"},
+	} {
+		obs, err := verify.Read(t.Context(), dated{at: c.at}, connectors.Profile{}, connectors.Query{})
+		if _, jsonErr := obs.At.MarshalJSON(); err != nil || jsonErr != nil || obs.At.Before(before) != c.earlier || obs.At.After(time.Now()) {
+			t.Errorf("%s: begun %v, %v, %v: %s", name, obs.At, err, jsonErr, c.reason)
+		}
+	}
+}
