@@ -180,6 +180,18 @@ func (e *Engine) land(id ledger.ID, f *flight, err error) {
 	e.wg.Done()
 }
 
+// guarded works on one write. What panics in a connector or a hook must not
+// take the process, and all other writes with it; this one is continued from
+// the ledger when its lease has ended.
+func guarded(id ledger.ID, work func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{ID: id, Known: KnownNothing, Err: fmt.Errorf("the work on it panicked: %.*v", maxReason, p)}
+		}
+	}()
+	return work()
+}
+
 // Do carries out an intent and waits for its outcome, or for the end of ctx:
 // then the outcome is in progress, the write is in the ledger and goes on, and a
 // later Do with the same intent gets its outcome. Repeats of one logical write,
@@ -214,8 +226,10 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 		return e.wait(ctx, f, rec, true)
 	}
 	go func() {
-		fresh, err := e.begin(w, rec, f)
-		f.fresh = fresh
+		err := guarded(rec.ID, func() (err error) {
+			f.fresh, err = e.begin(w, rec, f)
+			return err
+		})
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
@@ -267,7 +281,7 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		case err != nil:
 			return Outcome{}, err
 		case began:
-			go func() { e.land(id, f, e.continueIfDue(rec)) }()
+			go func() { e.land(id, f, guarded(id, func() error { return e.continueIfDue(rec) })) }()
 			select {
 			case <-f.done:
 			case <-ctx.Done():

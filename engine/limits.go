@@ -21,6 +21,9 @@ const (
 	// maxEvidence bounds what one read leaves in the ledger. Records of SaaS
 	// APIs have a few KiB; a page of them fits.
 	maxEvidence = 256 << 10
+	// maxName bounds what a destination calls a record: ids, URLs, versions. The
+	// longest URLs that proxies let through have 8 KiB.
+	maxName = 8 << 10
 	// reviewFirst and reviewMost bound the pause between looks at a write that
 	// a person has: a later read may settle it. After reviewEnd only the
 	// person does.

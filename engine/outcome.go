@@ -174,9 +174,10 @@ type Error struct {
 	Err   error
 }
 
-// What an Error can know.
+// What an Error can know. A write that is in the ledger, or may be, goes on by
+// itself, so that of it nothing is known even when nothing was sent yet.
 const (
-	KnownNotApplied = "not applied"
+	KnownNotApplied = "not applied" // nothing was sent, and nothing will be
 	KnownNothing    = "unknown"
 )
 
@@ -185,7 +186,7 @@ func (e *Error) Error() string {
 	if e.Known == KnownNotApplied {
 		return fmt.Sprintf("write %s: not applied, nothing was sent: %v", e.ID, e.Err)
 	}
-	return fmt.Sprintf("write %s: unknown whether applied; the ledger holds it and it will be read back: %v", e.ID, e.Err)
+	return fmt.Sprintf("write %s: unknown whether applied; as far as the ledger holds it, it goes on by itself: %v", e.ID, e.Err)
 }
 
 // Unwrap returns the cause.

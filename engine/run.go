@@ -55,10 +55,13 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 }
 
 // refusedReservation says what a failed reservation means for the effect:
-// nothing was sent.
+// nothing was sent, and nothing will be unless the write may be in the ledger.
 func (e *Engine) refusedReservation(id ledger.ID, err error) error {
 	if errors.Is(err, ledger.ErrDigestMismatch) || errors.Is(err, ledger.ErrBlocked) {
 		return err
+	}
+	if errors.Is(err, ledger.ErrUnsure) {
+		return &Error{ID: id, Known: KnownNothing, Err: err}
 	}
 	return &Error{ID: id, Known: KnownNotApplied, Err: err}
 }
@@ -168,7 +171,10 @@ func (t *task) send() error {
 		return t.note(ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent),
 			Reason: "stopped before the send: too late under this lease"})
 	}
-	res := verify.Send(context.WithoutCancel(t.e.ctx), t.conn, t.profile, connectors.Request{
+	// Frozen from here on, it still ends with the lease.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.e.ctx), t.leased.Add(t.rec.LeaseFor))
+	defer cancel()
+	res := verify.Send(ctx, t.conn, t.profile, connectors.Request{
 		Intent: t.intent, Stamp: t.intent.Stamp(), Attempt: t.rec.Sends, Before: t.before,
 		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation), Conditional: t.conditional()})
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
@@ -198,12 +204,13 @@ func (t *task) queued() (parked bool, err error) {
 // prepare reads the pre-state of a write accepted age ago and says what
 // follows: the announcement, a wait, or the end.
 func (t *task) prepare(age time.Duration) []ledger.Event {
+	began := time.Now()
 	seen, err := verify.Read(context.WithoutCancel(t.e.ctx), t.conn, t.profile, t.query())
 	if err != nil {
 		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
 	}
 	k := t.judgeCase()
-	k.Seen, k.Since = seen, age
+	k.Seen, k.Since = seen, age-max(began.Sub(seen.At), 0)
 	j := verify.JudgeBefore(k)
 	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Evidence: encoded(seen)}
 	if j.Record != nil {
@@ -217,7 +224,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		t.before = &seen
 		return []ledger.Event{read, t.announcement(policies.Permit{})}
 	}
-	read.Mismatches = encoded(j.Mismatches)
+	read.Mismatches = differences(j.Mismatches)
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
 }
 

@@ -94,6 +94,11 @@ func (t *task) sinceSend() time.Duration { return max(t.now().Sub(t.rec.LastSend
 func (t *task) note(ev ledger.Event) error {
 	ev.By = orElse(ev.By, t.e.opts.Owner)
 	ev.Reason = strings.ToValidUTF8(ev.Reason[:min(len(ev.Reason), maxReason)], "")
+	for _, name := range []*string{&ev.Ref, &ev.URL, &ev.Version, &ev.Code} {
+		if len(*name) > maxName {
+			*name = "" // half a name names something else
+		}
+	}
 	if n := len(t.pending); n > 0 && sameRead(t.pending[n-1].event, ev) {
 		ev.Count = max(t.pending[n-1].event.Count, 1) + 1
 		t.pending = t.pending[:n-1]
@@ -153,11 +158,7 @@ func (t *task) drain() []ledger.Event {
 // lost handles a commit that failed. When another worker took the write over,
 // what this one learned is kept as evidence.
 func (t *task) lost(ctx context.Context, err error) error {
-	known := KnownNothing
-	if t.rec.Sends == 0 {
-		known = KnownNotApplied
-	}
-	failure := &Error{ID: t.rec.ID, Known: known, Err: err}
+	failure := &Error{ID: t.rec.ID, Known: KnownNothing, Err: err}
 	if !errors.Is(err, ledger.ErrFenced) {
 		return failure
 	}
@@ -199,7 +200,7 @@ func (t *task) look() error {
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Effect()}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)
-		ev.Mismatches = encoded(j.Mismatches)
+		ev.Mismatches = differences(j.Mismatches)
 	}
 	if j.Record != nil {
 		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
@@ -250,6 +251,20 @@ func evidence(obs connectors.Observation) json.RawMessage {
 	}
 	sum := sha256.Sum256(text)
 	return encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
+}
+
+// differences are mismatches as JSON; where the values are too large the places
+// and problems must do.
+func differences(found []verify.Mismatch) json.RawMessage {
+	text := encoded(found)
+	if len(text) <= maxEvidence {
+		return text
+	}
+	short := slices.Clone(found)
+	for i := range short {
+		short[i].Want, short[i].Got = "(too large)", "(too large)"
+	}
+	return encoded(short)
 }
 
 // encoded is a value as JSON, or nothing for nothing.
