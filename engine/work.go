@@ -32,8 +32,11 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 	if o.Idle <= 0 {
 		o.Idle = workIdle
 	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, o.Parallel)
 	for ctx.Err() == nil && e.ctx.Err() == nil {
-		n, err := e.round(ctx, o.Parallel)
+		n, err := e.fill(ctx, slots, &wg)
 		pause := time.Duration(0)
 		switch {
 		case err != nil && ctx.Err() == nil:
@@ -47,6 +50,29 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 		}
 	}
 	return nil
+}
+
+// fill waits for a free slot, claims as many due records as there are free
+// slots, and begins to work on them: one that lasts holds up no other.
+func (e *Engine) fill(ctx context.Context, slots chan struct{}, wg *sync.WaitGroup) (int, error) {
+	select {
+	case slots <- struct{}{}:
+		<-slots // only this loop takes slots: it stays free
+	case <-ctx.Done():
+		return 0, nil
+	case <-e.ctx.Done():
+		return 0, nil
+	}
+	asked := time.Now()
+	claimed, err := e.ledger.Claim(ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: cap(slots) - len(slots)})
+	for _, rec := range claimed {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			e.one(rec, asked)
+		})
+	}
+	return len(claimed), err
 }
 
 // Resume works on everything that is due now, until nothing is, and returns
@@ -80,13 +106,18 @@ func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 }
 
 // one works on a claimed record. A write that this process has in hand already
-// is left to that: it holds an older fence and finds out.
+// comes first: that holds an older fence and finds out. The claim is ours, so
+// nobody else would continue the write before its lease has ended.
 func (e *Engine) one(rec ledger.Record, claimed time.Time) {
 	f, began, err := e.board(rec.ID, rec.Digest, true)
-	if err != nil || !began {
+	for err == nil && !began {
+		<-f.done
+		f, began, err = e.board(rec.ID, rec.Digest, true)
+	}
+	if err != nil {
 		return
 	}
-	err = e.handle(rec, claimed)
+	err = guarded(rec.ID, func() error { return e.handle(rec, claimed) })
 	e.land(rec.ID, f, err)
 	if err != nil && !errors.Is(err, ledger.ErrFenced) {
 		e.opts.Logger.Warn("a write was put back", "write", rec.ID, "correlation", rec.CorrelationID, "error", err)
