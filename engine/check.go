@@ -7,6 +7,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
 )
 
 // check reads the destination back, asks what follows, and does it.
@@ -49,11 +50,17 @@ func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error
 	return false, t.escalate(d)
 }
 
+// nextRead is the pause before the next read. Reads that have to agree are
+// made in one go: who puts the write back counts from one again.
 func (t *task) nextRead(c policies.Case) time.Duration {
 	if t.pace == nil {
 		t.pace = policies.ResumePace(c.SinceSend)
 	}
-	return policies.ReadPause(c, t.pace)
+	pause := policies.ReadPause(c, t.pace)
+	if c.Verdict == verify.Verified {
+		pause = min(pause, t.e.opts.Patience)
+	}
+	return pause
 }
 
 func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
@@ -62,12 +69,17 @@ func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
 }
 
 func (t *task) escalate(d policies.Decision) error {
-	t.e.opts.Logger.Warn("a person must look", "write", t.rec.ID, "correlation", t.rec.CorrelationID, "reason", d.Reason)
-	ev := ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason}
 	if t.rec.Sends > 0 {
-		ev.In = reviewFirst
+		return t.escalateFor(d, reviewFirst)
 	}
-	return t.commit(ev)
+	return t.escalateFor(d, 0)
+}
+
+// escalateFor hands the write to a person, and has it looked at again after a
+// while; 0 leaves it to the person alone.
+func (t *task) escalateFor(d policies.Decision, again time.Duration) error {
+	t.e.opts.Logger.Warn("a person must look", "write", t.rec.ID, "correlation", t.rec.CorrelationID, "reason", d.Reason)
+	return t.commit(ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason, In: again})
 }
 
 // announce makes the next send durable before it is made.
@@ -136,6 +148,8 @@ func (t *task) recheck() error {
 		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason})
 	case d.Kind == policies.Wait && next > 0:
 		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
+	case d.Kind == policies.Escalate: // the caller heard otherwise and may have acted on it: no later read closes this
+		return t.escalateFor(d, 0)
 	}
 	return t.escalate(d)
 }
@@ -143,7 +157,10 @@ func (t *task) recheck() error {
 // relook reads a write that a person has: a later read may settle it, or show
 // a repeat to be harmless. Everything else stays with the person.
 func (t *task) relook() error {
-	if err := t.look(); err != nil {
+	if handled, err := t.awaitUndoing(); handled || err != nil {
+		return err
+	}
+	if parked, err := t.lookUntilAgreed(); parked || err != nil {
 		return err
 	}
 	c := t.policyCase()
@@ -159,12 +176,33 @@ func (t *task) relook() error {
 		}
 		return t.run()
 	}
-	// Why the person has it stays as it was.
+	return t.commit(t.leaveToPerson())
+}
+
+// leaveToPerson puts a write in review back. Why the person has it stays as it
+// was.
+func (t *task) leaveToPerson() ledger.Event {
 	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.nextLook()}
 	if ev.In == 0 {
 		ev.Kind = ledger.EvEscalated
 	}
-	return t.commit(ev)
+	return ev
+}
+
+// lookUntilAgreed looks, and looks again while what verified has not been seen
+// often enough.
+func (t *task) lookUntilAgreed() (parked bool, err error) {
+	for {
+		if err := t.look(); err != nil {
+			return false, err
+		}
+		if t.judged.Verdict != verify.Verified || t.agreeing >= t.profile.Confirm() {
+			return false, nil
+		}
+		if parked, err := t.pause(t.nextRead(t.policyCase()), policies.Decision{}); parked || err != nil {
+			return parked, err
+		}
+	}
 }
 
 // nextLook is the pause before the next look at a write that is in review or
@@ -196,15 +234,13 @@ func (e *Engine) handle(rec ledger.Record, claimed time.Time) error {
 // because its destination is not registered here, and says so.
 func (e *Engine) unworkable(rec ledger.Record, why error) error {
 	failure := &Error{ID: rec.ID, Known: KnownNothing, Err: why}
-	if rec.Sends == 0 {
-		failure.Known = KnownNotApplied
-	}
 	if rec.State == ledger.Sending || rec.State == ledger.Held {
 		return failure // its lease ends by itself
 	}
 	t := &task{e: e}
 	t.adopt(rec, time.Now())
-	if err := t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(), In: reviewFirst}); err != nil {
+	if err := t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
+		In: min(max(rec.Now.Sub(rec.Created), reviewFirst), reviewMost)}); err != nil {
 		return err
 	}
 	return failure

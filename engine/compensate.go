@@ -18,7 +18,7 @@ func (t *task) compensate(d policies.Decision) error {
 		d.Reason = "the connector cannot undo this write"
 		return t.escalate(d)
 	}
-	w, err := inverter.Invert(t.intent, t.before, t.seen)
+	w, err := invert(inverter, t.intent, t.before, t.seen)
 	if err == nil {
 		w = undoing(t.rec, w)
 		err = w.Validate()
@@ -35,26 +35,76 @@ func (t *task) compensate(d policies.Decision) error {
 		Rule: d.Rule, Reason: d.Reason})
 }
 
+// invert asks the connector; one that panics knows no undoing.
+func invert(by connectors.Inverter, w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (undo intent.WriteIntent, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the connector's invert panicked: %.*v", maxReason, p)
+		}
+	}()
+	return by.Invert(w, before, after)
+}
+
 // compensating carries the compensating write on, and settles this one only
 // when that one is.
 func (t *task) compensating() (parked bool, err error) {
 	child, err := t.e.advance(t.rec)
-	var failed *Error
-	if err != nil && !errors.As(err, &failed) {
-		return false, t.escalate(policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s cannot be made: %v", t.rec.Child, err)})
-	}
 	switch {
+	case hopeless(err):
+		return false, t.escalate(policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s cannot be made: %v", t.rec.Child, err)})
 	case err != nil:
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "compensate", Reason: err.Error(), In: childMost})
-	case child.State == ledger.Settled && child.Settlement == ledger.Verified:
-		return false, t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Compensated, Rule: "compensate",
-			Reason: fmt.Sprintf("undone by write %s: %s", child.ID, child.Reason)})
+	case undid(child):
+		return false, t.commit(t.compensated(child))
 	case child.State == ledger.Settled, child.State == ledger.Review, child.State == ledger.Held:
 		return false, t.escalate(policies.Decision{Rule: "compensate",
 			Reason: fmt.Sprintf("the compensating write %s is %s: %s", child.ID, child.Phase(), child.Reason)})
 	}
 	pause := min(max(t.now().Sub(child.Created)/2, childFirst), childMost)
 	return t.pause(pause, policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s is %s", child.ID, child.Phase())})
+}
+
+// hopeless reports whether a compensating write can never be made: the ledger
+// or the registry refuses it. A ledger that cannot be used now, or an engine
+// that is closing, says nothing about it.
+func hopeless(err error) bool {
+	for _, final := range []error{ledger.ErrDigestMismatch, ledger.ErrBlocked, ledger.ErrCorrupt, intent.ErrInvalid, connectors.ErrUnknownDestination} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
+}
+
+func undid(child ledger.Record) bool {
+	return child.State == ledger.Settled && child.Settlement == ledger.Verified
+}
+
+// compensated is the end of a write whose undoing was verified.
+func (t *task) compensated(child ledger.Record) ledger.Event {
+	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Compensated, Rule: "compensate",
+		Reason: fmt.Sprintf("undone by write %s: %s", child.ID, child.Reason), In: t.recheckIn(ledger.Compensated)}
+}
+
+// awaitUndoing looks after the undoing of a write that a person has. While it
+// is open no read settles the write: what is there now can still be undone. It
+// reports whether that was all there is to do.
+func (t *task) awaitUndoing() (handled bool, err error) {
+	if t.rec.Child == "" {
+		return false, nil
+	}
+	child, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.Child)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound): // it was never begun
+		return false, nil
+	case err != nil:
+		return true, err
+	case undid(child):
+		return true, t.commit(t.compensated(child))
+	case child.Settlement == ledger.NotApplied, child.Settlement == ledger.Denied:
+		return false, nil
+	}
+	return true, t.commit(t.leaveToPerson())
 }
 
 // advance carries the compensating write of a record as far as it goes without

@@ -58,6 +58,9 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if err := d.fits(rec); err != nil {
 		return Outcome{}, err
 	}
+	if err := e.undoingOpen(ctx, rec, d); err != nil {
+		return Outcome{}, err
+	}
 	f, began, err := e.board(id, rec.Digest, true)
 	if err != nil {
 		return Outcome{}, err
@@ -65,7 +68,7 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if !began {
 		return Outcome{}, fmt.Errorf("%w: %s", ErrBusy, id)
 	}
-	go func() { e.land(id, f, e.resolve(tenant, id, d)) }()
+	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d) })) }()
 	return e.wait(ctx, f, rec, true)
 }
 
@@ -81,6 +84,24 @@ func (d Decision) fits(rec ledger.Record) error {
 	}
 	if rec.State != state {
 		return fmt.Errorf("%w: %s is %s; %q is for writes that are %s", ErrNotWaiting, rec.ID, rec.Phase(), d.Word, state)
+	}
+	return nil
+}
+
+// undoingOpen refuses another send, or another undoing, while one that was
+// begun is open: it could undo what the new send makes.
+func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision) error {
+	if rec.Child == "" || (d.Word != WordRetry && d.Word != WordCompensate) {
+		return nil
+	}
+	child, err := e.ledger.Get(ctx, rec.Tenant, rec.Child)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case child.State != ledger.Settled:
+		return fmt.Errorf("%w: its undoing %s is %s; decide about that first", ErrNotWaiting, child.ID, child.Phase())
 	}
 	return nil
 }
@@ -102,8 +123,12 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision) error {
 		return err
 	}
 	t, err := e.newTask(claimed[0], asked)
-	if err != nil {
+	if err != nil && d.event().Kind != ledger.EvSettled { // what ends it needs no destination
 		return e.unworkable(claimed[0], err)
+	}
+	if err != nil {
+		t = &task{e: e}
+		t.adopt(claimed[0], asked)
 	}
 	if err := t.commit(d.event()); err != nil {
 		return err

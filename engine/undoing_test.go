@@ -1,0 +1,187 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+type panicky struct {
+	connectors.Connector
+	connectors.Inverter
+}
+
+func (panicky) Invert(intent.WriteIntent, *connectors.Observation, connectors.Observation) (intent.WriteIntent, error) {
+	panic("cannot")
+}
+
+func undoable(w intent.WriteIntent) intent.WriteIntent {
+	w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
+	return w
+}
+
+func TestInvertThatPanicsHarmsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = panicky{Connector: d.Connector}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		out := b.do(undoable(order("A-1", intent.Create)))
+		if out.Status != engine.StatusReview {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// gated holds every undoing for approval.
+var gated = &engine.Options{Raise: func(w intent.WriteIntent) intent.Risk {
+	if w.Compensates != "" {
+		return intent.RiskApprove
+	}
+	return ""
+}}
+
+// While an undoing is open the write is in review. Somebody mends the record,
+// and then the undoing is approved.
+func TestNothingSettlesWhileItsUndoingIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		b.engine = b.newEngine(gated)
+		out := b.do(undoable(order("A-1", intent.Create)))
+		if out.Status != engine.StatusReview {
+			t.Fatalf("%+v", out)
+		}
+		// somebody completes the record
+		if _, err := b.world.Edit(b.world.Records("A-1")[0].ID, intent.Fields{"currency": "USD"}); err != nil {
+			t.Fatal(err)
+		}
+		b.work(10 * time.Minute)
+		child := b.state(out.ID).Child
+		if _, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
+			t.Errorf("another send while the undoing is open: %v", err)
+		}
+		if _, err := b.engine.Resolve(t.Context(), "acme", child, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "undo it"}); err != nil {
+			t.Fatal(err)
+		}
+		b.work(100 * time.Hour)
+		if got := b.state(out.ID); got.Settlement == ledger.Verified && len(b.world.Records("A-1")) == 0 {
+			t.Errorf("verified, and its own undoing removed it%s%s", b.life(out.ID), b.life(child))
+		}
+	})
+}
+
+func TestUndoingApprovedLaterEndsTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		b.engine = b.newEngine(gated)
+		out := b.do(undoable(order("A-1", intent.Create)))
+		child := b.state(out.ID).Child
+		if _, err := b.engine.Resolve(t.Context(), "acme", child, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "undo it"}); err != nil {
+			t.Fatal(err)
+		}
+		b.work(100 * time.Hour)
+		if got := b.state(out.ID); got.Settlement != ledger.Compensated {
+			t.Errorf("%s%s", got.Phase(), b.life(out.ID))
+		}
+	})
+}
+
+// slowDelete makes the undoing last.
+type slowDelete struct {
+	*simulated.Connector
+	begun chan struct{}
+}
+
+func (s slowDelete) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if r.Intent.Write == intent.Delete {
+		close(s.begun)
+		time.Sleep(time.Second)
+	}
+	return s.Connector.Write(ctx, r)
+}
+
+func TestCloseDuringAnUndoingNeedsNoPerson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		d := b.world.Destination()
+		begun := make(chan struct{})
+		d.Connector = slowDelete{d.Connector.(*simulated.Connector), begun}
+		e := b.engineOn(b.ledger, d, nil)
+		go func() { <-begun; e.Close() }()
+		rec, err := ledger.NewRecord(undoable(order("A-1", intent.Create)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Do(t.Context(), undoable(order("A-1", intent.Create))); err != nil && !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("Do: %v", err)
+		}
+		b.work(time.Hour)
+		if got := b.state(rec.ID); got.Settlement != ledger.Compensated {
+			t.Errorf("%s%s", got.Phase(), b.life(rec.ID))
+		}
+	})
+}
+
+func TestPersonUndoesWhatIsAsDeclared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Horizon = connectors.Bound{}
+		b := newBench(t, o, nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		w := order("A-1", intent.Create)
+		w.Reversibility = intent.Compensable
+		out := b.do(w)
+		if _, err := b.world.Seed(asStored("A-1"), w.Stamp()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordCompensate, By: "ada", Reason: "not wanted any more"})
+		if err != nil || got.Status == engine.StatusVerified {
+			t.Errorf("%s %v: the person's word was dropped%s", got.Status, err, b.life(out.ID))
+		}
+	})
+}
+
+// interloper has somebody else write just before each create.
+type interloper struct {
+	*simulated.Connector
+	before func()
+}
+
+func (i interloper) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if r.Intent.Write == intent.Create {
+		i.before()
+	}
+	return i.Connector.Write(ctx, r)
+}
+
+func TestWhatMayBeAnothersIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Stamps = false
+		b := newBench(t, o, nil)
+		d := b.world.Destination()
+		d.Connector = interloper{d.Connector.(*simulated.Connector), func() {
+			if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, ""); err != nil {
+				t.Error(err)
+			}
+		}}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+		out := b.do(undoable(order("A-1", intent.Create)))
+		if n := len(b.world.Records("A-1")); n != 1 {
+			t.Errorf("%s: somebody else's record was removed%s", out.Status, b.life(out.ID))
+		}
+	})
+}
