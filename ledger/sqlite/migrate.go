@@ -18,6 +18,10 @@ import (
 // ledger_meta and not in user_version, so that the tables can live in a
 // database that belongs to somebody else.
 //
+// A field that is added to a body needs no migration: an older program refuses
+// bodies with fields that it does not know. A field that changes its meaning
+// does, be it an empty one.
+//
 //go:embed migrations/*.sql
 var migrations embed.FS
 

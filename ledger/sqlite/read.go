@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -64,20 +65,24 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) (recs []ledger.Recor
 }
 
 // read runs f in one read transaction on a connection of the pool.
-func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) (err error) {
+func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 	conn, err := l.readers.Take(ctx)
 	if err != nil {
 		return cmp.Or(ctx.Err(), unavailable(l.path, err))
 	}
 	defer l.readers.Put(conn)
-	defer func() {
-		if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultInterrupt {
-			err = cmp.Or(ctx.Err(), err)
-		}
-	}()
-	end := sqlitex.Transaction(conn)
-	defer end(&err)
-	return f(conn)
+	err = explain(l.path, sqlitex.Execute(conn, "BEGIN", nil))
+	if err == nil {
+		err = f(conn)
+	}
+	conn.SetInterrupt(nil)
+	if !conn.AutocommitEnabled() { // nothing was written, so nothing is lost
+		err = errors.Join(err, explain(l.path, sqlitex.Execute(conn, "ROLLBACK", nil)))
+	}
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultInterrupt {
+		return cmp.Or(ctx.Err(), err)
+	}
+	return err
 }
 
 func (l *Ledger) statement(conn *sqlite.Conn, query string) (*sqlite.Stmt, error) {

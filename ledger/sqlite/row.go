@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -48,8 +50,8 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		leaseUntil: s.ColumnInt64(at + 9), fence: s.ColumnInt64(at + 10), seq: s.ColumnInt64(at + 11),
 	}
 	r := row{n: s.ColumnInt64(at)}
-	if err := json.Unmarshal(text(s, at+13), &r.rec); err != nil {
-		return row{}, fmt.Errorf("%w: write %s: its body cannot be read: %w", ledger.ErrCorrupt, c.id, err)
+	if err := decode(text(s, at+13), &r.rec); err != nil {
+		return row{}, fmt.Errorf("write %s: its body: %w", c.id, err)
 	}
 	if want := columnsOf(r.rec); c != want {
 		return row{}, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want)
@@ -59,6 +61,22 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		*raw = text(s, at+14+i)
 	}
 	return r, nil
+}
+
+// decode reads a body. What this program does not know was written by a newer
+// one that works on the same file, and must not be dropped when the body is
+// written again.
+func decode(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "unknown field"): // encoding/json has no other sign for it
+		return fmt.Errorf("%w: %w; use the program that wrote it, or a newer one", ledger.ErrVersion, err)
+	}
+	return fmt.Errorf("%w: cannot be read: %w", ledger.ErrCorrupt, err)
 }
 
 // text is the bytes of a column, or nil for NULL.
@@ -96,8 +114,8 @@ func encodeEvent(e ledger.Event) (string, error) {
 
 func scanEvent(s *sqlite.Stmt) (ledger.Event, error) {
 	var e ledger.Event
-	if err := json.Unmarshal(text(s, 0), &e); err != nil {
-		return e, fmt.Errorf("%w: an event cannot be read: %w", ledger.ErrCorrupt, err)
+	if err := decode(text(s, 0), &e); err != nil {
+		return e, fmt.Errorf("an event: %w", err)
 	}
 	e.Evidence, e.Mismatches = text(s, 1), text(s, 2)
 	return e, nil

@@ -148,6 +148,16 @@ var damage = map[string]struct {
 		"UPDATE ledger_writes SET body = '{'",
 		but(everyCall(refusal{ledger.ErrCorrupt, "cannot be read"}), "reserve another", "claim"),
 	},
+	"newer body": {
+		"what a newer engine wrote into the same file is not dropped by this one",
+		`UPDATE ledger_writes SET body = json_set(body, '$.invented', 1)`,
+		but(everyCall(refusal{ledger.ErrVersion, "invented"}), "reserve another", "claim"),
+	},
+	"newer event": {
+		"a life is not shown without what only a newer engine understands",
+		`UPDATE ledger_events SET body = json_set(body, '$.invented', 1) WHERE seq = 1`,
+		map[string]refusal{"events": {ledger.ErrVersion, "invented"}},
+	},
 	"lost event": {
 		"a life with a gap is not shown as if it were whole",
 		"DELETE FROM ledger_events WHERE seq = 1",
@@ -294,7 +304,13 @@ func look(path string, rec ledger.Record) error {
 // swallow what is written from then on.
 func TestFileReplaced(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, path string){
-		"removed": func(t *testing.T, path string) { must(t, os.Remove(path)) },
+		"removed":       func(t *testing.T, path string) { must(t, os.Remove(path)) },
+		"log removed":   func(t *testing.T, path string) { must(t, os.Remove(path+"-wal")) },
+		"index removed": func(t *testing.T, path string) { must(t, os.Remove(path+"-shm")) },
+		"log replaced": func(t *testing.T, path string) {
+			backup, _ := closed(t)
+			must(t, os.Rename(backup, path+"-wal"))
+		},
 		"restored": func(t *testing.T, path string) {
 			backup, _ := closed(t)
 			must(t, os.Rename(backup, path))
@@ -309,7 +325,23 @@ func TestFileReplaced(t *testing.T) {
 			refusal{ledger.ErrUnavailable, path}.check(t, "reserve", err)
 			_, err = l.Append(context.Background(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSent})
 			refusal{ledger.ErrUnavailable, path}.check(t, "append", err)
+			_, err = l.Get(context.Background(), rec.Tenant, rec.ID)
+			refusal{ledger.ErrUnavailable, path}.check(t, "get", err)
 		})
+	}
+}
+
+// A ledger behind a link has its log where the link leads.
+func TestLinkedFile(t *testing.T) {
+	path := file(t)
+	link := filepath.Join(t.TempDir(), "link.db")
+	must(t, os.Symlink(path, link))
+	reserve(t, open(t, path, nil), "w1")
+	reserve(t, open(t, link, nil), "w2")
+	must(t, os.Remove(path+"-wal"))
+	_, _, err := open(t, link, nil).Reserve(context.Background(), reservation(t, asked("w3")))
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,11 +38,11 @@ func (o *operation) abandon() bool { return o.fate.CompareAndSwap(queued, abando
 
 // writer is the one goroutine of a process that writes to the file.
 type writer struct {
-	path string
-	file fs.FileInfo
-	conn *sqlite.Conn
-	tx   *tx
-	log  *checkpointer
+	path  string
+	files *files
+	conn  *sqlite.Conn
+	tx    *tx
+	log   *checkpointer
 	// since counts the operations since the log was last looked at.
 	since int64
 
@@ -58,11 +56,11 @@ type writer struct {
 }
 
 func newWriter(conn *sqlite.Conn, path string, now func() time.Time) (*writer, error) {
-	file, err := os.Stat(path)
+	files, err := filesOf(path)
 	if err != nil {
 		return nil, unavailable(path, err)
 	}
-	w := &writer{path: path, file: file, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{path: path, files: files, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if w.tx, err = newTx(conn, path, now); err != nil {
 		return nil, err
 	}
@@ -192,8 +190,8 @@ func (e *spoiledError) Unwrap() error { return e.err }
 // operations, and they hold only when the error is nil: an operation may have
 // seen what another one of the same batch did.
 func (w *writer) transact(batch []*operation) ([]error, error) {
-	if err := w.present(); err != nil {
-		return nil, err
+	if err := w.files.present(); err != nil {
+		return nil, unavailable(w.path, err)
 	}
 	if err := w.begin(batch); err != nil {
 		return nil, err
@@ -226,19 +224,6 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	w.operations.Add(wrote)
 	w.since += wrote
 	return answers, nil
-}
-
-// present refuses to write into a file that is no longer the one at the path:
-// what is written there would be gone with this process.
-func (w *writer) present() error {
-	now, err := os.Stat(w.path)
-	if err == nil && !os.SameFile(now, w.file) {
-		err = errors.New("the file was replaced while it was open: restart this process")
-	}
-	if err != nil {
-		return unavailable(w.path, err)
-	}
-	return nil
 }
 
 // begin takes the write lock. While another process has it, callers that give

@@ -1,0 +1,17 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The number of a migration is the version of a file, so none may be missing
+// or stand twice.
+func TestMigrationsAreNumbered(t *testing.T) {
+	for i, name := range versions() {
+		if want := fmt.Sprintf("migrations/%04d_", i+1); !strings.HasPrefix(name, want) {
+			t.Errorf("%s: want a name that begins with %s", name, want)
+		}
+	}
+}
