@@ -39,11 +39,12 @@ var rooms = map[string][]string{
 	"policies": {"connectors", "intent", "verify"},
 	"engine":   {"connectors", "intent", "ledger", "policies", "verify"},
 
-	"internal/config": {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
-	"internal/report": {"connectors", "engine", "intent", "ledger"},
-	"internal/demo":   {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
-	"internal/matrix": {},
-	"internal/soak":   {},
+	"internal/config":  {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
+	"internal/report":  {"connectors", "engine", "intent", "ledger"},
+	"internal/demo":    {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
+	"internal/matrix":  {},
+	"internal/mutants": {},
+	"internal/soak":    {},
 
 	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "internal/report", "ledger", "ledger/sqlite", "policies", "verify"},
 }

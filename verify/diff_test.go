@@ -203,7 +203,7 @@ func TestDiffDoesNotHangOnNumbers(t *testing.T) {
 	}{
 		"huge exponents":      {"compared as they are written", "1e999999999", "1e999999998", false},
 		"the same, huge":      {"the same text is the same number", "1e999999999", "1e999999999", true},
-		"huge, other writing": {"what cannot be computed is not equal", "1e999999999", "10e999999998", false},
+		"huge, other writing": {"what is too much work is not computed, and not equal", "1e99999", "10e99998", false},
 		"tiny exponents":      {"compared as they are written", "1e-999999999", "0", false},
 		"long":                {"compared as they are written", json.Number(long), json.Number(long + "9"), false},
 		"large and exact":     {"any double is computed", "1e308", "10e307", true},

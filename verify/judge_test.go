@@ -73,6 +73,8 @@ type judgeCase struct {
 	firm     bool
 	found    []string // mismatches
 	record   bool     // the judgement names the record
+	ours     bool     // beside somebody else's
+	undone   bool     // nothing of the write is left
 }
 
 func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
@@ -90,8 +92,8 @@ func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
 	if diff := cmp.Diff(append([]string{}, c.found...), saidAll(j.Mismatches)); diff != "" {
 		t.Errorf("mismatches (-want +got): %s\n%s", c.reason, diff)
 	}
-	if (j.Record != nil) != c.record {
-		t.Errorf("record %v, want one: %t", j.Record, c.record)
+	if (j.Record != nil) != c.record || j.Ours != c.ours || j.Undone != c.undone {
+		t.Errorf("record %v, ours %t, undone %t; want one: %t, %t, %t: %s", j.Record, j.Ours, j.Undone, c.record, c.ours, c.undone, c.reason)
 	}
 	if again := judge(k); !cmp.Equal(j, again) {
 		t.Errorf("not pure: %+v, then %+v", j, again)
@@ -139,7 +141,11 @@ func TestJudgeCreate(t *testing.T) {
 		"without stamp": {reason: "no stamp where ours would be shown", write: intent.Create, profile: stamped, seen: strong(record(t, "", isPaid)),
 			want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "A"`}},
 		"ours beside somebody else's": {reason: "the key matches two records, one was declared", write: intent.Create, profile: stamped,
-			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "B"`}},
+			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, ours: true, firm: true, found: []string{` not ours: "B"`}},
+		"there before": {reason: "what was there before a create is somebody else's, also where no stamp says so", write: intent.Create,
+			before: one(record(t, "", isOpen)), seen: strong(record(t, "", isOpen)), want: verify.Mismatched, conflict: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+		"in place of another": {reason: "a create changes no record that there was", write: intent.Create, profile: stamped,
+			before: one(named(record(t, "rb-theirs", `{"id":"1","state":"open","note":"n"}`), "B")), seen: strong(ours), want: verify.Verified, firm: true, record: true},
 		"duplicated": {reason: "two of ours", write: intent.Create, profile: stamped, seen: strong(ours, named(ours, "B")),
 			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
 		"duplicated, told apart by nothing": {reason: "two under the key", write: intent.Create, seen: strong(ours, named(theirs, "B")),
@@ -214,9 +220,9 @@ func TestJudgeUpdateAsBefore(t *testing.T) {
 		"without pre-state": {reason: "without one nothing is known to be as before", write: intent.Update, seen: strong(open),
 			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
 		"another version": {reason: "somebody wrote to it, and it looks as before", write: intent.Update, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, undone: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
 		"our stamp, old fields": {reason: "our send was applied and the field dropped", write: intent.Update, profile: stampsAll, before: one(open), seen: strong(record(t, ourStamp, isOpen)),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, undone: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
 		"swapped": {reason: "another record with the same fields is not the one from before", write: intent.Update, before: one(open), seen: strong(named(open, "B")),
 			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
 		"records without ids": {reason: "the only one is the same one", write: intent.Update, before: one(named(open, "")), seen: strong(named(open, "")),
@@ -343,9 +349,9 @@ func TestJudgeDelete(t *testing.T) {
 			before: one(open), seen: weak(), since: 1000 * time.Hour, want: verify.Indeterminate},
 		"gone, settled":  {reason: "the settle time has passed", write: intent.Delete, profile: settles, before: one(open), seen: weak(), since: time.Minute, want: verify.Verified, firm: true},
 		"still there":    {reason: "as before: a lagging read or a lost send", write: intent.Delete, before: one(open), seen: weak(open), want: verify.Stale, found: there},
-		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, firm: true, found: there},
+		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, undone: true, firm: true, found: there},
 		"another record": {reason: "somebody made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, firm: true, found: there},
-		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, firm: true, found: there},
+		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, undone: true, firm: true, found: there},
 		"version shown once": {reason: "a read that shows no version does not say that it changed", write: intent.Delete,
 			before: one(versioned(open, "1")), seen: weak(open), want: verify.Stale, found: there},
 		"one of two": {reason: "half a delete", write: intent.Delete, count: 2,

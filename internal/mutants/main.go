@@ -1,0 +1,97 @@
+// Command mutants breaks each rule of verdicts and second sends once and sees
+// that the test which names the rule fails.
+//
+// A rule whose test does not fail when the rule is gone is not tested. Each
+// entry of the table is a rule, the snippet of code that keeps it, what the
+// snippet is replaced by, and the one test that must fail then. The source is
+// not touched: the tests run in a copy, and the go command is given the changed
+// file as an overlay, so that several mutants can be tried at once.
+//
+// The program does not know whether the rules are the right ones, nor whether
+// the rules of the table are all there are: DESIGN sections 5 and 6 say that.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+func main() {
+	markdown := flag.Bool("markdown", false, "print the table of rules as Markdown and run nothing")
+	only := flag.String("only", "", "regular expression: only the rules that match")
+	parallel := flag.Int("parallel", defaultParallel, "mutants at once")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *markdown, *only, *parallel); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, markdown bool, only string, parallel int) error {
+	pattern, err := regexp.Compile("(?i)" + only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	var chosen []Mutant
+	for _, m := range table() {
+		if pattern.MatchString(m.Rule) {
+			chosen = append(chosen, m)
+		}
+	}
+	if markdown {
+		return printMarkdown(out, chosen)
+	}
+	module, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	copied, remove, err := snapshot(ctx, module)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	b := bench{root: copied, parallel: max(parallel, 1)}
+	if err := b.baseline(ctx, chosen); err != nil {
+		return err
+	}
+	survivors := 0
+	for _, r := range b.all(ctx, chosen) {
+		fmt.Fprintln(out, r)
+		if r.verdict != killed {
+			survivors++
+		}
+	}
+	fmt.Fprintf(out, "%d rules, %d not tested, %s\n", len(chosen), survivors, time.Since(began).Round(time.Second))
+	if survivors > 0 {
+		return fmt.Errorf("%d rules can be removed without a test that fails", survivors)
+	}
+	return nil
+}
+
+// moduleRoot is the folder of go.mod, at or above the working directory.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return "", fmt.Errorf("no go.mod at or above the working directory")
+		}
+		dir = above
+	}
+}
