@@ -71,6 +71,9 @@ func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 		return cmp.Or(ctx.Err(), unavailable(l.path, err))
 	}
 	defer l.readers.Put(conn)
+	if err := l.writer.files.present(); err != nil { // a connection may have been opened only now
+		return unavailable(l.path, err)
+	}
 	err = explain(l.path, sqlitex.Execute(conn, "BEGIN", nil))
 	if err == nil {
 		err = f(conn)

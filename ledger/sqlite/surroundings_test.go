@@ -337,9 +337,10 @@ func TestLinkedFile(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link.db")
 	must(t, os.Symlink(path, link))
 	reserve(t, open(t, path, nil), "w1")
-	reserve(t, open(t, link, nil), "w2")
+	l := open(t, link, nil)
+	reserve(t, l, "w2")
 	must(t, os.Remove(path+"-wal"))
-	_, _, err := open(t, link, nil).Reserve(context.Background(), reservation(t, asked("w3")))
+	_, _, err := l.Reserve(context.Background(), reservation(t, asked("w3")))
 	if !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("error %v", err)
 	}
