@@ -128,10 +128,24 @@ func (s *session) updateIf(t target, wanted flagSet, before *connectors.Observat
 		return connectors.Receipt{}, err
 	}
 	more, less := wanted.difference(t.now[0].Flags)
-	all := append(without(append(ofKind(t.now[0].Flags, true), ofKind(t.now[0].Flags, false)...), less), more...)
-	return s.storeIf(t, imap.StoreFlagsSet, all, version, func(now []imap.Flag) bool {
-		return sameFlags(append(ofKind(now, true), ofKind(now, false)...), all)
-	})
+	all := append(without(lasting(t.now[0].Flags), less), more...)
+	return s.storeIf(t, imap.StoreFlagsSet, all, version, change{all, more, less})
+}
+
+// change is what a conditional STORE makes of a message: all its flags, and
+// which of them it adds and takes away.
+type change struct{ all, more, less []imap.Flag }
+
+func (c change) whole(now []imap.Flag) bool { return sameFlags(lasting(now), c.all) }
+
+// leftTrace reports whether any part of the change shows.
+func (c change) leftTrace(now []imap.Flag) bool {
+	return len(without(c.more, now)) < len(c.more) || len(without(c.less, now)) > 0
+}
+
+// lasting is all flags and keywords but the server's own.
+func lasting(flags []imap.Flag) []imap.Flag {
+	return append(ofKind(flags, true), ofKind(flags, false)...)
 }
 
 // unchanged is the mod-sequence of the pre-state, if the message still has it.
@@ -154,9 +168,11 @@ func (t target) unchanged(before *connectors.Observation) (uint64, error) {
 
 // storeIf sends a conditional STORE and learns whether it was refused. The
 // server answers OK either way, and go-imap throws the MODIFIED away: so the
-// flags are looked at in the same session. This is for the refusal alone; what
-// is true is for a read of its own to say.
-func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, version uint64, made func([]imap.Flag) bool) (connectors.Receipt, error) {
+// flags are looked at in the same session. Only a message that is there without
+// a trace of the change proves the refusal; one that has gone, or shows half
+// of it (a keyword that was not kept, somebody else's flag), proves nothing.
+// This is for the refusal alone; what is true is for a read of its own to say.
+func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, version uint64, c change) (connectors.Receipt, error) {
 	said, err := s.store(t.uids, op, flags, version)
 	if err != nil {
 		return connectors.Receipt{}, afterSend(err)
@@ -169,10 +185,18 @@ func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, ver
 	if len(seen) == 1 {
 		receipt.Version = strconv.FormatUint(seen[0].ModSeq, 10)
 	}
+	traces := false
 	for _, m := range append(said, seen...) {
-		if m.Flags != nil && made(m.Flags) {
+		switch {
+		case m.Flags == nil:
+		case c.whole(m.Flags):
 			return receipt, nil
+		case c.leftTrace(m.Flags):
+			traces = true
 		}
+	}
+	if traces || len(seen) != 1 || seen[0].Flags == nil {
+		return connectors.Receipt{}, fmt.Errorf("the answer to a conditional write is not known: %w", ErrChanged)
 	}
 	return connectors.Receipt{}, connectors.Conflict("MODIFIED", ErrChanged)
 }
@@ -207,7 +231,8 @@ func (s *session) markDeleted(t target, r connectors.Request) (connectors.Receip
 		if err != nil {
 			return connectors.Receipt{}, err
 		}
-		return s.storeIf(t, imap.StoreFlagsAdd, mark, version, func(now []imap.Flag) bool { return hasFlag(now, imap.FlagDeleted) })
+		return s.storeIf(t, imap.StoreFlagsAdd, mark, version,
+			change{all: append(without(lasting(t.now[0].Flags), mark), mark...), more: mark})
 	}
 	_, err := s.store(t.uids, imap.StoreFlagsAdd, mark, 0)
 	switch {

@@ -171,6 +171,7 @@ func TestC3_2_NoDeleteWithoutUIDPlus(t *testing.T) {
 
 func TestC3_3_ModifiedIsDroppedByTheClient(t *testing.T) {
 	flags := `* 1 FETCH (UID 7 MODSEQ (6) FLAGS (\Flagged))`
+	both := on(intent.Update, "<a@b>", intent.Fields{"flags": []any{`\Flagged`}, "keywords": []any{"kept"}})
 	for name, tt := range map[string]struct {
 		write  intent.WriteIntent
 		store  func(k *talk)
@@ -180,7 +181,12 @@ func TestC3_3_ModifiedIsDroppedByTheClient(t *testing.T) {
 	}{
 		"refused": {anEdit, no("OK [MODIFIED 7] Conditional STORE failed"),
 			`* 1 FETCH (UID 7 MODSEQ (6) FLAGS (\Answered))`, connectors.FateRefused, "OK [MODIFIED] is a no"},
-		"refused, gone":     {anEdit, no("OK [MODIFIED 7] Conditional STORE failed"), "", connectors.FateRefused, "there is nothing left to have changed"},
+		"gone":              {anEdit, answer(), "", connectors.FateUnknown, "it may have been done before the message went"},
+		"half kept":         {both, answer(flags), flags, connectors.FateUnknown, "done, and the server kept no keyword"},
+		"done and more":     {anEdit, answer(), `* 1 FETCH (UID 7 MODSEQ (7) FLAGS (\Flagged \Seen))`, connectors.FateUnknown, "ours, or all of it somebody else's"},
+		"delete, then gone": {aDelete, answer(), "", connectors.FateUnknown, "somebody else's EXPUNGE takes what we marked"},
+		"delete and more": {aDelete, answer(), `* 1 FETCH (UID 7 MODSEQ (7) FLAGS (\Deleted \Seen))`, connectors.FateUnknown,
+			"the mark may be of the one who read it since"},
 		"done":              {anEdit, answer(), flags, connectors.FateAnswered, "the flags are there"},
 		"done, then undone": {anEdit, answer(flags), `* 1 FETCH (UID 7 MODSEQ (9) FLAGS ())`, connectors.FateAnswered, "the STORE said so itself; somebody was quick to change it"},
 		"answer lost":       {anEdit, cut, flags, connectors.FateUnknown, "it may have been done"},
