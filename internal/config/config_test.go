@@ -134,7 +134,12 @@ func TestInlineSecretsAreRefusedAndNeverRepeated(t *testing.T) {
 		"beside a fault": {"the library would show the lines around", mail + "    password: " + word + "\n    single_store: perhaps\n", ":8: destinations.mail.password: a secret does not belong into this file"},
 		"before bad YAML": {"the library would show the lines around",
 			mail + "    password: " + word + "\n    tls: \"implicit\n", ":9:"},
-		"in a URL":     {"a URL can hold one", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a:" + word + "@b'}\n", ":3: destinations.x: url: holds a user name or a password"},
+		"in a URL":  {"a URL can hold one", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a:" + word + "@b'}\n", ":3: destinations.x: url: holds a user name or a password"},
+		"in no URL": {"a URL that cannot be read can hold one", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a:" + word + "@b:c'}\n", ":3: destinations.x: url: holds a user name or a password"},
+		"in addr": {"people know it from URLs", strings.Replace(mail, "addr: ", "addr: a:"+word+"@", 1) + "    password_file: " + os.DevNull + "\n",
+			": addr: holds a user name or a password"},
+		"for its name": {"the secret itself, where the name of its variable belongs", mail + "    password_env: '!" + word + "'\n",
+			"password_env: is not the name of an environment variable"},
 		"unknown name": {"what is not known may be a secret", mail + "    passphrase: " + word + "\n", ":8: destinations.mail.passphrase:"},
 	}
 	for name, tt := range tests {

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +124,7 @@ func (s *simulatedSettings) destination(string, func(string) string) (connectors
 	if !slices.Contains(simulated.Classes(), class) {
 		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", clip(s.Class), simulated.Classes())
 	}
-	if u, err := url.Parse(s.URL); err == nil && u.User != nil {
+	if strings.Contains(s.URL, "@") { // also where it is no URL, which the connector would repeat
 		return connectors.Destination{}, errors.New("url: holds a user name or a password; want http://host:port")
 	}
 	c, err := simulated.NewConnector(s.URL, class.Options(), nil)
@@ -160,6 +160,9 @@ func (s *imapSettings) destination(dir string, env func(string) string) (connect
 	security, ok := securities[s.TLS]
 	if !ok {
 		return connectors.Destination{}, fmt.Errorf("tls: is %q; want implicit, starttls, or none (loopback addresses only)", clip(s.TLS))
+	}
+	if strings.Contains(s.Addr, "@") {
+		return connectors.Destination{}, errors.New("addr: holds a user name or a password; want host:port")
 	}
 	roots, err := s.roots(dir)
 	if err != nil {
@@ -206,6 +209,8 @@ func beside(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // secret fetches a secret anew for each use, so that it can be changed under a
 // running process. It is tried once here.
 func secret(dir string, env func(string) string, variable, file string) (func(context.Context) (string, error), error) {
@@ -213,6 +218,8 @@ func secret(dir string, env func(string) string, variable, file string) (func(co
 	switch {
 	case (variable == "") == (file == ""):
 		return nil, errors.New("want exactly one of password_env (the name of an environment variable) and password_file (a path)")
+	case variable != "" && !variableName.MatchString(variable): // and not repeated: people write the secret itself here
+		return nil, errors.New("password_env: is not the name of an environment variable; want one such as MAIL_PASSWORD, which holds the secret")
 	case variable != "":
 		fetch = func() (string, error) {
 			if v := env(variable); v != "" {
