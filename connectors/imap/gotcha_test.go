@@ -378,11 +378,26 @@ func TestC3_10_ReadOnlyAndPeek(t *testing.T) {
 }
 
 func TestC3_11_MissingUIDs(t *testing.T) {
-	on := with("UID SEARCH", answer("* SEARCH 6 7"))
-	s := newScript(t, on) // FETCH answers with 7 alone: 6 was expunged meanwhile
-	o, err := s.connect(t, nil).Read(t.Context(), connectors.Query{Intent: anEdit, Ref: "9:5"})
-	if err != nil || len(o.Records) != 1 || o.Records[0].Ref != "9:7" {
-		t.Errorf("records %v, %v; want 9:7 alone", o.Records, err)
+	for name, tt := range map[string]struct {
+		again   string // the second search
+		records int    // -1 for an error
+		reason  string
+	}{
+		"expunged meanwhile": {"* SEARCH 7", 1, "6 has gone, and a second look says so"},
+		"hidden":             {"* SEARCH 6 7", -1, "6 is there and is not shown: it could be a second match"},
+	} {
+		searches := 0
+		s := newScript(t, with("UID SEARCH", func(k *talk) {
+			if searches++; searches == 1 {
+				k.done("* SEARCH 6 7")
+				return
+			}
+			k.done(tt.again)
+		}))
+		o, err := s.connect(t, nil).Read(t.Context(), connectors.Query{Intent: anEdit, Ref: "9:5"})
+		if (err != nil) != (tt.records < 0) || (err == nil && len(o.Records) != tt.records) {
+			t.Errorf("%s: records %v, %v; want %d: %s", name, o.Records, err, tt.records, tt.reason)
+		}
 	}
 }
 

@@ -32,6 +32,10 @@ const (
 	// a server that finds thousands does not search as we asked.
 	maxCandidates = 1000
 
+	// maxAnswer is how many bytes a server may say to one command. A FETCH of
+	// fetchChunk headers takes at most 50 MB, a body maxMessage.
+	maxAnswer = 64 << 20
+
 	// maxRefDigits is the most digits of a UID or UIDVALIDITY: both have 32 bits.
 	maxRefDigits = 10
 

@@ -118,12 +118,7 @@ func (s *session) answer(chosen *imap.SelectData, questions []question) error {
 			}
 		}
 	}
-	found, err := s.search(keys)
-	if err != nil {
-		return err
-	}
-	uids.AddSet(found)
-	envelopes, err := s.envelopes(uids, chosen)
+	envelopes, err := s.candidates(keys, uids, chosen)
 	if err != nil {
 		return err
 	}
@@ -188,21 +183,55 @@ func (s *session) search(keys []imap.SearchCriteria) (imap.UIDSet, error) {
 	if err != nil {
 		return nil, serverError(s.ctx, "search", err)
 	}
-	found := data.AllUIDs() // copes with an ESEARCH answer that has no ALL
-	if len(found) > maxCandidates {
-		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, len(found), maxCandidates)
+	found, ok := data.All.(imap.UIDSet)
+	switch {
+	case data.All != nil && !ok, data.All == nil && data.Count > 0:
+		return nil, fmt.Errorf("search: %w: it was asked for UIDs and does not give them", ErrUnreadable)
+	case span(found) > maxCandidates:
+		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, span(found), maxCandidates)
 	}
-	return imap.UIDSetNum(found...), nil
+	var merged imap.UIDSet // an ESEARCH answer may name one twice, and none
+	merged.AddSet(found)
+	return merged, nil
+}
+
+// span is how many UIDs a set names. A range of four thousand million takes
+// twenty bytes, so it is counted before it is written out.
+func span(set imap.UIDSet) (n int64) {
+	for _, r := range set {
+		n += int64(max(r.Start, r.Stop)-min(r.Start, r.Stop)) + 1
+	}
+	return n
+}
+
+// candidates searches and fetches what was found, and what is known besides. A
+// message may go away between the two, so one that is found and not shown is
+// looked for once more; where it is found again the server hides it, and what
+// it shows is not all there is.
+func (s *session) candidates(keys []imap.SearchCriteria, known imap.UIDSet, chosen *imap.SelectData) ([]*envelope, error) {
+	for range 2 {
+		found, err := s.search(keys)
+		if err != nil {
+			return nil, err
+		}
+		uids := slices.Clone(known)
+		uids.AddSet(found)
+		envelopes, err := s.envelopes(uids, chosen)
+		if err != nil {
+			return nil, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(envelopes), func(e *envelope) bool { return !found.Contains(e.uid) })
+		if int64(len(shown)) == span(found) {
+			return envelopes, nil
+		}
+	}
+	return nil, fmt.Errorf("fetch headers: %w: the search finds messages that are not shown", ErrUnreadable)
 }
 
 // matching is the UIDs of the messages that the key of a change matches.
 func (s *session) matching(chosen *imap.SelectData, a address) ([]imap.UID, error) {
 	q := question{address: a}
-	found, err := s.search(q.criteria())
-	if err != nil {
-		return nil, err
-	}
-	envelopes, err := s.envelopes(found, chosen)
+	envelopes, err := s.candidates(q.criteria(), nil, chosen)
 	if err != nil {
 		return nil, err
 	}

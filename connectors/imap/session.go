@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
@@ -78,7 +80,7 @@ func (s *session) start(o Options, socket net.Conn) error {
 // password.
 func (s *session) protect(o Options, socket net.Conn) (err error) {
 	if o.Security == Insecure {
-		s.client = imapclient.New(socket, nil)
+		s.client = imapclient.New(&bounded{Conn: socket}, nil)
 		return nil
 	}
 	config := &tls.Config{}
@@ -89,7 +91,7 @@ func (s *session) protect(o Options, socket net.Conn) (err error) {
 		config.ServerName, _, _ = net.SplitHostPort(o.Addr) // checked by New
 	}
 	if o.Security == StartTLS {
-		s.client, err = imapclient.NewStartTLS(socket, &imapclient.Options{TLSConfig: config})
+		s.client, err = imapclient.NewStartTLS(&bounded{Conn: socket}, &imapclient.Options{TLSConfig: config})
 		return err
 	}
 	if config.NextProtos == nil {
@@ -99,7 +101,7 @@ func (s *session) protect(o Options, socket net.Conn) (err error) {
 	if err := conn.HandshakeContext(s.ctx); err != nil {
 		return err
 	}
-	s.client = imapclient.New(conn, nil)
+	s.client = imapclient.New(&bounded{Conn: conn}, nil)
 	return nil
 }
 
@@ -109,26 +111,40 @@ func (s *session) login(o Options) error {
 	if s.client.State() == imap.ConnStateAuthenticated {
 		return nil // the server knows us already (PREAUTH)
 	}
-	err := s.authenticate(o)
+	try, err := s.credentials(o)
+	if err != nil {
+		return fmt.Errorf("log in: credentials: %w", err)
+	}
+	err = try()
 	if no, ok := answerOf(err); ok {
-		return fmt.Errorf("log in: %w", &imap.Error{Type: no.Type, Code: no.Code, Text: "the server refused the login"})
+		code := no.Code
+		if !slices.Contains(loginCodes, code) {
+			code = ""
+		}
+		return fmt.Errorf("log in: %w", &imap.Error{Type: no.Type, Code: code, Text: "the server refused the login"})
+	}
+	if broke := net.Error(nil); err != nil && s.ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &broke) {
+		err = ErrUnreadable
 	}
 	return serverError(s.ctx, "log in", err)
 }
 
-func (s *session) authenticate(o Options) error {
+// loginCodes are the codes of a refused login that people can use; another
+// word in their place may be anything.
+var loginCodes = []imap.ResponseCode{
+	imap.ResponseCodeAuthenticationFailed, imap.ResponseCodeAuthorizationFailed, imap.ResponseCodeExpired,
+	imap.ResponseCodePrivacyRequired, imap.ResponseCodeContactAdmin, imap.ResponseCodeNoPerm,
+	imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED",
+}
+
+// credentials fetches what the login needs and returns the login.
+func (s *session) credentials(o Options) (func() error, error) {
 	if o.Auth != nil {
 		mechanism, err := o.Auth(s.ctx)
-		if err != nil {
-			return fmt.Errorf("credentials: %w", err)
-		}
-		return s.client.Authenticate(mechanism)
+		return func() error { return s.client.Authenticate(mechanism) }, err
 	}
 	password, err := o.Password(s.ctx)
-	if err != nil {
-		return fmt.Errorf("credentials: %w", err)
-	}
-	return s.client.Login(o.Username, password).Wait()
+	return func() error { return s.client.Login(o.Username, password).Wait() }, err
 }
 
 // leave ends the session politely, without waiting for the server's goodbye.
