@@ -263,6 +263,28 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
+// When the log has grown too far at once, the next caller waits until it is
+// moved, and does not make it longer.
+func TestLogHasAnEnd(t *testing.T) {
+	path := file(t)
+	l := open(t, path, nil)
+	rec := reserve(t, l, "w1")
+	evidence := []byte(`"` + strings.Repeat("0123456789abcdef", 32<<10) + `"`) // twice: in the event and in the record
+	rec, err := l.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSent})
+	must(t, err)
+	for range sqlite.LookEvery + 1 {
+		_, err := l.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvRead, Evidence: evidence})
+		must(t, err)
+	}
+	left := 0
+	must(t, sqlitex.ExecuteTransient(outsider(t, path), "PRAGMA wal_checkpoint(NOOP)", &sqlitex.ExecOptions{
+		ResultFunc: func(s *zombiezen.Stmt) error { left = s.ColumnInt(1) - s.ColumnInt(2); return nil },
+	}))
+	if left > 1000 {
+		t.Errorf("%d pages are still to be moved", left)
+	}
+}
+
 func TestConnections(t *testing.T) {
 	l := open(t, file(t), nil)
 	for query, want := range map[string]string{

@@ -13,8 +13,12 @@ var Queries = map[string]string{
 	"get": sqlGet, "events": sqlEvents, "list": sqlList, "meta": sqlMeta,
 }
 
-// HardLog is the bound of the log, in pages.
-const HardLog = hardLog
+// HardLog is the bound of the log, in pages, and LookEvery after how many
+// operations it is looked at.
+const (
+	HardLog   = hardLog
+	LookEvery = lookEvery
+)
 
 // Write runs SQL on the connection that writes, as an operation of its own
 // that does not count.

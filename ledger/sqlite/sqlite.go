@@ -6,7 +6,8 @@
 // each commit). Within a process one goroutine writes: it takes whatever has
 // queued up while the commit before ran and makes one transaction of it, so
 // that concurrent callers share a sync and a single caller waits for nobody.
-// Reads run beside it on connections of their own.
+// Reads run beside it on connections of their own, and so does the moving of
+// the log into the file, which keeps the log at some tens of megabytes.
 //
 // The driver does not know what events mean: it stores what the pure functions
 // of package ledger say. It does not work on network file systems, whose locks
