@@ -255,7 +255,12 @@ func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined 
 	if done(f.last) {
 		return outcomeOf(f.last, replayed), nil
 	}
-	return e.Wait(ctx, rec.Tenant, rec.ID, replayed)
+	out, err := e.Wait(ctx, rec.Tenant, rec.ID, replayed)
+	var known *Error
+	if err != nil && !errors.As(err, &known) { // it is in the ledger, and this call may have sent it
+		err = &Error{ID: rec.ID, Known: KnownNothing, Err: err}
+	}
+	return out, err
 }
 
 // done reports whether a write waits for nothing, or for a person.

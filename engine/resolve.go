@@ -44,31 +44,33 @@ var (
 )
 
 // Resolve carries out a person's decision and waits for what follows from it.
-// A person is a slow policy: the rules about second sends hold, but for what
-// Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
+// When ctx ends, the decision is in the ledger all the same, or an error says
+// why not. A person is a slow policy: the rules about second sends hold, but
+// for what Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
 // and then nothing has changed.
 func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Decision) (Outcome, error) {
 	if d.By == "" || d.Reason == "" {
 		return Outcome{}, errors.New("a decision needs a name (by) and a reason")
 	}
-	rec, err := e.ledger.Get(ctx, tenant, id)
+	asking := context.WithoutCancel(ctx) // a short wait is no reason not to decide
+	rec, err := e.ledger.Get(asking, tenant, id)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if err := d.fits(rec); err != nil {
 		return Outcome{}, err
 	}
-	if err := e.undoingOpen(ctx, rec, d); err != nil {
+	if err := e.undoingOpen(asking, rec, d); err != nil {
 		return Outcome{}, err
 	}
-	f, began, err := e.board(id, rec.Digest, true)
+	f, began, err := e.board(id, rec.Digest, false)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if !began {
 		return Outcome{}, fmt.Errorf("%w: %s", ErrBusy, id)
 	}
-	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d) })) }()
+	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d, f) })) }()
 	return e.wait(ctx, f, rec, true)
 }
 
@@ -106,7 +108,7 @@ func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision)
 	return nil
 }
 
-func (e *Engine) resolve(tenant string, id ledger.ID, d Decision) error {
+func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) error {
 	rec, err := e.ledger.Get(e.ctx, tenant, id)
 	if err != nil {
 		return err
@@ -130,9 +132,14 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision) error {
 		t = &task{e: e}
 		t.adopt(claimed[0], asked)
 	}
-	if err := t.commit(d.event()); err != nil {
+	err = t.commit(d.event())
+	switch {
+	case errors.Is(err, ledger.ErrFenced): // to be told, unlike work that another worker carries on
+		return fmt.Errorf("%w: %s was taken over before the decision was recorded", ErrBusy, id)
+	case err != nil:
 		return err
 	}
+	f.keep()
 	switch t.rec.State {
 	case ledger.Settled, ledger.Review:
 		return nil

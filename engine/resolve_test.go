@@ -1,0 +1,92 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// A person who does not wait for what follows has decided all the same.
+func TestDecisionOfAPersonWhoDoesNotWait(t *testing.T) {
+	for _, word := range []engine.Word{engine.WordDeny, engine.WordApprove} {
+		t.Run(string(word), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				w := order("A-1", intent.Create)
+				w.Risk = intent.RiskApprove
+				held := b.do(w)
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				if _, err := b.engine.Resolve(gone, w.Tenant, held.ID, engine.Decision{Word: word, By: "ada", Reason: "seen"}); err != nil {
+					t.Fatal(err)
+				}
+				b.engine.Close()
+				if got := b.state(held.ID); got.State == ledger.Held {
+					t.Errorf("%s%s", got.Phase(), b.life(held.ID))
+				}
+			})
+		})
+	}
+}
+
+// fencedAppend is a ledger in which another worker is always faster.
+type fencedAppend struct{ ledger.Ledger }
+
+func (fencedAppend) Append(context.Context, ledger.ID, int64, ...ledger.Event) (ledger.Record, error) {
+	return ledger.Record{}, ledger.ErrFenced
+}
+
+// A decision that was not recorded is not answered with an outcome.
+func TestDecisionThatComesTooLateIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		w.Risk = intent.RiskApprove
+		held := b.do(w)
+		e := b.engineOn(fencedAppend{b.ledger}, b.world.Destination(), nil)
+		if out, err := e.Resolve(t.Context(), w.Tenant, held.ID, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "seen"}); !errors.Is(err, engine.ErrBusy) {
+			t.Errorf("%+v, error %v", out, err)
+		}
+	})
+}
+
+// brokenGet is a ledger that cannot be read any more.
+type brokenGet struct {
+	ledger.Ledger
+	broken bool
+}
+
+func (l *brokenGet) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	if l.broken {
+		return ledger.Record{}, ledger.ErrUnavailable
+	}
+	return l.Ledger.Get(ctx, tenant, id)
+}
+
+func (l *brokenGet) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	rec, err := l.Ledger.Append(ctx, id, fence, events...)
+	l.broken = true
+	return rec, err
+}
+
+// A ledger that fails after the send leaves the caller with an error that says
+// what is known of the effect, wherever it fails.
+func TestLedgerThatFailsInTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		e := b.engineOn(&brokenGet{Ledger: b.ledger}, b.world.Destination(), &engine.Options{Patience: time.Millisecond})
+		out, err := e.Do(t.Context(), order("A-1", intent.Create))
+		var known *engine.Error
+		if !errors.As(err, &known) || known.Known != engine.KnownNothing || !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%+v, error %v", out, err)
+		}
+	})
+}
