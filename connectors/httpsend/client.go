@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -202,5 +203,25 @@ func (s *connection) explain(err error) error {
 	if s.wanted.Load() && !s.had.Load() {
 		return connectors.NotSent(err)
 	}
-	return &connectors.Error{Err: fmt.Errorf("no answer: %w", err)}
+	return &connectors.Error{Err: fmt.Errorf("no answer: %w", &quiet{err})}
+}
+
+// quiet is an error whose words are shown only where they are the network's.
+// net/http quotes what it cannot parse, and what comes from an echo is our own
+// request.
+type quiet struct{ err error }
+
+func (e *quiet) Unwrap() error { return e.err }
+
+func (e *quiet) Error() string {
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(e.err, known) {
+			return known.Error()
+		}
+	}
+	var broke *net.OpError
+	if errors.As(e.err, &broke) {
+		return broke.Error()
+	}
+	return "the connection was lost, or what came back is not HTTP"
 }

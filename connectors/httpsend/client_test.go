@@ -331,6 +331,31 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
+// TestErrorsKeepWhatCannotBeParsed: net/http quotes it, and from an echo it is
+// our own request.
+func TestErrorsKeepWhatCannotBeParsed(t *testing.T) {
+	for name, said := range map[string]string{
+		"an echo":   "POST /a?token=secret HTTP/1.1\r\nAuthorization: secret\r\n\r\n",
+		"a header":  "HTTP/1.1 200 OK\r\nsecret\r\n\r\n",
+		"a length":  "HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n",
+		"elsewhere": "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://[::1%23/?token=secret\r\nContent-Length: 0\r\n\r\n",
+	} {
+		server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, said)
+			_ = conn.Close()
+		})
+		_, err := newClient(t, httpsend.Options{}).Write(post(t, server.URL+"/a?token=secret", "secret"))
+		if err == nil || strings.Contains(err.Error(), "secret") || connectors.FateOf(err) != connectors.FateUnknown {
+			t.Errorf("%s: the error is %v; want one of unknown fate without the secret", name, err)
+		}
+	}
+}
+
 func TestDefaultTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := httpsend.New(&httpsend.Options{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
