@@ -30,10 +30,15 @@ func Classify(status int, h http.Header, now time.Time) error {
 	case refused:
 		return &connectors.Error{Fate: connectors.FateRefused, RetryAfter: wait, Code: code, Err: said}
 	case moved:
-		return connectors.Refused(code, fmt.Errorf("%w: redirects of a write are not followed; the base URL should name the final address", said))
+		return connectors.Refused(code, fmt.Errorf("%w: %s", said, notFollowed))
+	}
+	if status > 300 && status < 304 {
+		said = fmt.Errorf("%w: %s", said, notFollowed)
 	}
 	return &connectors.Error{RetryAfter: wait, Code: code, Err: said}
 }
+
+const notFollowed = "redirects of a write are not followed; the base URL should name the final address"
 
 type sense int
 
@@ -45,12 +50,12 @@ const (
 	moved
 )
 
-// meaning is the table. 302 and 303 are not in it: they are also how a form
-// that was accepted is answered. Nor is 402, which some payment services
+// meaning is the table. 301, 302 and 303 are not in it: they turn a POST into a
+// GET, which is also how a form that was accepted is answered. Nor is 402, which some payment services
 // answer after they stored an attempt.
 func meaning(status int) sense {
 	switch status {
-	case 301, 307, 308:
+	case 307, 308:
 		return moved
 	case 400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 425, 426, 428, 431, 501, 505:
 		return refused

@@ -111,7 +111,7 @@ func TestOneRequestOnTheWire(t *testing.T) {
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for status, want := range map[int]connectors.Fate{
-		301: connectors.FateRefused, 302: connectors.FateUnknown, 303: connectors.FateUnknown,
+		301: connectors.FateUnknown, 302: connectors.FateUnknown, 303: connectors.FateUnknown,
 		307: connectors.FateRefused, 308: connectors.FateRefused,
 	} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
