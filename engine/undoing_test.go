@@ -185,3 +185,35 @@ func TestWhatMayBeAnothersIsNotUndone(t *testing.T) {
 		}
 	})
 }
+
+// On a destination whose reads lag, the state before is what was there some
+// time ago. To bring it back would take back what others did since.
+func TestUndoingTakesBackNothingOfOthers(t *testing.T) {
+	lagging := simulated.Unique.Options()
+	lagging.Lags, lagging.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	theirs := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "note": "theirs"}
+	for _, write := range []intent.WriteType{intent.Update, intent.Upsert} {
+		t.Run(string(write), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, lagging, nil)
+				seeded, err := b.world.Seed(theirs, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if write == intent.Update { // it is known, and their last change is not
+					time.Sleep(time.Minute)
+					if _, err := b.world.Edit(seeded.ID, intent.Fields{"note": "theirs, and new"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.Op(write)}, Field: "currency", Times: 1})
+				before := b.world.Records("A-1")[0].Fields["note"]
+				out := b.do(undoable(order("A-1", write)))
+				left := b.world.Records("A-1")
+				if out.Status != engine.StatusReview || len(left) != 1 || left[0].Fields["note"] != before {
+					t.Errorf("%s, %+v left%s", out.Status, left, b.life(out.ID))
+				}
+			})
+		})
+	}
+}

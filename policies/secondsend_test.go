@@ -34,7 +34,7 @@ func lost() policies.Case {
 
 // read is the case after a strong read begun at a time since the send.
 func read(c policies.Case, v verify.Verdict, since time.Duration) policies.Case {
-	c.Judgement = verify.Judgement{Verdict: v, Firm: true, Since: since, AsOf: since, Reason: "it is " + v.String()}
+	c.Judgement = verify.Judgement{Verdict: v, Firm: true, Based: true, Since: since, AsOf: since, Reason: "it is " + v.String()}
 	c.SinceSend, c.SinceKey, c.Age, c.Agreeing = since, since, since, 1
 	return c
 }

@@ -82,12 +82,20 @@ func notUndoable(c Case) string {
 		return "what stands there bears no stamp, no create of ours was answered, and it may be somebody else's"
 	case !c.Effect():
 		return "the last read shows nothing that could be undone"
+	case c.Intent.Write != intent.Create && !based(c) && c.Directed != DirectCompensate:
+		return "the state before was read weakly: undoing could take back what somebody else did just before"
 	case !c.Firm:
 		return "the last read may be older than the send that is to be undone"
 	case c.Unknown && !settledFate(c):
 		return "a send may still land: undoing now could come before it"
 	}
 	return ""
+}
+
+// based reports whether what the undoing would bring back is what our send
+// found: it was read surely, or the destination held the send against it.
+func based(c Case) bool {
+	return c.Based || c.Last == connectors.FateAnswered && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 }
 
 // maybeAnothers reports whether what a create may have made cannot be told from

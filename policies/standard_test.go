@@ -158,19 +158,22 @@ func TestStandardOnWhatDiffers(t *testing.T) {
 		c.Intent.OnMismatch, c.Intent.Reversibility, c.Invertible = intent.MismatchCompensate, intent.Compensable, true
 	}
 	answered := fate(connectors.FateAnswered)
+	weaklyBased := func(c *policies.Case) { c.Based = false }
 	for name, d := range map[string]decided{
-		"by default":            {reason: "a person decides", c: differs, want: policies.Escalate},
-		"retry":                 {reason: "the table does not allow it", c: with(differs, retry), want: policies.Escalate},
-		"retry, unique":         {reason: "a repeat replaces the values", c: with(differs, retry, unique), want: policies.Retry, row: policies.RowUnique},
-		"undo":                  {reason: "the destination answered: nothing else is coming", c: with(differs, undo, answered), want: policies.Compensate},
-		"undo, unknown":         {reason: "a send may still land after the undoing", c: with(differs, undo), want: policies.Wait},
-		"undo, unknown, later":  {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), undo), want: policies.Compensate},
-		"undo, somebody else's": {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
-		"undo, no way back":     {reason: "the connector cannot", c: with(differs, undo, answered, func(c *policies.Case) { c.Invertible = false }), want: policies.Escalate},
-		"undo, not compensable": {reason: "the intent does not say so", c: with(differs, undo, answered, func(c *policies.Case) { c.Intent.Reversibility = "" }), want: policies.Escalate},
-		"undo, never known":     {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
-		"doubled":               {reason: "a person decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
-		"collateral":            {reason: "a person decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
+		"by default":              {reason: "a person decides", c: differs, want: policies.Escalate},
+		"retry":                   {reason: "the table does not allow it", c: with(differs, retry), want: policies.Escalate},
+		"retry, unique":           {reason: "a repeat replaces the values", c: with(differs, retry, unique), want: policies.Retry, row: policies.RowUnique},
+		"undo":                    {reason: "the destination answered: nothing else is coming", c: with(differs, undo, answered), want: policies.Compensate},
+		"undo, weak pre-state":    {reason: "it would take back what others did just before", c: with(differs, undo, answered, weaklyBased), want: policies.Escalate},
+		"undo, sent on condition": {reason: "the destination held the pre-state against it", c: with(differs, undo, answered, weaklyBased, conditional), want: policies.Compensate},
+		"undo, unknown":           {reason: "a send may still land after the undoing", c: with(differs, undo), want: policies.Wait},
+		"undo, unknown, later":    {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), undo), want: policies.Compensate},
+		"undo, somebody else's":   {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
+		"undo, no way back":       {reason: "the connector cannot", c: with(differs, undo, answered, func(c *policies.Case) { c.Invertible = false }), want: policies.Escalate},
+		"undo, not compensable":   {reason: "the intent does not say so", c: with(differs, undo, answered, func(c *policies.Case) { c.Intent.Reversibility = "" }), want: policies.Escalate},
+		"undo, never known":       {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
+		"doubled":                 {reason: "a person decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
+		"collateral":              {reason: "a person decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
 	} {
 		t.Run(name, d.run)
 	}

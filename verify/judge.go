@@ -51,6 +51,9 @@ type Judgement struct {
 	// the record was written to: the same record has the fields of before; for
 	// a delete, the same record is there.
 	Undone bool
+	// Based says that the pre-state was no older than the read that found it.
+	// One that a weak read found can lack what others did just before us.
+	Based bool
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }
@@ -68,7 +71,7 @@ func (j Judgement) Effect() bool {
 // Judge says what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)
-	j.Since = c.Since
+	j.Since, j.Based = c.Since, based(c)
 	if j.Firm = firm(c); j.Firm {
 		j.AsOf, _ = asOf(c)
 	}
@@ -83,6 +86,11 @@ func asOf(c Case) (time.Duration, bool) {
 	}
 	settle, declared := c.Profile.Settle.Declared()
 	return c.Since - settle, declared
+}
+
+func based(c Case) bool {
+	settle, declared := c.Profile.Settle.Declared()
+	return c.Before != nil && (c.Before.Strength == connectors.Strong || declared && settle == 0)
 }
 
 func firm(c Case) bool {
