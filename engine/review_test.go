@@ -263,3 +263,17 @@ func TestWhatADestinationSaysIsBounded(t *testing.T) {
 		}
 	})
 }
+
+func TestLongHorizonLeavesFewEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Horizon = connectors.Within(24 * time.Hour)
+		b := newBench(t, o, nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 || len(events) > 500 {
+			t.Errorf("%s after %d sends, %d events, %v", out.Status, out.Sends, len(events), err)
+		}
+	})
+}

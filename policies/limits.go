@@ -33,4 +33,7 @@ const (
 	// readFirst and readMost bound the pause between reads.
 	readFirst = 50 * time.Millisecond
 	readMost  = 15 * time.Second
+	// readShare is the part of the time since the send that a pause between
+	// reads may take beyond that: what lands is seen a twentieth later.
+	readShare = 20
 )

@@ -49,9 +49,11 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 
 // ReadPause is how long to wait before the next read of a write: at the pace
 // of reading back, but not past the next moment at which a verdict can change
-// its meaning (the settle time, the horizon, both together).
+// its meaning (the settle time, the horizon, both together). What has lasted
+// for hours is read ever more rarely: a horizon of a day would leave ten
+// thousand events.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
-	pause := pace.NextBackOff()
+	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
 	horizon, _ := c.Profile.Horizon.Declared()
 	for _, moment := range []time.Duration{lag(c), horizon, window(c)} {
 		if c.Since < moment {
