@@ -65,6 +65,11 @@ func (a *app) time() time.Time {
 func (a *app) does(f func(ctx context.Context, args []string) (int, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		a.began = true
+		for _, name := range []string{"config", "tenant"} { // a variable that is not set must not mean the default
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+				return usagef("--%s is empty; want a value, or the flag left out", name)
+			}
+		}
 		a.code, err = f(cmd.Context(), args)
 		return err
 	}
@@ -173,8 +178,8 @@ func (a *app) bench(ctx context.Context, mayCreate bool, o sqlite.Options) (*des
 func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome) (int, error) {
 	e.Close()
 	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, out.ID)
-	if err != nil {
-		return 0, err
+	if err != nil { // it is in the ledger, and may have been sent by now
+		return 0, &engine.Error{ID: out.ID, Known: engine.KnownNothing, Err: err}
 	}
 	now := engine.OutcomeOf(rec)
 	now.Replayed = out.Replayed

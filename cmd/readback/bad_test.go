@@ -234,6 +234,23 @@ func TestLedgerUpgradedUnderAWorker(t *testing.T) {
 	p.effects(1, "A-1")
 }
 
+// The ledger fails after the send, while its end is awaited at the door: what
+// is not known must not read as "nothing was sent".
+func TestLedgerThatFailsBehindAShortWait(t *testing.T) {
+	var p *place
+	p = newPlaceIn(t, t.TempDir(), simulated.Plain.Options(), func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			if r.Method == http.MethodPost {
+				p.spoil("UPDATE ledger_meta SET version = version + 1")
+			}
+		})
+	})
+	r := p.want(exitUnknown, p.runIn(order("A-2", ""), "submit", "-f", "-", "--wait", "0"))
+	says(t, r, "ledger of a newer version", "Whether it was applied is not known")
+	p.effects(1, "A-2")
+}
+
 func TestClockGoingBackwards(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())
 	p.now = later(2 * time.Hour)

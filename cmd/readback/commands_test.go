@@ -124,6 +124,12 @@ func TestDecisionsOfAPerson(t *testing.T) {
 	}
 }
 
+func TestDecisionWithoutAWait(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	write := id(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`)))
+	p.want(exitDenied, p.run("review", write, "deny", "--by", "ann", "--reason", "no", "--wait", "0"))
+}
+
 func TestUsage(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())
 	tests := map[string]struct {
@@ -149,6 +155,8 @@ func TestUsage(t *testing.T) {
 		"force what":       {"only a retry can be forced", []string{"review", "wr_1", "accept", "--by", "x", "--reason", "y", "--force"}, "--force belongs to retry"},
 		"parallel":         {"bound", []string{"work", "--parallel", "0"}, "want 1 to 1000"},
 		"init over":        {"what is there stays", []string{"init"}, "is there already; --force overwrites it"},
+		"no tenant":        {"a variable of a script is not set", []string{"list", "--tenant", ""}, "--tenant is empty"},
+		"no configuration": {"a variable of a script is not set", []string{"list", "--config", ""}, "--config is empty"},
 		"class":            {"unknown", []string{"simulated-orders", "--class", "best"}, "--class"},
 		"fault":            {"unknown", []string{"simulated-orders", "--fault", "sloth"}, "unknown vice"},
 	}
