@@ -94,6 +94,8 @@ var faults = map[string]struct {
 	"any-kind":      {"refusal/kind", anyKind, "every kind is taken for the one there is"},
 	"unconditional": {"condition/broken/update", onRequest(func(r *connectors.Request) { r.Conditional = false }), "the condition is dropped"},
 	"blind-undo":    {"invert/update", func() *faulty { return &faulty{undo: func(w *intent.WriteIntent) { w.Require = nil }} }, "undoing overwrites what somebody else changed"},
+	"careless":      {"refusal/no-record-before", careless, "a delete of what is not there is called done"},
+	"half-refused":  {"condition/dropped-field/update", halfRefused, "a change that was made in part is called refused"},
 	"half-undo":     {"invert/update", func() *faulty { return &faulty{undo: func(w *intent.WriteIntent) { delete(w.Expect, "note") }} }, "not all is undone"},
 	"unsorted":      {"bulk", func() *faulty { return &faulty{bulk: slices.Reverse[[]connectors.BulkAnswer]} }, "answers do not stand in the order of the questions"},
 	"unspoilt":      {"bulk", func() *faulty { return &faulty{bulk: func(a []connectors.BulkAnswer) { a[1].Err = nil }} }, "what cannot be answered is called absent"},
@@ -259,6 +261,28 @@ func noWait(err error) error {
 		e.RetryAfter = 0
 	}
 	return err
+}
+
+func careless() *faulty {
+	return &faulty{write: func(ctx context.Context, r connectors.Request, next connectors.Connector) (connectors.Receipt, error) {
+		if r.Intent.Write == intent.Delete && r.Before != nil && len(r.Before.Records) == 0 {
+			return connectors.Receipt{Code: "204"}, nil
+		}
+		return next.Write(ctx, r)
+	}}
+}
+
+func halfRefused() *faulty {
+	return &faulty{write: func(ctx context.Context, r connectors.Request, next connectors.Connector) (connectors.Receipt, error) {
+		receipt, err := next.Write(ctx, r)
+		o, _ := next.Read(ctx, connectors.Query{Intent: r.Intent})
+		for name, want := range r.Intent.Expect {
+			if r.Conditional && (len(o.Records) != 1 || fmt.Sprint(o.Records[0].Fields[name]) != fmt.Sprint(want)) {
+				err = connectors.Conflict("", errors.New("it is not as wanted"))
+			}
+		}
+		return receipt, err
+	}}
 }
 
 func onRequest(change func(*connectors.Request)) func() *faulty {

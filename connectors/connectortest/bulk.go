@@ -12,6 +12,9 @@ func bulkSubjects() []subject {
 
 func bulkRead(c *check) {
 	reader, ok := c.f.Connector.(connectors.BulkReader)
+	if !ok && c.f.Profile.BulkLimit > 0 {
+		c.Errorf("the profile says that a bulk read takes %d queries, and the connector is no BulkReader", c.f.Profile.BulkLimit)
+	}
 	if !ok || c.f.Profile.BulkLimit < 1 {
 		c.Log("the connector is no BulkReader, or the profile has no limit for it")
 		return

@@ -24,6 +24,13 @@ func conditionSubjects(h Harness) []subject {
 			subject{"condition/holds/" + string(w), nil, func(c *check) { conditionHolds(c, w) }},
 			subject{"condition/broken/" + string(w), []string{LacksChange}, func(c *check) { conditionBroken(c, w) }},
 		)
+		if w != intent.Update {
+			continue
+		}
+		for _, s := range vicious(h, DroppedField, w, conditionHoldsInPart) {
+			s.name = "condition/" + s.name
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -53,6 +60,19 @@ func conditionHolds(c *check, w intent.WriteType) {
 	}
 	_, err := c.f.Connector.Write(c.Context(), r)
 	c.fate(err, "the record is as it was read", connectors.FateAnswered)
+	c.effects(r.Intent.Key, 2)
+}
+
+// conditionHoldsInPart: the condition held and not all was stored. What shows
+// of it is not as wanted, which is no proof that nothing was done.
+func conditionHoldsInPart(c *check, arm func()) {
+	r, ok := c.conditional(intent.Update)
+	if !ok {
+		return
+	}
+	arm()
+	_, err := c.f.Connector.Write(c.Context(), r)
+	c.fate(err, "the record was as it was read, and the change was made in part", connectors.FateAnswered, connectors.FateUnknown)
 	c.effects(r.Intent.Key, 2)
 }
 

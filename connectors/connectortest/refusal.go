@@ -2,6 +2,7 @@ package connectortest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -56,13 +57,17 @@ func unusableKey(c *check) {
 // noRecordBefore: an update or a delete of a record that nobody has found
 // cannot become a write to anything else.
 func noRecordBefore(c *check) {
-	for _, w := range c.h.Writes {
-		if w != intent.Update && w != intent.Delete {
-			continue
-		}
-		other := c.intent(intent.Create, 2)
-		c.write(other, c.before(other, 0))
-		c.effects(other.Key, 1)
+	changes := slices.DeleteFunc(slices.Clone(c.h.Writes), func(w intent.WriteType) bool {
+		return w != intent.Update && w != intent.Delete
+	})
+	if len(changes) == 0 {
+		c.Log("the destination has neither update nor delete")
+		return
+	}
+	other := c.intent(intent.Create, 2)
+	c.write(other, c.before(other, 0))
+	c.effects(other.Key, 1)
+	for _, w := range changes {
 		in := c.intent(w, 1)
 		_, err := c.f.Connector.Write(c.Context(), request(in, &connectors.Observation{}))
 		if fate := connectors.FateOf(err); fate != connectors.FateNotSent && fate != connectors.FateRefused {
@@ -70,9 +75,7 @@ func noRecordBefore(c *check) {
 		}
 		c.effects(in.Key, 0)
 		c.effects(other.Key, 1)
-		return
 	}
-	c.Log("the destination has neither update nor delete")
 }
 
 func unreachable(c *check) {
