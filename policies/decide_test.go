@@ -48,7 +48,7 @@ func TestDecideBounds(t *testing.T) {
 		"undo the unread":                 {"nobody looked", read(differs, verify.Unavailable, 0), policies.Compensate, policies.Escalate},
 		"undo the unproven":               {"nobody saw", read(differs, verify.Indeterminate, 0), policies.Compensate, policies.Escalate},
 		"undo by a weak read":             {"it may be older than the send", readWeakly(differs, verify.Mismatched, 0), policies.Compensate, policies.Escalate},
-		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
+		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown), stamped), policies.Compensate, policies.Escalate},
 		"undo after the horizon":          {"nothing can land any more", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown), stamped), policies.Compensate, policies.Compensate},
 		"undo what may be another's":      {"no stamp, and no answer to our create", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
 		"wait":                            {"waiting harms nobody", lost(), policies.Wait, policies.Wait},
