@@ -264,7 +264,7 @@ func Same(recorded Record, res Reservation) error {
 
 // Blocks reports whether a recorded write stops a reservation that names the
 // same business operation: same tenant, tool and idempotency key, another
-// structural key, begun inside the window, and not known to have come to
+// structural key, begun inside the window or still open, and not known to have come to
 // nothing.
 func Blocks(prior Record, res Reservation, now time.Time) bool {
 	r := res.Record
@@ -275,8 +275,8 @@ func Blocks(prior Record, res Reservation, now time.Time) bool {
 		return false
 	case r.Parent != "", prior.Parent != "": // an undoing is another operation than what it undoes
 		return false
-	case res.Window > 0 && now.Sub(prior.Created) > res.Window:
-		return false
+	case prior.State == Settled && res.Window > 0 && now.Sub(prior.Created) > res.Window:
+		return false // one that is still open can yet be sent, however old
 	}
 	switch prior.Settlement {
 	case NotApplied, Compensated, Denied:
