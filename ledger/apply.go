@@ -264,8 +264,8 @@ func Same(recorded Record, res Reservation) error {
 
 // Blocks reports whether a recorded write stops a reservation that names the
 // same business operation: same tenant, tool and idempotency key, another
-// structural key, begun inside the window or still open, and not known to have come to
-// nothing.
+// structural key, begun inside the window or still open, and not known to have
+// come to nothing.
 func Blocks(prior Record, res Reservation, now time.Time) bool {
 	r := res.Record
 	switch {

@@ -63,7 +63,7 @@ var operations = map[string]scenario{
 	"window": {
 		"a key may be used again when its window is over, and without a window never",
 		func(h *harness) {
-			prior := h.fresh(named("a", "w1", "invoice 7"))
+			prior := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
 			res := h.reservation(named("a", "w2", "invoice 7"))
 			res.Window = 24 * time.Hour
 			h.sleep(23 * time.Hour)
@@ -74,6 +74,18 @@ var operations = map[string]scenario{
 			res = h.reservation(named("a", "w4", "invoice 7"))
 			res.Window = 24 * time.Hour
 			h.blocked(res, second)
+		},
+	},
+	"open past its window": {
+		"a write that was held for days can still be sent, and would be the second",
+		func(h *harness) {
+			prior := h.fresh(named("a", "w1", "invoice 7"), held)
+			res := h.reservation(named("a", "w2", "invoice 7"))
+			res.Window = 24 * time.Hour
+			h.sleep(72 * time.Hour)
+			h.blocked(res, prior)
+			h.append(prior, settled(ledger.Denied))
+			h.reserve(res)
 		},
 	},
 	"came to nothing": {

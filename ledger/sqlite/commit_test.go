@@ -303,7 +303,7 @@ func TestQueryPlans(t *testing.T) {
 	l := open(t, file(t), nil)
 	want := map[string]string{
 		"find":      "SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?)",
-		"operation": "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND tool=? AND idempotency_key=? AND created>?)",
+		"operation": "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND tool=? AND idempotency_key=?)",
 		"due":       "SEARCH w USING INDEX ledger_writes_due (due<?)",
 		"update":    "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",
 		"get":       "SCAN m; SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?) LEFT-JOIN",
