@@ -202,9 +202,11 @@ func TestTooBigForTheServer(t *testing.T) {
 
 func TestWhatCannotBeUndone(t *testing.T) {
 	c := connectTo(t, imap.Options{Addr: "127.0.0.1:1", Auth: plain}, nil)
-	record := connectors.Record{Ref: "9:7", Fields: intent.Fields{"mailbox": "INBOX", "message_id": "<a@b>", "flags": []any{}, "keywords": []any{},
+	record := connectors.Record{Ref: "9:7", Stamp: aCreate.Stamp(), Fields: intent.Fields{"mailbox": "INBOX", "message_id": "<a@b>", "flags": []any{}, "keywords": []any{},
 		"uid": number(7), "uidvalidity": number(9)}}
 	one := connectors.Observation{Records: []connectors.Record{record}}
+	foreign, unstamped := record, record
+	foreign.Stamp, unstamped.Stamp = "rb-other", ""
 	two := connectors.Observation{Records: []connectors.Record{record, record}}
 	other := connectors.Observation{Records: []connectors.Record{{Ref: "9:8", Fields: record.Fields}}}
 	for name, tt := range map[string]struct {
@@ -216,6 +218,8 @@ func TestWhatCannotBeUndone(t *testing.T) {
 		"a delete":               {aDelete, &one, connectors.Observation{}, "the message is not kept"},
 		"a create of two":        {aCreate, nil, two, "which one was ours?"},
 		"a create of none":       {aCreate, nil, connectors.Observation{}, "nothing to undo"},
+		"another's message":      {aCreate, nil, connectors.Observation{Records: []connectors.Record{foreign}}, "it bears another stamp"},
+		"a message unstamped":    {aCreate, nil, connectors.Observation{Records: []connectors.Record{unstamped}}, "a Message-ID that the caller gave is anybody's"},
 		"an update seen late":    {anEdit, nil, one, "what was there is not known"},
 		"an update of another":   {anEdit, &other, one, "the pre-state is of another message"},
 		"an update of ambiguity": {anEdit, &two, one, "the pre-state is of two"},

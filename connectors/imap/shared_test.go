@@ -346,6 +346,7 @@ func undo(t *testing.T, s *imaptest.Server) {
 		t.Errorf("after the undo %v, before the write %v", now.Records, before.Records)
 	}
 	made := letter(intent.Fields{"subject": "to be undone"})
+	made.Tenant, made.Workflow, made.Step, made.Tool = "t", "w", "to be undone", string(intent.Create) // as stampOf has it
 	d.write(made, nil)
 	after = d.read(made, "")
 	back, err = d.c.Invert(made, nil, after)

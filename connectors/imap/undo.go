@@ -7,11 +7,12 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Invert undoes a create by deleting the message, and an update by setting the
-// flags or keywords it named to what they were. Both require the message to be
-// the same one and to have the flags that after shows: one that somebody has
-// read since is no longer ours to remove. A delete cannot be undone, since
-// observations do not keep the whole message. The error wraps [ErrNoUndo].
+// Invert undoes a create by deleting the message, if it bears the stamp of the
+// create, and an update by setting the flags or keywords it named to what they
+// were. Both require the message to be the same one and to have the flags that
+// after shows: one that somebody has read since is no longer ours to remove. A
+// delete cannot be undone, since observations do not keep the whole message.
+// The error wraps [ErrNoUndo].
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	if len(after.Records) != 1 {
 		return intent.WriteIntent{}, fmt.Errorf("%w: %d messages match after the write, want 1", ErrNoUndo, len(after.Records))
@@ -28,6 +29,9 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	}
 	switch w.Write {
 	case intent.Create:
+		if after.Records[0].Stamp != w.Stamp() {
+			return intent.WriteIntent{}, fmt.Errorf("%w: the message that matches does not bear the stamp of the create: it may be somebody else's", ErrNoUndo)
+		}
 		inverse.Write = intent.Delete
 		return inverse, nil
 	case intent.Update:
