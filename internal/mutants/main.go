@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -65,13 +66,16 @@ func run(ctx context.Context, out io.Writer, markdown bool, only string, paralle
 		return err
 	}
 	survivors := 0
+	var report strings.Builder
 	for _, r := range b.all(ctx, chosen) {
-		fmt.Fprintln(out, r)
+		report.WriteString(r.String() + "\n")
 		if r.verdict != killed {
 			survivors++
 		}
 	}
-	fmt.Fprintf(out, "%d rules, %d not tested, %s\n", len(chosen), survivors, time.Since(began).Round(time.Second))
+	if _, err := fmt.Fprintf(out, "%s%d rules, %d not tested, %s\n", report.String(), len(chosen), survivors, time.Since(began).Round(time.Second)); err != nil {
+		return err
+	}
 	if survivors > 0 {
 		return fmt.Errorf("%d rules can be removed without a test that fails", survivors)
 	}
