@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -130,8 +131,7 @@ func barePairs(b *testing.B) func(i int) error {
 	var mu sync.Mutex
 	step := func(s *zombiezen.Stmt) error {
 		_, err := s.Step()
-		s.Reset()
-		return err
+		return errors.Join(err, s.Reset())
 	}
 	return func(i int) error {
 		id := fmt.Sprintf("wr_%032x", uint64(i)*0x9E3779B97F4A7C15)

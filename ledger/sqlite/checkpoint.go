@@ -39,16 +39,16 @@ func newCheckpointer(path string) (*checkpointer, error) {
 func (c *checkpointer) loop() {
 	defer close(c.ended)
 	for range c.wake {
-		_, err := c.move(c.conn)
-		c.rest.Store(err == nil)
+		c.rest.Store(c.move(c.conn) == nil)
 	}
 }
 
-// move moves what can be moved, on a connection, and returns what remains.
-func (c *checkpointer) move(conn *sqlite.Conn) (left int, err error) {
+// move moves what can be moved, on a connection.
+func (c *checkpointer) move(conn *sqlite.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return frames(conn, "PASSIVE")
+	_, err := frames(conn, "PASSIVE")
+	return err
 }
 
 // tend keeps the log short. It is for the writer, between two transactions.
@@ -57,7 +57,7 @@ func (c *checkpointer) tend(conn *sqlite.Conn) {
 	switch {
 	case err != nil || left < maxLog:
 	case left >= hardLog:
-		c.move(conn) // and wait for it
+		_ = c.move(conn) // and wait for it; what fails is tried again with the next look
 	default:
 		c.nudge()
 	}

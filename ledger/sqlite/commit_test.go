@@ -91,40 +91,45 @@ func TestGroupCommit(t *testing.T) {
 			(*sqlite.Ledger).Spoil, "rolled back"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const callers = 20
-			l := open(t, file(t), nil)
-			release := l.Hold()
-			var wg sync.WaitGroup
-			for i := range callers {
-				wg.Go(func() {
-					if _, _, err := l.Reserve(context.Background(), reservation(t, asked(fmt.Sprint("w", i)))); err != nil {
-						t.Errorf("reserve: %v", err)
-					}
-				})
-			}
-			queue := callers
-			if spoil.also != nil {
-				queue++
-				wg.Go(func() {
-					if err := spoil.also(l); err == nil || !strings.Contains(err.Error(), spoil.want) {
-						t.Errorf("error %v, want one about %q", err, spoil.want)
-					}
-				})
-			}
-			for l.Queued() < queue {
-				time.Sleep(time.Millisecond) // until all have queued up; nothing hangs on how long that takes
-			}
-			release()
-			wg.Wait()
-			if got := l.Stats(); got.Commits != spoil.commits || got.Operations != callers {
-				t.Errorf("got %+v, want %d commits of %d operations; reason: %s", got, spoil.commits, callers, spoil.reason)
-			}
-			for i := range callers {
-				if !present(t, l, fmt.Sprint("w", i)) {
-					t.Errorf("write %d is not there", i)
-				}
+			synctest.Test(t, func(t *testing.T) { groupCommit(t, spoil.also, spoil.want, spoil.commits) })
+			if t.Failed() {
+				t.Logf("reason: %s", spoil.reason)
 			}
 		})
+	}
+}
+
+// groupCommit lets callers queue up behind a busy writer, one of them perhaps
+// with something that fails.
+func groupCommit(t *testing.T, also func(l *sqlite.Ledger) error, want string, commits int64) {
+	const callers = 20
+	l := open(t, file(t), nil)
+	release := l.Hold()
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			if _, _, err := l.Reserve(context.Background(), reservation(t, asked(fmt.Sprint("w", i)))); err != nil {
+				t.Errorf("reserve: %v", err)
+			}
+		})
+	}
+	if also != nil {
+		wg.Go(func() {
+			if err := also(l); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want one about %q", err, want)
+			}
+		})
+	}
+	synctest.Wait() // until all have queued up
+	release()
+	wg.Wait()
+	if got := l.Stats(); got.Commits != commits || got.Operations != callers {
+		t.Errorf("got %+v, want %d commits of %d operations", got, commits, callers)
+	}
+	for i := range callers {
+		if !present(t, l, fmt.Sprint("w", i)) {
+			t.Errorf("write %d is not there", i)
+		}
 	}
 }
 
@@ -133,7 +138,9 @@ func appendToNothing(l *sqlite.Ledger) error {
 	return err
 }
 
-func TestCancelledWhileQueued(t *testing.T) {
+func TestCancelledWhileQueued(t *testing.T) { synctest.Test(t, cancelledWhileQueued) }
+
+func cancelledWhileQueued(t *testing.T) {
 	l := open(t, file(t), nil)
 	release := l.Hold()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,9 +149,7 @@ func TestCancelledWhileQueued(t *testing.T) {
 		_, _, err := l.Reserve(ctx, reservation(t, asked("w1")))
 		got <- err
 	}()
-	for l.Queued() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	synctest.Wait() // until it has queued up
 	cancel()
 	err := <-got // while the writer is still held
 	if !errors.Is(err, context.Canceled) || errors.Is(err, ledger.ErrUnsure) || !strings.Contains(err.Error(), "nothing was applied") {

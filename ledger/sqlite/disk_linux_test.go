@@ -47,7 +47,7 @@ func TestReadOnly(t *testing.T) {
 			must(t, os.Chmod(filepath.Dir(dir), 0o755))
 			must(t, os.Chmod(path, modes.file))
 			must(t, os.Chmod(dir, modes.dir))
-			t.Cleanup(func() { os.Chmod(dir, 0o755) })
+			t.Cleanup(func() { must(t, os.Chmod(dir, 0o755)) })
 			cmd := process(t, "opener", path, "")
 			cmd.Path = "/proc/self/exe" // another user may not look into the directory of the test binary
 			if os.Getuid() == 0 {       // whom modes do not bind

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -43,11 +44,11 @@ func column(conn *sqlite.Conn, query string, values *[]string) error {
 	if err != nil {
 		return err
 	}
-	defer s.Finalize()
-	return each("", s, func() error {
+	err = each("", s, func() error {
 		*values = append(*values, s.ColumnText(s.ColumnCount()-1))
 		return nil
 	})
+	return errors.Join(err, s.Finalize())
 }
 
 // Hold keeps the writer busy until the returned function is called. It returns
@@ -56,7 +57,7 @@ func (l *Ledger) Hold() (release func()) {
 	held, free, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		l.writer.do(context.Background(), func(*tx) error {
+		_ = l.writer.do(context.Background(), func(*tx) error {
 			close(held)
 			<-free
 			return nil
@@ -64,13 +65,6 @@ func (l *Ledger) Hold() (release func()) {
 	}()
 	<-held
 	return func() { close(free); <-done }
-}
-
-// Queued is how many operations wait for the writer.
-func (l *Ledger) Queued() int {
-	l.writer.mu.Lock()
-	defer l.writer.mu.Unlock()
-	return len(l.writer.queue)
 }
 
 // Spoil is an operation that ends the transaction it is part of, as SQLite

@@ -112,7 +112,8 @@ func TestProcessesReserve(t *testing.T) {
 		cmds, starts, outs = append(cmds, cmd), append(starts, start), append(outs, out)
 	}
 	for _, start := range starts {
-		fmt.Fprintln(start, "go")
+		_, err := fmt.Fprintln(start, "go")
+		must(t, err)
 	}
 	owners := map[string]int{}
 	for i, out := range outs {
@@ -199,10 +200,10 @@ func TestProcessesKilled(t *testing.T) {
 					told[workflow] = word
 					mu.Unlock()
 					if n == 150+100*i {
-						cmd.Process.Kill()
+						_ = cmd.Process.Kill()
 					}
 				}
-				cmd.Wait()
+				_ = cmd.Wait() // it was killed
 			})
 		}
 		wg.Wait()

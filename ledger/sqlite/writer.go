@@ -141,7 +141,7 @@ func (w *writer) loop() {
 // again later.
 func (w *writer) tend() {
 	if w.log.rest.Swap(false) {
-		w.log.move(w.conn)
+		_ = w.log.move(w.conn)
 	}
 	if w.since >= lookEvery {
 		w.since = 0
@@ -236,7 +236,7 @@ func (w *writer) begin(batch []*operation) error {
 			return err
 		}
 		jittered := pause/2 + rand.N(pause)
-		time.Sleep(jittered)
+		<-time.After(jittered) // whoever gives up meanwhile is let go by do
 		waited += jittered
 	}
 }
