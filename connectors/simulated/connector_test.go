@@ -235,13 +235,17 @@ func TestIntentsThatCannotBe(t *testing.T) {
 }
 
 func TestInvert(t *testing.T) {
-	rec := func(ref string, f intent.Fields) connectors.Record { return connectors.Record{Ref: ref, Fields: f} }
+	base := intent.WriteIntent{Destination: "orders", Kind: "order", Key: intent.Fields{"order_id": "A"}}
+	rec := func(ref string, f intent.Fields) connectors.Record {
+		return connectors.Record{Ref: ref, Stamp: base.Stamp(), Fields: f}
+	}
 	obs := func(r ...connectors.Record) connectors.Observation { return connectors.Observation{Records: r} }
 	was := intent.Fields{"order_id": "A", "note": "old", "gone": "x", "address": map[string]any{"city": "Ulm", "zip": nil}, "updated_at": "1"}
 	is := intent.Fields{"order_id": "A", "note": "new", "more": true, "address": map[string]any{"city": "Bonn", "zip": nil, "street": "s"}, "updated_at": "2"}
 	key := intent.Fields{"order_id": "A"}
-	base := intent.WriteIntent{Destination: "orders", Kind: "order", Key: key}
 	none := obs()
+	foreign := rec("1", intent.Fields{"order_id": "A", "note": "new"})
+	foreign.Stamp = "rb-another"
 	cases := map[string]struct {
 		before *connectors.Observation
 		after  connectors.Observation
@@ -268,6 +272,7 @@ func TestInvert(t *testing.T) {
 		"two after":      {&none, obs(rec("1", is), rec("2", is)), nil, "which of them is ours"},
 		"two before":     {ptr(obs(rec("1", was), rec("2", was))), none, nil, "one create cannot bring two back"},
 		"another record": {ptr(obs(rec("1", was))), obs(rec("2", is)), nil, "somebody replaced it"},
+		"foreign":        {&none, obs(foreign), nil, "what another made is not ours to undo"},
 		"nothing":        {&none, none, nil, "nothing was there and nothing is"},
 	}
 	c := connector(t, simulated.Plain.Options(), nil)

@@ -28,6 +28,8 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key)}
 	had, has := len(before.Records), len(after.Records)
 	switch {
+	case had == 0 && has == 1 && c.declare.Stamps && after.Records[0].Stamp != w.Stamp():
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrIrreversible)
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = lasting(after.Records[0].Fields)

@@ -66,7 +66,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			continue
 		}
 		w.kill(t)
-		killed++
+		if killed++; killed%50 == 0 {
+			t.Logf("%d kills", killed)
+		}
 	}
 	t.Logf("%d kills, %d writes", killed, *writes)
 	if killed < *kills {
@@ -95,8 +97,7 @@ func account(t *testing.T, log, path string) {
 	defer book.Close()
 	reviews, again := 0, 0
 	for n := range *writes {
-		w := order(n)
-		rec, err := book.Get(context.Background(), w.Tenant, ledger.IDOf(w.StructuralKey()))
+		rec, err := book.Get(context.Background(), tenant, idOf(n))
 		if err != nil {
 			t.Errorf("%s: lost: %v", orderID(n), err)
 			continue

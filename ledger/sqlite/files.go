@@ -31,6 +31,16 @@ func filesOf(path string) (*files, error) {
 	return f, nil
 }
 
+// oneName refuses a file that stands in directories under several names: each
+// would have a log of its own, and neither would hold the other's writes.
+func oneName(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && names(info) > 1 {
+		return fmt.Errorf("it has %d names (hard links), each of which would have a log of its own: remove all but one", names(info))
+	}
+	return err
+}
+
 // present refuses files that are no longer the ones at their paths. What is
 // written into a file or a log that was taken away is gone with this process;
 // without the index that they share, two processes do not see each other's

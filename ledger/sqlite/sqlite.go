@@ -72,6 +72,9 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if l.now == nil {
 		l.now = time.Now
 	}
+	if err := oneName(path); err != nil {
+		return nil, unavailable(path, err)
+	}
 	conn, err := connect(ctx, path)
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), explain(path, err))

@@ -386,3 +386,18 @@ func TestSQLiteVersion(t *testing.T) {
 		t.Errorf("SQLite %s", zombiezen.Version)
 	}
 }
+
+// A second name of the file would get a log of its own.
+func TestHardLinkedFile(t *testing.T) {
+	path := file(t)
+	reserve(t, open(t, path, nil), "w1")
+	second := filepath.Join(t.TempDir(), "second.db")
+	must(t, os.Link(path, second))
+	l, err := sqlite.Open(context.Background(), second, nil)
+	if err == nil {
+		must(t, l.Close())
+	}
+	if !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "hard links") {
+		t.Errorf("error %v; want one that says what is wrong", err)
+	}
+}
