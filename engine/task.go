@@ -197,7 +197,7 @@ func (t *task) look() error {
 		t.agreeing = 1
 	}
 	t.judged, t.seen = j, seen
-	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Effect()}
+	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Shows()}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)
 		ev.Mismatches = differences(j.Mismatches)
@@ -217,9 +217,17 @@ func (t *task) policyCase() policies.Case {
 		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
 		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.QueuedAt),
-		RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
+		Looked: t.looked(), RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
 		Directed: r.Directed, Invertible: invertible,
 	}
+}
+
+// looked is how long ago the first read after the last send was made.
+func (t *task) looked() time.Duration {
+	if t.rec.FirstLook.IsZero() {
+		return 0
+	}
+	return t.now().Sub(t.rec.FirstLook)
 }
 
 // late reports whether the intent's deadline has passed.

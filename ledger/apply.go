@@ -113,6 +113,9 @@ func effect(r Record, e Event, now time.Time) Record {
 			r.Before = e.Evidence
 		} else {
 			r.Evidence, r.Mismatches = e.Evidence, e.Mismatches
+			if r.FirstLook.IsZero() {
+				r.FirstLook = now.Add(-e.Ago)
+			}
 		}
 	case EvAnnounced:
 		r = announced(r, e, now)
@@ -164,7 +167,7 @@ func later(a, b time.Time) time.Time {
 func announced(r Record, e Event, now time.Time) Record {
 	r.Sends++
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
-	r.LastConflict, r.RetryAfter, r.LastRefusal = false, 0, ""
+	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 	if r.FirstSend.IsZero() {
 		r.FirstSend = now

@@ -243,6 +243,7 @@ var effects = map[string]struct {
 		nil, ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 5, Verdict: "absent", Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
 		func(r *ledger.Record) {
 			r.Reads, r.Verdict, r.Evidence, r.Mismatches = 6, "absent", json.RawMessage("1"), json.RawMessage("2")
+			r.FirstLook = at
 		}},
 	"deferred": {
 		"who puts a record back lets go of it", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},

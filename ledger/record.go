@@ -116,6 +116,9 @@ type Record struct {
 	KeySend   time.Time `json:"key_send,omitzero"`
 	LastSend  time.Time `json:"last_send,omitzero"`
 
+	// FirstLook is when the first read after the last send was made.
+	FirstLook time.Time `json:"first_look,omitzero"`
+
 	// Ref, URL and Version name the record at the destination.
 	Ref     string `json:"ref,omitempty"`
 	URL     string `json:"url,omitempty"`

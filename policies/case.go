@@ -47,6 +47,8 @@ type Case struct {
 	// since the first send under the present idempotency key, Age since the
 	// write was accepted.
 	SinceSend, SinceKey, Age time.Duration
+	// Looked is the time since the first read after the last send.
+	Looked time.Duration
 	// RetryAfter is what the destination asked us to wait after the last
 	// send; 0 when it did not.
 	RetryAfter time.Duration

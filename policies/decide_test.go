@@ -183,7 +183,7 @@ func TestPaces(t *testing.T) {
 	if later := policies.ResumePace(time.Hour).NextBackOff(); later < 12*time.Second {
 		t.Errorf("a write sent an hour ago is read after %s", later)
 	}
-	for age, want := range map[time.Duration]time.Duration{0: time.Second, time.Minute: time.Minute, time.Hour: 5 * time.Minute} {
+	for age, want := range map[time.Duration]time.Duration{0: time.Second, time.Minute: 30 * time.Second, time.Hour: 5 * time.Minute} {
 		if got := policies.PausePreparing(age); got != want {
 			t.Errorf("a write accepted %s ago is prepared after %s, want %s", age, got, want)
 		}

@@ -35,7 +35,7 @@ func ReadPace() backoff.BackOff {
 // PausePreparing is how long to wait before a pre-state is read again, for a
 // write accepted age ago.
 func PausePreparing(age time.Duration) time.Duration {
-	return min(max(age, retryFirst), retryMost)
+	return min(max(age/2, retryFirst), retryMost)
 }
 
 // PreparingTooLong reports whether a write accepted age ago, whose pre-state

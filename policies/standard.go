@@ -184,7 +184,9 @@ func patience(c Case) (Decision, bool) {
 	inTime := c.Since < window(c)
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
-		if inTime {
+		// A destination that nobody asked for a while has its chance to answer,
+		// however long ago the send was.
+		if inTime || c.Looked < undeclaredPatience {
 			return wait("nothing is proven yet")
 		}
 	case verify.Mismatched:
@@ -214,8 +216,8 @@ func lag(c Case) time.Duration {
 }
 
 // window is how long after the last send a read must have been begun for the
-// engine to give up looking: until a read that lags shows what landed at the end of the horizon,
-// but no less than our patience where one of the two is not declared or the
+// engine to give up looking: until a read that lags shows what landed at the
+// end of the horizon, but no less than our patience where one of the two is not declared or the
 // destination cannot be read.
 func window(c Case) time.Duration {
 	settle, settles := c.Profile.Settle.Declared()

@@ -96,9 +96,11 @@ func TestStandardIsPatient(t *testing.T) {
 	for name, d := range map[string]decided{
 		"unreadable":              {reason: "a read that fails is no absence", c: read(lost(), verify.Unavailable, 0), want: wait},
 		"unreadable for long":     {reason: "at least a minute", c: read(lost(), verify.Unavailable, time.Minute-1), want: wait},
-		"unreadable too long":     {reason: "a person must look", c: read(lost(), verify.Unavailable, time.Minute), want: policies.Escalate},
+		"unreadable too long":     {reason: "a person must look", c: with(read(lost(), verify.Unavailable, time.Minute), lookedLong), want: policies.Escalate},
+		"unreadable for a while":  {reason: "the window has not passed", c: with(read(lost(), verify.Unavailable, 0), lookedLong), want: wait},
+		"unreadable, just asked":  {reason: "after a downtime the destination has its chance to answer", c: read(lost(), verify.Unavailable, time.Hour), want: wait},
 		"not proven":              {reason: "a later read may prove it", c: read(lost(), verify.Indeterminate, both-1), want: wait},
-		"never proven":            {reason: "the time is up", c: read(lost(), verify.Indeterminate, both), want: policies.Escalate},
+		"never proven":            {reason: "the time is up", c: with(read(lost(), verify.Indeterminate, both), lookedLong), want: policies.Escalate},
 		"weak mismatch":           {reason: "the read may be older than the send", c: readWeakly(lost(), verify.Mismatched, settle-1), want: wait},
 		"firm mismatch":           {reason: "a person decides", c: read(lost(), verify.Mismatched, 0), want: policies.Escalate},
 		"weak, never firm":        {reason: "the time is up", c: readWeakly(with(lost(), noSettle), verify.Mismatched, time.Minute), want: policies.Escalate},
@@ -211,3 +213,6 @@ func TestReasonsCarryTheEvidence(t *testing.T) {
 		t.Errorf("%q does not say what the destination said", d.Reason)
 	}
 }
+
+// lookedLong: the destination has been read for a while.
+func lookedLong(c *policies.Case) { c.Looked = time.Minute }
