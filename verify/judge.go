@@ -68,6 +68,11 @@ func (j Judgement) Effect() bool {
 	return false
 }
 
+// Shows reports whether the read, made after a send, showed what the send can
+// have made, be it that something older looked the same to it: of Judge's
+// verdicts Indeterminate means that.
+func (j Judgement) Shows() bool { return j.Effect() || j.Verdict == Indeterminate }
+
 // Judge says what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)
