@@ -22,6 +22,7 @@ demo: ## three ways to write 100 orders, counted by the destination
 test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
+	$(GO) test -timeout 20m ./internal/matrix # whole; under -race it runs a sample of the cells
 
 .PHONY: bench
 bench: ## benchmarks; see docs/performance.md
