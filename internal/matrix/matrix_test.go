@@ -1,0 +1,169 @@
+package matrix
+
+import (
+	"flag"
+	"os"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/engine"
+)
+
+var (
+	update = flag.Bool("update", false, "render docs/guarantees.md anew")
+	only   = flag.String("only", "", "run the cells whose name contains this, and do not look at the document")
+)
+
+// points are the moments at which a process may fail, learned from one that
+// did not. Of a row of equal calls (polling, repeats) the first is taken, and
+// the last where they change something; of sends the second too.
+func points(undisturbed *process) []point {
+	all := []point{{}}
+	for _, s := range undisturbed.order {
+		n := undisturbed.counts[s]
+		for nth := 1; nth <= n; nth++ {
+			if nth > 1 && (!s.changes() || nth < n && (nth > 2 || s != stSend)) {
+				continue
+			}
+			for _, h := range fates(s, nth) {
+				all = append(all, point{s, nth, h})
+			}
+		}
+	}
+	return all
+}
+
+// changes reports whether the call changes what is known of the write, or the
+// destination.
+func (s stage) changes() bool {
+	switch s {
+	case stBefore, stReadBack, stLookOnce, stClaim, stPutBack:
+		return false
+	}
+	return true
+}
+
+// fates are the ways in which a process can fail at a call. Only time lies
+// between two calls, so that to die after one that changes nothing is to die
+// before it, and before the next.
+func fates(s stage, nth int) []how {
+	switch {
+	case s == stSend:
+		return []how{before, after, underWay, still}
+	case s.changes():
+		return []how{before, after, still}
+	case s == stPutBack:
+		return []how{before, after}
+	case s == stReadBack, s == stLookOnce:
+		return []how{after, still}
+	}
+	return []how{after}
+}
+
+// maxTold is how many failures are told with their whole story.
+const maxTold = 3
+
+func TestMatrix(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
+	var mu sync.Mutex
+	var runs []result
+	told := 0
+	t.Run("cells", func(t *testing.T) {
+		groups := map[string][]cell{}
+		for i, c := range all() {
+			if !strings.Contains(c.String(), *only) || i%every > 0 {
+				continue
+			}
+			name := c.class.name + "/" + c.variant.name
+			groups[name] = append(groups[name], c)
+		}
+		for name, cells := range groups {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for _, c := range cells {
+					mine, story := explore(t, c)
+					mu.Lock()
+					for _, r := range mine {
+						for _, f := range r.flaws {
+							t.Errorf("%s; %s; %s", r.cell, r.point, f)
+						}
+					}
+					if told += len(story); told > 0 && told <= maxTold {
+						t.Log(strings.Join(story, "\n"))
+					}
+					runs = append(runs, mine...)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("%d runs", len(runs))
+	if every > 1 || *only != "" {
+		t.Log("the document is not looked at: not every cell was run")
+		return
+	}
+	document(t, summarize(runs).render())
+}
+
+// Where the document is, and what of it the runs decide.
+const (
+	documentPath = "../../docs/guarantees.md"
+	renderedFrom = "<!-- rendered by go test ./internal/matrix -update: do not edit below -->\n"
+)
+
+// document holds the document against what the runs say, or renders it anew.
+func document(t *testing.T, rendered string) {
+	text, err := os.ReadFile(documentPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prose, old, found := strings.Cut(string(text), renderedFrom)
+	if !found {
+		t.Fatalf("%s lacks the line %q", documentPath, renderedFrom)
+	}
+	if *update {
+		if err := os.WriteFile(documentPath, []byte(prose+renderedFrom+"\n"+rendered), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(strings.Split(strings.TrimSpace(old), "\n"), strings.Split(strings.TrimSpace(rendered), "\n")); diff != "" {
+		t.Errorf("%s does not agree with the matrix; look at the difference, then go test ./internal/matrix -update (-document +matrix):\n%s", documentPath, diff)
+	}
+}
+
+// result is what is kept of a run.
+type result struct {
+	cell   cell
+	point  point
+	status engine.Status
+	why    string // of a review
+	said   string // the engine's own reason for it
+	flaws  []string
+}
+
+// explore runs a cell undisturbed and then with a failure at each point of
+// that. Of the first run with flaws it tells the story.
+func explore(t *testing.T, c cell) (all []result, story []string) {
+	undisturbed := live(t, c, point{})
+	runs := points(undisturbed.first)
+	for _, at := range runs {
+		r := undisturbed
+		if at != (point{}) {
+			r = live(t, c, at)
+		}
+		if len(r.flaws) > 0 && len(story) == 0 {
+			story = append(story, r.life())
+		}
+		res := result{cell: c, point: at, status: r.status(), flaws: r.flaws}
+		if res.status == review {
+			res.why, res.said = r.wanted().why, r.final.Reason
+		}
+		all = append(all, res)
+	}
+	return all, story
+}

@@ -1,0 +1,234 @@
+package matrix
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// account is what the destination itself says at one moment.
+type account struct {
+	live    []simulated.Order
+	applied int // effects of our requests
+	made    int // records that our requests made and the destination did not take back
+}
+
+func (r *run) account() account {
+	a := account{live: r.world.Records(orderID)}
+	byUs := map[string]bool{}
+	for _, e := range r.world.Effects() {
+		switch {
+		case !e.Applied():
+		case e.By == simulated.ByRequest:
+			a.applied++
+			if e.Op == simulated.OpCreate {
+				byUs[e.ID] = true
+			}
+		case e.By == simulated.ByItself && e.Op == simulated.OpDelete:
+			delete(byUs, e.ID)
+		}
+	}
+	a.made = len(byUs)
+	return a
+}
+
+// exact reports whether the destination is as the cell's intent declares.
+func (r *run) exact(a account) bool {
+	if r.cell.kind.write == intent.Delete {
+		return len(a.live) == 0
+	}
+	if len(a.live) != 1 || a.made > 1 || (a.made == 0) == r.cell.powers().creates {
+		return false
+	}
+	f := a.live[0].Fields
+	currency, _ := f["currency"].(string)
+	folded := r.cell.intent().Compare != nil && strings.EqualFold(currency, "USD")
+	return f["amount_cents"] == json.Number("1999") && (currency == "USD" || folded) &&
+		(!r.cell.kind.there || f["note"] == "kept")
+}
+
+// asBefore reports whether the destination is as before the write.
+func (r *run) asBefore(a account) bool {
+	if !r.cell.kind.there {
+		return len(a.live) == 0
+	}
+	if len(a.live) != 1 {
+		return false
+	}
+	f := a.live[0].Fields
+	return f["amount_cents"] == json.Number("5") && f["currency"] == "EUR" && f["note"] == "kept"
+}
+
+// The faults of the engine that the matrix counts. All must be 0.
+const (
+	silentDouble = "silent duplicate"
+	silentWrong  = "silent wrong outcome"
+	lost         = "lost intent"
+	overHalted   = "over-halted"
+	unexpected   = "unexpected outcome"
+	wasteful     = "needless call"
+	other        = "other flaw"
+)
+
+// faultsCounted are the faults as the document names them.
+var faultsCounted = []struct{ kind, says string }{
+	{silentDouble, "silent duplicates"},
+	{silentWrong, "silent wrong outcomes"},
+	{lost, "lost intents"},
+	{overHalted, "over-halted: review where a repeat was provably harmless, or the effect there and readable"},
+	{unexpected, "another outcome than the destination's log calls for"},
+	{wasteful, "needless sends, reads or commits where nothing fails"},
+	{other, "anything else: an error to a caller, a send or a read for a mere repeat of the question"},
+}
+
+// judge holds what the callers heard, and the end, against the destination.
+func (r *run) judge() {
+	for _, e := range r.ends {
+		switch {
+		case r.cell.vice.liar: // what it showed was not so
+		case e.as == verified && !r.exact(e.then):
+			r.flaw("%s: settled as verified, and there is %s", silentWrong, show(e.then))
+		case e.as == notApplied && e.then.applied > 0:
+			r.flaw("%s: settled as not applied, and there is %s", silentWrong, show(e.then))
+		case e.as == compensated && !r.asBefore(e.then):
+			r.flaw("%s: settled as compensated, and there is %s", silentWrong, show(e.then))
+		}
+	}
+	r.oneOutcome()
+	r.thrift()
+	end, status := r.account(), r.status()
+	want := r.wanted()
+	switch {
+	case status == engine.StatusInProgress:
+		r.flaw("%s: at the end it is %s, due %s", lost, r.final.Phase(), r.final.Due.Sub(began))
+	case end.made > 1 && status != review:
+		r.flaw("%s: %d records made by us, and it is %s", silentDouble, end.made, status)
+	case status == verified && !r.exact(end):
+		r.flaw("%s: verified at the end, and there is %s", silentWrong, show(end))
+	case status == notApplied && end.applied > 0:
+		r.flaw("%s: not applied at the end, and there is %s", silentWrong, show(end))
+	case status == compensated && !r.asBefore(end):
+		r.flaw("%s: compensated at the end, and there is %s", silentWrong, show(end))
+	case slices.Contains(want.may, status):
+	case status == review:
+		r.flaw("%s: %s: want %v", overHalted, r.final.Reason, want.may)
+	default:
+		r.flaw("%s: %s (%s): want %v", unexpected, status, r.final.Reason, want.may)
+	}
+}
+
+// thrift: where nothing fails one send is enough, and where nothing is wrong
+// two commits, one read back, and one before where the plan needs it.
+func (r *run) thrift() {
+	if r.point.how != lives {
+		return
+	}
+	if r.cell.vice.once && r.sends > 1 {
+		r.flaw("%s: %d sends reached the destination", wasteful, r.sends)
+	}
+	reads := 1
+	if r.cell.powers().looksFirst {
+		reads++
+	}
+	strong := len(r.cell.options().Lags) == 0
+	if commits := r.book.Commits(); r.cell.vice.faults == nil && strong && (commits != 2 || r.reads != reads) {
+		r.flaw("%s: %d commits and %d reads, want 2 and %d", wasteful, commits, r.reads, reads)
+	}
+}
+
+// oneOutcome: whoever asks for a write gets the outcome that it has.
+func (r *run) oneOutcome() {
+	settled := map[engine.Status]bool{}
+	for _, e := range r.ends {
+		settled[e.as] = true
+	}
+	for _, h := range r.heard {
+		if h.Status != engine.StatusInProgress && h.Status != review && !settled[h.Status] {
+			r.flaw("%s: a caller heard %s, and it was never settled so", silentWrong, h.Status)
+		}
+	}
+	if last := r.heard[len(r.heard)-1]; last.Status != r.status() {
+		r.flaw("%s: the last caller heard %s, and it is %s", silentWrong, last.Status, r.status())
+	}
+}
+
+// wanted is what must come of the run: what must come of the cell, unless the
+// process died after it announced a send that never left. Then nothing is
+// there, and nobody knows that nothing will be.
+func (r *run) wanted() verdict {
+	p := r.cell.powers()
+	want := r.cell.vice.want(p)
+	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
+		return verdict{append([]engine.Status{review}, want.may...), whyFate}
+	}
+	return want
+}
+
+func (r *run) neverLeft() bool {
+	switch r.point.stage {
+	case stReserve, stAnnounce:
+		return r.point.how == after
+	case stSend:
+		return r.point.how == before || r.point.how == still
+	}
+	return false
+}
+
+func (r *run) status() engine.Status {
+	switch r.final.State {
+	case ledger.Settled:
+		return engine.Status(r.final.Settlement)
+	case ledger.Review:
+		return review
+	}
+	return engine.StatusInProgress
+}
+
+func show(a account) string {
+	text := fmt.Sprintf("%d effects and %d records of ours; %d records:", a.applied, a.made, len(a.live))
+	for _, o := range a.live {
+		fields, err := json.Marshal(o.Fields)
+		text += fmt.Sprintf(" %s %s %v", o.ID, fields, err)
+	}
+	return text
+}
+
+// life prints every event of the write and every effect, for failures.
+func (r *run) life() string {
+	const most = 60
+	text := r.String()
+	for _, rec := range r.records() {
+		for _, e := range rec[:min(len(rec), most)] {
+			text += fmt.Sprintf("\n  %10s %-12s by %-6s %s%s %s/%s", e.At.Sub(began).Round(time.Millisecond), e.Kind, e.By, e.Fate, e.Verdict, e.Rule, e.Reason)
+		}
+	}
+	effects := r.world.Effects()
+	for _, e := range effects[:min(len(effects), most)] {
+		text += fmt.Sprintf("\n  %10s effect %s by %s of request %d %v", e.At.Sub(began).Round(time.Millisecond), e.Op, e.By, e.Request, e.Vices)
+	}
+	return text
+}
+
+// records are the events of the write and of what undoes it.
+func (r *run) records() [][]ledger.Event {
+	all, err := r.book.List(context.Background(), ledger.Filter{Tenant: tenant})
+	if err != nil {
+		return nil
+	}
+	var lives [][]ledger.Event
+	for _, rec := range slices.Backward(all) {
+		events, err := r.book.Events(context.Background(), tenant, rec.ID)
+		if err == nil {
+			lives = append(lives, events)
+		}
+	}
+	return lives
+}

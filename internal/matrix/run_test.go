@@ -1,0 +1,233 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// How long a run goes on. Writes that cannot be delivered are given up after
+// a day; a write that a person has is looked at for hours.
+const (
+	patience   = 90 * time.Second // of a caller, for one call
+	watched    = 30 * time.Hour
+	inReview   = 3 * time.Hour
+	maxRounds  = 5000
+	seededAgo  = 5 * time.Minute
+	betweenAll = 10 * time.Millisecond
+	// sitOut is what a process sits out between two reads. The pauses between
+	// reads are spread by a fifth; none of them is spread over this length, so
+	// that each life has the same calls every time.
+	sitOut = 1500 * time.Millisecond
+)
+
+// began is when every write is asked for: a bubble begins with the year 2000.
+var began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(seededAgo)
+
+// run is one life of one write in a cell.
+type run struct {
+	cell  cell
+	point point
+	world *simulated.World
+	book  *ledger.Memory
+	first *process // the one that may fail
+	heard []engine.Outcome
+	ends  []ending
+	final ledger.Record
+	sends int // requests to write that reached the destination
+	reads int
+	flaws []string
+}
+
+// ending is one time at which the write was settled, and the destination at
+// that moment.
+type ending struct {
+	as   engine.Status
+	then account
+}
+
+func (c cell) String() string {
+	return c.class.name + " / " + c.variant.name + " / " + c.kind.name + " / " + c.vice.name
+}
+
+func (p point) String() string {
+	if p.how == lives {
+		return "undisturbed"
+	}
+	return fmt.Sprintf("%s no. %d: %s", p.stage, p.nth, p.how)
+}
+
+func (r *run) String() string {
+	return fmt.Sprintf("%s; %s", r.cell, r.point)
+}
+
+func (r *run) flaw(format string, args ...any) {
+	r.flaws = append(r.flaws, fmt.Sprintf(format, args...))
+}
+
+// live runs a write in a cell through one failure and to its end.
+func live(t *testing.T, c cell, at point) *run {
+	r := &run{cell: c, point: at}
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if r.world, err = simulated.New(c.options()); err != nil {
+			t.Fatal(err)
+		}
+		r.book, r.first = ledger.NewMemory(), newProcess("first", at)
+		if c.kind.there {
+			if _, err := r.world.Seed(earlier(), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(seededAgo)
+		for _, f := range c.vice.faults {
+			if c.vice.spare && f.Vice == simulated.UnreadableRead && c.powers().looksFirst {
+				f.Skip = 1
+			}
+			if err := r.world.Set(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.processes(t)
+		r.sends, r.reads = r.world.Count()
+		r.replays(t)
+		r.final, err = r.book.Get(t.Context(), tenant, ledger.IDOf(c.intent().StructuralKey()))
+		if err != nil {
+			r.flaw("%s: nothing in the ledger: %v", lost, err)
+		}
+		r.judge()
+	})
+	return r
+}
+
+// processes lets the first process live as long as it does, and then a second
+// one beside or after it. Whether the caller asks the second one, or its
+// worker finds the write first, alternates.
+func (r *run) processes(t *testing.T) {
+	one := r.engine(t, r.first)
+	defer one.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.ask(t, r.first, one)
+		r.work(t, r.first, one)
+	}()
+	if r.point.how == lives {
+		<-ended
+		return
+	}
+	select {
+	case <-r.first.stopped:
+	case <-ended:
+	}
+	if !r.first.reached() {
+		return // it lived its life and never came to that point
+	}
+	p := newProcess("second", point{})
+	two := r.engine(t, p)
+	defer two.Close()
+	if r.point.how == after {
+		r.work(t, p, two)
+		r.ask(t, p, two)
+	} else {
+		r.ask(t, p, two)
+	}
+	r.work(t, p, two)
+	<-ended
+	r.work(t, p, two) // what one that stood still left behind
+}
+
+// engine is the engine of a process, on the ledger and the destination that
+// all of them share.
+func (r *run) engine(t *testing.T, p *process) *engine.Engine {
+	var reg connectors.Registry
+	d := r.world.Destination()
+	d.Connector = link{d.Connector, p, r.book}
+	if err := reg.Register("orders", d); err != nil {
+		t.Fatal(err)
+	}
+	return engine.New(book{r.book, p, r.settled}, &reg, &engine.Options{Owner: p.name, Patience: sitOut})
+}
+
+// settled is told of every commit that settles a write.
+func (r *run) settled(rec ledger.Record) {
+	if rec.Parent == "" {
+		r.ends = append(r.ends, ending{engine.Status(rec.Settlement), r.account()})
+	}
+}
+
+// ask is a caller that submits the write.
+func (r *run) ask(t *testing.T, p *process, e *engine.Engine) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out, err := e.Do(ctx, r.cell.intent())
+	switch {
+	case !p.alive() || errors.Is(err, ledger.ErrFenced):
+	case err != nil:
+		r.flaw(other+": Do of the %s process: %v", p.name, err)
+	default:
+		r.heard = append(r.heard, out)
+	}
+}
+
+// work is a worker that wakes up whenever something is due, until nothing is.
+func (r *run) work(t *testing.T, p *process, e *engine.Engine) {
+	for range maxRounds {
+		next, some := r.nextDue(t)
+		if !some || !p.alive() {
+			return
+		}
+		time.Sleep(max(time.Until(next), betweenAll))
+		if _, err := e.Resume(t.Context()); err != nil && p.alive() {
+			r.flaw(other+": Resume of the %s process: %v", p.name, err)
+			return
+		}
+	}
+	r.flaw(lost+": still busy after %d rounds", maxRounds)
+}
+
+// nextDue is when the ledger next wants work, as far as it is watched.
+func (r *run) nextDue(t *testing.T) (next time.Time, some bool) {
+	all, err := r.book.List(t.Context(), ledger.Filter{Tenant: tenant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range all {
+		due := rec.Due
+		if due.IsZero() || due.Sub(began) > watched {
+			continue
+		}
+		if rec.State == ledger.Review && due.Sub(rec.LastSend) > inReview {
+			continue
+		}
+		if rec.LeaseUntil.After(due) {
+			due = rec.LeaseUntil
+		}
+		if !some || due.Before(next) {
+			next, some = due, true
+		}
+	}
+	return next, some
+}
+
+// replays asks once more: whoever asks for a settled write gets its outcome,
+// and nothing is sent or read for it.
+func (r *run) replays(t *testing.T) {
+	p := newProcess("last", point{})
+	e := r.engine(t, p)
+	defer e.Close()
+	r.ask(t, p, e)
+	last := r.heard[len(r.heard)-1]
+	sends, reads := r.world.Count()
+	if !last.Replayed || sends != r.sends || reads != r.reads {
+		r.flaw(other+": asked again: replayed %v, %d more sends, %d more reads", last.Replayed, sends-r.sends, reads-r.reads)
+	}
+}

@@ -1,0 +1,242 @@
+package matrix
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// vice is one way in which the destination misbehaves during a write, and what
+// must come of it.
+type vice struct {
+	name string
+	// faults are what the destination does.
+	faults []simulated.Fault
+	// spare lets the read of the state before pass, where the plan has one.
+	spare bool
+	// options and intent change the destination and the intent. Default: as
+	// they are.
+	options func(*simulated.Options)
+	intent  func(*intent.WriteIntent)
+	// can says in which cells the vice can be. Default all.
+	can func(cell) bool
+	// want says what must come of it.
+	want func(powers) verdict
+	// once says that one send is enough where nothing fails.
+	once bool
+	// liar marks a destination that is wrong about itself: what it promised
+	// not to do cannot be undone, only found by a later look.
+	liar bool
+}
+
+// verdict is what may come of a cell, and why where a person must look.
+type verdict struct {
+	may []engine.Status
+	why string // of a review
+}
+
+const (
+	verified    = engine.StatusVerified
+	notApplied  = engine.StatusNotApplied
+	compensated = engine.StatusCompensated
+	review      = engine.StatusReview
+)
+
+// The reasons for which a person must look.
+const (
+	whyFate    = "it may have been applied, nothing shows that it was, nothing shows a repeat harmless"
+	whyLag     = "reads may lag, and without a settle time they prove little about what was there before"
+	whyDiffers = "the record is there and differs from what was declared"
+	whyBased   = "it differs, and the state before was read with a lag: to undo could take back what somebody else did"
+	whyDouble  = "more records are there than declared"
+	whyGone    = "the effect was there and was taken back"
+	whyUnread  = "it was sent, and the destination cannot be read"
+	whyLate    = "the destination is wrong about itself: a send landed after its horizon"
+	whyStale   = "the destination is wrong about itself: its reads lag by more than its settle time"
+	whyNotTold = "it may have been applied by a send whose answer a dead process took along"
+)
+
+func must(s engine.Status) func(powers) verdict {
+	return func(powers) verdict { return verdict{may: []engine.Status{s}} }
+}
+
+func aPerson(why string) func(powers) verdict {
+	return func(powers) verdict { return verdict{[]engine.Status{review}, why} }
+}
+
+// there: the effect is at the destination, exactly as declared.
+func there(p powers) verdict {
+	if p.shows {
+		return must(verified)(p)
+	}
+	return aPerson(whyLag)(p)
+}
+
+// missing: a send of unknown fate came to nothing; a repeat works.
+func missing(p powers) verdict {
+	if p.repeatable() {
+		return there(p)
+	}
+	return aPerson(whyFate)(p)
+}
+
+// phantom: an answered send came to nothing; a repeat works, but not under the
+// key that was answered.
+func phantom(p powers) verdict {
+	if p.conclusive || p.addressed && !p.native {
+		return there(p)
+	}
+	return aPerson(whyFate)(p)
+}
+
+// never: no send ever comes to anything, and none is answered with a no.
+func never(p powers) verdict {
+	if p.conclusive {
+		return must(notApplied)(p)
+	}
+	return aPerson(whyFate)(p)
+}
+
+// turnedDown: every send is answered with a no. Only a process that dies with
+// that answer leaves a doubt behind.
+func turnedDown(p powers) verdict {
+	if p.conclusive {
+		return must(notApplied)(p)
+	}
+	return verdict{[]engine.Status{notApplied, review}, whyNotTold}
+}
+
+// passing: the first send is turned away, later ones work.
+func passing(p powers) verdict {
+	v := missing(p)
+	if v.may[0] == review && p.shows {
+		return verdict{[]engine.Status{verified, review}, whyNotTold}
+	}
+	return v
+}
+
+// refusedOnce: the first send is refused for good; a process that dies with
+// that answer makes another one, which works.
+func refusedOnce(p powers) verdict {
+	v := missing(p)
+	return verdict{append([]engine.Status{notApplied}, v.may...), v.why}
+}
+
+// undone: the record differs, and the intent asks to undo it then.
+func undone(p powers) verdict {
+	switch {
+	case !p.based:
+		return aPerson(whyBased)(p)
+	case p.conclusive:
+		return must(compensated)(p)
+	case !p.firm:
+		return aPerson(whyLag)(p)
+	}
+	return verdict{[]engine.Status{compensated, review}, whyNotTold}
+}
+
+// mended: the record differs, and the intent asks to send again then.
+func mended(p powers) verdict {
+	if p.overwritten {
+		return must(verified)(p)
+	}
+	return aPerson(whyDiffers)(p)
+}
+
+// takenBack: the effect was taken back before anybody could see it.
+func takenBack(p powers) verdict {
+	if p.versions && !p.creates {
+		return aPerson(whyDiffers)(p)
+	}
+	return phantom(p)
+}
+
+// unreadable: no read ever works. Where the plan looks first nothing is sent.
+func unreadable(p powers) verdict {
+	if p.looksFirst {
+		return must(notApplied)(p)
+	}
+	return aPerson(whyUnread)(p)
+}
+
+// unreadableAfter: the first read works and no other. A process that dies
+// before it announced the send leaves the next one without that read.
+func unreadableAfter(p powers) verdict {
+	if p.looksFirst {
+		return verdict{[]engine.Status{review, notApplied}, whyUnread}
+	}
+	return aPerson(whyUnread)(p)
+}
+
+// found: the destination broke its word. Nothing can be promised but that it
+// is found out.
+func found(why string) func(powers) verdict {
+	return func(powers) verdict { return verdict{[]engine.Status{verified, review}, why} }
+}
+
+func fold(w *intent.WriteIntent) {
+	w.Compare = map[string]intent.Comparison{"/currency": {{Name: intent.RuleFold}}}
+}
+
+func undo(w *intent.WriteIntent) {
+	w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
+}
+
+func again(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchRetry }
+
+// soon gives a write a deadline. Without one a write that cannot be delivered
+// is given up after a day.
+func soon(w *intent.WriteIntent) { w.Deadline = began.Add(5 * time.Minute) }
+
+func rechecked(o *simulated.Options) { o.Recheck = connectors.Within(time.Hour) }
+
+func settles(o *simulated.Options) { o.Settle = connectors.Within(simulated.DefaultLag) }
+
+func one(f simulated.Fault) []simulated.Fault {
+	f.Times = 1
+	return []simulated.Fault{f}
+}
+
+func ever(v simulated.Vice) []simulated.Fault { return []simulated.Fault{{Vice: v}} }
+
+var dropped = one(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Ops: []simulated.Op{simulated.OpCreate, simulated.OpUpdate, simulated.OpUpsert}})
+
+// vices are the rows, in the order in which they are shown.
+var vices = []vice{
+	{name: "none", want: there, once: true},
+	{name: "answer lost after the commit", faults: one(simulated.Fault{Vice: simulated.LostAnswer}), want: there, once: true},
+	{name: "every answer lost after the commit", faults: ever(simulated.LostAnswer), want: there, once: true},
+	{name: "502 after the commit", faults: one(simulated.Fault{Vice: simulated.BadGateway}), want: there, once: true},
+	{name: "dropped before the commit", faults: one(simulated.Fault{Vice: simulated.DroppedBefore}), want: missing},
+	{name: "every send dropped before the commit", faults: ever(simulated.DroppedBefore), want: never},
+	{name: "late commit, 2 s after the client's time-out", faults: one(simulated.Fault{Vice: simulated.LateCommit}), want: there},
+	{name: "phantom success", faults: one(simulated.Fault{Vice: simulated.PhantomSuccess}), want: phantom},
+	{name: "nothing but phantom success", faults: ever(simulated.PhantomSuccess), want: never},
+	{name: "silently dropped field", faults: dropped, can: hasFields, want: aPerson(whyDiffers), once: true},
+	{name: "silently dropped field; the intent asks to send again", faults: dropped, intent: again, can: hasFields, want: mended},
+	{name: "silently dropped field; the intent asks to undo", faults: dropped, intent: undo, can: hasFields, want: undone},
+	{name: "normalised field", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aPerson(whyDiffers), once: true},
+	{name: "normalised field; the intent compares without case", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), intent: fold, can: hasFields, want: there, once: true},
+	{name: "lagging reads, 2 s, as declared", faults: ever(simulated.LaggingRead), options: settles, want: there, once: true},
+	{name: "unreadable three times", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, Times: 3}}, want: there, once: true},
+	{name: "reads hang twice", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "hang", Times: 2}}, want: there, once: true},
+	{name: "answer lost, then unreadable three times", faults: []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}, {Vice: simulated.UnreadableRead, Times: 3}}, spare: true, want: there, once: true},
+	{name: "never readable", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "403"}}, intent: soon, want: unreadable},
+	{name: "never readable after the send", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "page"}}, spare: true, intent: soon, want: unreadableAfter, once: true},
+	{name: "duplicate made behind our back", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack}), can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate without our stamp", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, How: "nostamp"}), can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate 10 min later; a recheck is declared", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "taken back at once", faults: one(simulated.Fault{Vice: simulated.Rollback}), want: takenBack},
+	{name: "taken back 10 min later; a recheck is declared", faults: one(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute}), options: rechecked, want: aPerson(whyGone), once: true},
+	{name: "unreachable five times", faults: []simulated.Fault{{Vice: simulated.Unreachable, Times: 5}}, want: passing},
+	{name: "never reachable", faults: ever(simulated.Unreachable), intent: soon, want: turnedDown},
+	{name: "throttled once", faults: one(simulated.Fault{Vice: simulated.Throttled}), want: passing},
+	{name: "throttled for ever", faults: ever(simulated.Throttled), intent: soon, want: turnedDown},
+	{name: "refused once", faults: one(simulated.Fault{Vice: simulated.Refused}), want: refusedOnce, once: true},
+	{name: "refused", faults: ever(simulated.Refused), want: turnedDown, once: true},
+	{name: "late commit, 2 min after the client's time-out", faults: one(simulated.Fault{Vice: simulated.LateCommit, Delay: 2 * time.Minute}), want: found(whyLate), liar: true},
+	{name: "reads lag by 60 s, and 2 s are declared", faults: []simulated.Fault{{Vice: simulated.LaggingRead, Delay: time.Minute}}, options: settles, want: found(whyStale), liar: true},
+}
