@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,8 @@ type run struct {
 	point point
 	world *simulated.World
 	book  *ledger.Memory
-	first *process // the one that may fail
+	first *process   // the one that may fail
+	mu    sync.Mutex // of heard, ends and flaws, which both processes add to
 	heard []engine.Outcome
 	ends  []ending
 	final ledger.Record
@@ -70,6 +72,8 @@ func (r *run) String() string {
 }
 
 func (r *run) flaw(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.flaws = append(r.flaws, fmt.Sprintf(format, args...))
 }
 
@@ -160,6 +164,8 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 // settled is told of every commit that settles a write.
 func (r *run) settled(rec ledger.Record) {
 	if rec.Parent == "" {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.ends = append(r.ends, ending{engine.Status(rec.Settlement), r.account()})
 	}
 }
@@ -174,6 +180,8 @@ func (r *run) ask(t *testing.T, p *process, e *engine.Engine) {
 	case err != nil:
 		r.flaw(other+": Do of the %s process: %v", p.name, err)
 	default:
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		r.heard = append(r.heard, out)
 	}
 }
