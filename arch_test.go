@@ -29,22 +29,35 @@ var rooms = map[string][]string{
 	"connectors/connectortest": {"connectors", "intent"},
 	"connectors/imap":          {"connectors", "intent"},
 	"connectors/imap/imaptest": {},
-	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent"},
+	"connectors/jira":          {"connectors", "connectors/httpsend", "intent"},
+	"connectors/jira/jiratest": {"intent", "internal/wire"},
+	"connectors/mail":          {"connectors", "connectors/imap", "intent"},
+	"connectors/mail/mailtest": {"connectors/imap/imaptest", "intent"},
+	"connectors/rest":          {"connectors", "connectors/httpsend", "intent", "internal/yamlfile"},
+	"connectors/rest/resttest": {"intent", "internal/wire"},
+	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
+	"connectors/sql":           {"connectors", "intent"},
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
 	"ledger/sqlite":     {"ledger"},
 
-	"verify":   {"connectors", "intent"},
-	"policies": {"connectors", "intent", "verify"},
-	"engine":   {"connectors", "intent", "ledger", "policies", "verify"},
+	"verify":            {"connectors", "intent"},
+	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
+	"policies":          {"connectors", "intent", "verify"},
+	"engine":            {"connectors", "intent", "ledger", "policies", "verify"},
 
-	"internal/config":  {"connectors", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
-	"internal/report":  {"connectors", "engine", "intent", "ledger"},
-	"internal/demo":    {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
-	"internal/matrix":  {},
-	"internal/mutants": {},
-	"internal/soak":    {},
+	"internal/catalog":  {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "policies"},
+	"internal/pgtest":   {},
+	"internal/probe":    {"connectors", "intent", "verify"},
+	"internal/wire":     {},
+	"internal/yamlfile": {},
+	"internal/config":   {"connectors", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/sql", "internal/yamlfile", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
+	"internal/report":   {"connectors", "engine", "intent", "ledger"},
+	"internal/demo":     {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
+	"internal/matrix":   {},
+	"internal/mutants":  {},
+	"internal/soak":     {},
 
 	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "internal/report", "ledger", "ledger/sqlite", "policies", "verify"},
 }
@@ -52,10 +65,16 @@ var rooms = map[string][]string{
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
-	"zombiezen.com/go/sqlite":     {"ledger/sqlite"},                               // megabytes of translated C
-	"github.com/emersion/go-imap": {"connectors/imap", "connectors/imap/imaptest"}, // one destination's protocol
-	"github.com/spf13/cobra":      {"cmd/readback"},                                // the command line's
-	"github.com/goccy/go-yaml":    {"internal/config"},                             // the configuration's
+	"zombiezen.com/go/sqlite":         {"ledger/sqlite"},                               // megabytes of translated C
+	"github.com/emersion/go-imap":     {"connectors/imap", "connectors/imap/imaptest"}, // one destination's protocol
+	"github.com/emersion/go-smtp":     {"connectors/mail", "connectors/mail/mailtest"}, // likewise
+	"github.com/andygrunwald/go-jira": {"connectors/jira"},                             // likewise
+	"github.com/jackc/pgx":            {"connectors/sql", "internal/pgtest"},           // likewise
+	"github.com/theory/jsonpath":      {"connectors/rest"},                             // for declarations
+	"github.com/yosida95/uritemplate": {"connectors/rest"},                             // for declarations
+	"golang.org/x/oauth2":             {"connectors/rest"},                             // for declarations
+	"github.com/spf13/cobra":          {"cmd/readback"},                                // the command line's
+	"github.com/goccy/go-yaml":        {"internal/yamlfile", "internal/config"},        // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.

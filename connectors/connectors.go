@@ -3,7 +3,7 @@
 // A destination is reached through a [Connector], which has two methods: write
 // once, and read every match. What the destination can do is data, its
 // [Profile]; what only some can do is an optional interface ([BulkReader],
-// [Inverter], [Prober]). The zero value of everything here is the cautious one:
+// [Inverter], [Preparer], [Sampler], [Prober]). The zero value of everything here is the cautious one:
 // an error that says nothing is ambiguous, a read that says nothing is weak, a
 // bound that is not declared is unknown.
 //
@@ -52,6 +52,9 @@ type Request struct {
 	// Conditional asks that the write be refused unless the record still is
 	// as in Before. Set only where the profile has it.
 	Conditional bool
+	// Prepared is what [Preparer] made of the write before its first send, the
+	// same for every send; nil where the connector is none.
+	Prepared []byte
 }
 
 // Receipt is what the destination answered. It is evidence, never the result.
@@ -119,6 +122,32 @@ type BulkReader interface {
 type BulkAnswer struct {
 	Observation Observation
 	Err         error
+}
+
+// Preparer is an optional power: build what is sent once, before the first
+// send. The ledger keeps it, so that every later send of the write is the same
+// to the byte, whatever clock, process or version of the program makes it.
+type Preparer interface {
+	// Prepare builds it, at most [MaxPrepared] bytes, without asking the
+	// destination. r has neither Attempt nor Before. An error means that the
+	// write cannot be sent; nothing was.
+	Prepare(ctx context.Context, r Request) ([]byte, error)
+}
+
+// MaxPrepared is how many bytes may be prepared for one write, 1 MiB: the
+// ledger carries them with the record.
+const MaxPrepared = 1 << 20
+
+// Sampler is an optional power: make the intents of records that exist to be
+// measured, in a sandbox account.
+type Sampler interface {
+	// Sample returns an intent of the write type on the sample record of that
+	// name (letters and digits): kind, key, write, expect and payload are set.
+	// One name always has one business key, two names have two; what a create
+	// writes shows a person that it is a sample of readback. An update changes
+	// at least one field of the create. An error says what is missing in the
+	// configuration, or that the kind has no such write.
+	Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error)
 }
 
 // Prober is an optional power: say whether the destination can be reached and

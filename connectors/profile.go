@@ -80,6 +80,15 @@ type Profile struct {
 	// looked for (a mail sent): after a send of unknown fate only a person
 	// sends again. Default none.
 	Irreversible []intent.WriteType
+	// Undo lists the write types that the connector can invert ([Inverter]).
+	// Default none.
+	Undo []intent.WriteType
+	// Reads lists the ways in which records are read, as observations name
+	// them (Observation.Path). For people and for measuring; what one
+	// observation proves, it says itself. Default none known.
+	Reads []ReadPath
+	// Rate is how many calls the destination takes. Default not known.
+	Rate Rate
 	// BulkLimit is how many queries one bulk read takes. Default: no bulk
 	// read.
 	BulkLimit int
@@ -87,6 +96,19 @@ type Profile struct {
 	SendTimeout time.Duration
 	// ReadTimeout bounds one read. Default 10 s.
 	ReadTimeout time.Duration
+}
+
+// ReadPath is one way of reading.
+type ReadPath struct {
+	Path     string   // "get", "search"; as in Observation.Path
+	By       string   // what it asks by: "ref", "stamp" or "key"
+	Strength Strength // how strong it is at its best
+}
+
+// Rate is so many calls in so much time.
+type Rate struct {
+	Calls int
+	Per   time.Duration
 }
 
 const (

@@ -91,10 +91,10 @@ func (t *task) announce(d policies.Decision) error {
 		d.Reason = "a conditional repeat was allowed, and there is no pre-state to make it conditional on"
 		return t.escalate(d)
 	}
-	if err := t.commit(ev); err != nil {
+	if err := t.commit(t.ready(ev)); err != nil {
 		return err
 	}
-	t.mine = true
+	t.mine = t.rec.State == ledger.Sending
 	return nil
 }
 

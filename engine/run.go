@@ -77,14 +77,17 @@ func (t *task) opening() ([]ledger.Event, error) {
 	if t.held() {
 		return []ledger.Event{{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}}, nil
 	}
-	if !t.needsBefore() {
-		return []ledger.Event{t.announcement(policies.Permit{})}, nil
+	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() {
+		return []ledger.Event{t.firstAnnouncement()}, nil
 	}
 	switch _, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.ID); {
 	case err == nil: // a repeat: there is nothing to prepare, Reserve tells
 		return nil, nil
 	case !errors.Is(err, ledger.ErrNotFound):
 		return nil, &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: err}
+	}
+	if !t.needsBefore() {
+		return []ledger.Event{t.firstAnnouncement()}, nil
 	}
 	return t.prepare(0), nil
 }
@@ -108,6 +111,29 @@ func (t *task) needsBefore() bool {
 	}
 	enforced := t.profile.Stamped && slices.Contains(t.profile.Unique, intent.Create)
 	return !t.profile.FreshKeys && !enforced
+}
+
+// firstAnnouncement announces the first send with what the connector builds for
+// all of them, or ends the write when that cannot be built: nothing was sent
+// yet.
+func (t *task) firstAnnouncement() ledger.Event { return t.ready(t.announcement(policies.Permit{})) }
+
+func (t *task) ready(ev ledger.Event) ledger.Event {
+	if t.rec.Sends > 0 {
+		return ev
+	}
+	prepared, err := verify.Prepare(context.WithoutCancel(t.e.ctx), t.conn, t.profile, t.request())
+	if err != nil {
+		return notSent("prepare", "what is to be sent cannot be built: "+err.Error())
+	}
+	ev.Prepared = prepared
+	return ev
+}
+
+// request is a send of this write, but for what is known at its moment alone.
+func (t *task) request() connectors.Request {
+	return connectors.Request{Intent: t.intent, Stamp: t.intent.Stamp(), Prepared: t.rec.Prepared,
+		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
 }
 
 // announcement says that a send is about to be made. A worker that was frozen
@@ -174,9 +200,9 @@ func (t *task) send() error {
 	// Frozen from here on, it still ends with the lease.
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.e.ctx), t.leased.Add(t.rec.LeaseFor))
 	defer cancel()
-	res := verify.Send(ctx, t.conn, t.profile, connectors.Request{
-		Intent: t.intent, Stamp: t.intent.Stamp(), Attempt: t.rec.Sends, Before: t.before,
-		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation), Conditional: t.conditional()})
+	r := t.request()
+	r.Attempt, r.Before, r.Conditional = t.rec.Sends, t.before, t.conditional()
+	res := verify.Send(ctx, t.conn, t.profile, r)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
 		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version}
 	if res.Err != nil {
@@ -188,11 +214,14 @@ func (t *task) send() error {
 
 // queued prepares a write of which nothing was sent, and announces it.
 func (t *task) queued() (parked bool, err error) {
-	events := []ledger.Event{t.announcement(policies.Permit{})}
-	if t.late() {
+	var events []ledger.Event
+	switch {
+	case t.late():
 		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
-	} else if t.needsBefore() {
+	case t.needsBefore():
 		events = t.prepare(t.now().Sub(t.rec.QueuedAt))
+	default:
+		events = []ledger.Event{t.firstAnnouncement()}
 	}
 	if err := t.commit(events...); err != nil {
 		return false, err
@@ -222,7 +251,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	}
 	if j.Verdict == verify.Indeterminate {
 		t.before = &seen
-		return []ledger.Event{read, t.announcement(policies.Permit{})}
+		return []ledger.Event{read, t.firstAnnouncement()}
 	}
 	read.Mismatches = differences(j.Mismatches)
 	return append([]ledger.Event{read}, t.concluded(age, j)...)

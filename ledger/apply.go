@@ -80,6 +80,8 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("a person's decision needs a name and a reason")
 	case e.Kind == EvAnnounced && e.Generation < r.Generation:
 		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
+	case e.Prepared != nil && (e.Kind != EvAnnounced || r.Sends > 0):
+		return fmt.Errorf("what is sent is prepared with the first announcement and never again")
 	}
 	return nil
 }
@@ -169,6 +171,9 @@ func announced(r Record, e Event, now time.Time) Record {
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
 	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
+	if e.Prepared != nil {
+		r.Prepared = e.Prepared
+	}
 	if r.FirstSend.IsZero() {
 		r.FirstSend = now
 	}

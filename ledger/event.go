@@ -56,6 +56,9 @@ type Event struct {
 	Conditional bool          `json:"conditional,omitempty"`
 	SendFor     time.Duration `json:"send_for,omitempty"`
 	OwesRecheck bool          `json:"owes_recheck,omitempty"`
+	// Prepared is what the connector built to be sent, on the first
+	// announcement alone. Default nothing.
+	Prepared []byte `json:"prepared,omitempty"`
 	// Sent: its fate ("" is unknown), the destination's code, whether it was
 	// refused because something exists or changed, how long the destination
 	// asked to wait, and the names it gave the record.

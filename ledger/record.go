@@ -128,6 +128,8 @@ type Record struct {
 	Before     json.RawMessage `json:"before,omitempty"`
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
+	// Prepared is what the connector built to be sent, once for all sends.
+	Prepared []byte `json:"prepared,omitempty"`
 	// Child is the compensating write, ChildIntent what it asks for. Directed
 	// is what a person told the engine to do next.
 	Child       ID              `json:"child,omitempty"`

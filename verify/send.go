@@ -42,6 +42,34 @@ func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r c
 	return res
 }
 
+// Prepare has the connector build what is sent, where it is a
+// [connectors.Preparer]; nil where it is none. An error, a panic and too many
+// bytes mean that the write cannot be sent.
+func Prepare(ctx context.Context, c connectors.Connector, p connectors.Profile, r connectors.Request) (built []byte, err error) {
+	preparer, ok := c.(connectors.Preparer)
+	if !ok {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.SendFor())
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			built, err = nil, panicked("prepare", p)
+		}
+	}()
+	built, err = preparer.Prepare(ctx, r)
+	legible(err)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(built) == 0:
+		return nil, errors.New("the connector prepared nothing")
+	case len(built) > connectors.MaxPrepared:
+		return nil, fmt.Errorf("it has %d bytes, at most %d can be kept", len(built), connectors.MaxPrepared)
+	}
+	return slices.Clone(built), nil
+}
+
 func panicked(what string, p any) error {
 	text := fmt.Sprint(p)
 	return fmt.Errorf("the connector's %s panicked: %s", what, text[:min(len(text), maxPanicText)])
