@@ -141,12 +141,18 @@ func TestRefusals(t *testing.T) {
 		"directed without a reason": {
 			"a decision has a reason", ledger.Review,
 			with(ledger.EvDirected, func(e *ledger.Event) { e.Reason = "" }), "reason"},
+		"prepared with another event": {
+			"only what is announced is sent", ledger.Queued,
+			with(ledger.EvDeferred, func(e *ledger.Event) { e.Prepared = []byte("x") }), "prepared"},
+		"prepared again": {
+			"every send is the same as the first", ledger.Checking,
+			with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation, e.Prepared = 2, []byte("x") }), "prepared"},
 		"an older generation": {
 			"a key once given up is never used again", ledger.Queued,
 			with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation = 1 }), "generation"},
 	} {
 		before := inState(c.state)
-		before.Generation = 2
+		before.Generation, before.Sends = 2, 1
 		after, err := ledger.Apply(before, c.event, at)
 		if !errors.Is(err, ledger.ErrIllegalMove) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want one about %q; reason: %s", name, err, c.says, c.reason)

@@ -49,7 +49,9 @@ var roundTrips = map[string]scenario{
 			w.Step, w.CorrelationID = "étape", "trace"
 			w.Call = 7
 			w.Expect = intent.Fields{"note": awkward.text, "amount": json.Number("10.00")}
-			res := h.reservation(w, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: awkward.raw}, announced)
+			prepared := announced
+			prepared.Prepared = []byte("Date: now\r\n\x00\xff " + awkward.text)
+			res := h.reservation(w, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: awkward.raw}, prepared)
 			res.Record.Intent = awkward.raw // not what the engine would store, but it must survive
 			h.sleep(1234567891)
 			rec := h.reserve(res)
@@ -66,6 +68,9 @@ var roundTrips = map[string]scenario{
 				if diff := cmp.Diff(string(awkward.raw), string(raw)); diff != "" {
 					h.Errorf("%s (-want +got):\n%s", name, diff)
 				}
+			}
+			if diff := cmp.Diff(prepared.Prepared, got.Prepared); diff != "" {
+				h.Errorf("prepared (-want +got):\n%s", diff)
 			}
 			if got.Reason != awkward.text || got.Due.Sub(got.Updated) != 5 || got.LastSend.Sub(got.Updated) != -3 {
 				h.Errorf("reason %q, due %s, last send %s, updated %s", got.Reason, got.Due, got.LastSend, got.Updated)
