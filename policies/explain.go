@@ -1,0 +1,78 @@
+package policies
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// Guarantee is what can be promised about one write type at a destination,
+// after a send whose answer was lost and whose effect is not there.
+type Guarantee struct {
+	Write intent.WriteType `json:"write"`
+	// Row is the row of the second-send table that decides.
+	Row string `json:"row"`
+	// Repeats says whether the engine may send again by itself, After how long
+	// after the send at the earliest.
+	Repeats bool          `json:"repeats"`
+	After   time.Duration `json:"after"`
+	// MayDouble says that a request which lands later than the horizon could
+	// still make a second effect; the recheck that is owed then finds it.
+	MayDouble bool `json:"may_double"`
+	// Text is a sentence for a person.
+	Text string `json:"text"`
+}
+
+// Explain says what the profile's declarations come to for a write type. It
+// asks [SecondSend] itself, about the case that matters: one send of unknown
+// fate, and a read that shows the state from before.
+func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
+	c := Case{Intent: intent.WriteIntent{Write: w}, Profile: p, Sends: 1, Budget: 2, Unknown: true,
+		Judgement: verify.Judgement{Verdict: verify.Stale}}
+	if w == intent.Create {
+		c.Verdict = verify.Absent
+	}
+	permit := SecondSend(c)
+	after := time.Duration(0)
+	if !permit.Allowed {
+		c.Firm, after = conclusiveAfter(p)
+		c.AsOf, _ = p.Horizon.Declared()
+		permit = SecondSend(c)
+	}
+	g := Guarantee{Write: w, Row: permit.Row, Repeats: permit.Allowed, MayDouble: permit.OwesRecheck, Text: promise(permit, p, w, after)}
+	if g.Repeats {
+		g.After = after
+	}
+	return g
+}
+
+// conclusiveAfter says whether a read can be firm at all, and how long after a
+// send one can show everything that may land.
+func conclusiveAfter(p connectors.Profile) (firm bool, after time.Duration) {
+	horizon, _ := p.Horizon.Declared()
+	for _, path := range p.Reads {
+		if path.Strength == connectors.Strong && path.By != "ref" {
+			return true, horizon
+		}
+	}
+	settle, declared := p.Settle.Declared()
+	return declared, horizon + settle
+}
+
+// promise is the sentence for a permit.
+func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time.Duration) string {
+	switch permit.Row {
+	case RowNativeKey:
+		return fmt.Sprintf("a lost answer costs nothing: the %s is sent again under the same key for %s, and the destination makes one effect of all", w, p.NativeWindow[w])
+	case RowUnique:
+		return fmt.Sprintf("a lost answer costs nothing: a repeated %s meets the one record of its key", w)
+	case RowConditional:
+		return fmt.Sprintf("a repeated %s is sent only on the condition that the record is as it was before the first one", w)
+	case RowAbsence:
+		return fmt.Sprintf("after a lost answer the %s is looked for, and sent again when nothing is there after %s; a request delayed for longer could still double it, which a later look would find", w, after)
+	}
+	return fmt.Sprintf("after a lost answer the %s is looked for; where nothing is found a person decides, and there is never a second send by itself: %s", w, permit.Reason)
+}
