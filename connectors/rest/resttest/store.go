@@ -1,0 +1,203 @@
+package resttest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Object is one record in the API's own form: decoded JSON, numbers as
+// json.Number. Members that begin with a dot are the fake's own and never
+// shown.
+type Object map[string]any
+
+// Clone is a deep copy in decoded form: what was an int is a json.Number then.
+func (o Object) Clone() Object {
+	if o == nil {
+		return nil
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		panic(fmt.Sprintf("resttest: an object that is no JSON: %v", err)) // a fake made it
+	}
+	c, err := object(raw)
+	if err != nil {
+		panic(fmt.Sprintf("resttest: an object that is no JSON: %v", err)) // a fake made it
+	}
+	return c
+}
+
+// Shown is a copy without the fake's own members.
+func (o Object) Shown() Object {
+	c := o.Clone()
+	for name := range c {
+		if name != "" && name[0] == '.' {
+			delete(c, name)
+		}
+	}
+	return c
+}
+
+// Text is a member that is a string, else "".
+func (o Object) Text(name string) string {
+	s, _ := o[name].(string)
+	return s
+}
+
+// By says who made an effect.
+type By string
+
+// Who makes effects.
+const (
+	ByRequest By = "request" // a request that arrived
+	ByOther   By = "other"   // somebody else: Put, Edit, Remove
+	ByItself  By = "itself"  // the API: triggers, duplicates, rollbacks
+)
+
+// Effect is one change of the store.
+type Effect struct {
+	Seq        int
+	At         time.Time
+	By         By
+	Collection string
+	ID         string
+	Before     Object // nil: it was not there
+	After      Object // nil: it is gone
+}
+
+type store struct {
+	lastID int64
+	order  []place           // of first appearance
+	rows   map[place]history // what ever was
+}
+
+type place struct{ collection, id string }
+
+type history []moment
+
+type moment struct {
+	at time.Time
+	o  Object // nil: gone
+}
+
+func newStore() store { return store{rows: map[place]history{}} }
+
+func (h history) asOf(at time.Time) Object {
+	for _, m := range slices.Backward(h) {
+		if !m.at.After(at) {
+			return m.o
+		}
+	}
+	return nil
+}
+
+// View shows the store as of a moment. Objects that it gives are copies.
+type View struct {
+	store *store
+	at    time.Time
+}
+
+// At is the moment.
+func (v View) At() time.Time { return v.at }
+
+// Get returns one record, nil if there is none.
+func (v View) Get(collection, id string) Object {
+	return v.store.rows[place{collection, id}].asOf(v.at).Clone()
+}
+
+// List returns the records of a collection, oldest first.
+func (v View) List(collection string) []Object {
+	var all []Object
+	for _, p := range v.store.order {
+		if p.collection != collection {
+			continue
+		}
+		if o := v.store.rows[p].asOf(v.at); o != nil {
+			all = append(all, o.Clone())
+		}
+	}
+	return all
+}
+
+// Next is a number that no record of the fake has had.
+func (v View) Next() int64 {
+	v.store.lastID++
+	return v.store.lastID
+}
+
+func (f *Fake) now() View { return View{&f.store, time.Now()} }
+
+// Now shows what is there now, whatever reads would show.
+func (f *Fake) Now(collection string) []Object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now().List(collection)
+}
+
+// Effects returns all effects so far, in their order.
+func (f *Fake) Effects() []Effect {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.effects)
+}
+
+// Put stores a record as somebody else would. make gets the view of now and
+// returns the record's id and the record.
+func (f *Fake) Put(collection string, make func(now View) (string, Object)) (string, Object) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id, o := make(f.now())
+	f.apply(ByOther, collection, id, o)
+	return id, o.Clone()
+}
+
+// Edit changes a record as somebody else would, and reports whether it was
+// there.
+func (f *Fake) Edit(collection, id string, change func(o Object)) bool {
+	return f.change(ByOther, collection, id, change)
+}
+
+// Remove deletes a record as somebody else would.
+func (f *Fake) Remove(collection, id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apply(ByOther, collection, id, nil)
+}
+
+func (f *Fake) change(by By, collection, id string, change func(o Object)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	o := f.now().Get(collection, id)
+	if o == nil {
+		return false
+	}
+	change(o)
+	f.apply(by, collection, id, o)
+	return true
+}
+
+// apply is the one place where state comes from.
+func (f *Fake) apply(by By, collection, id string, after Object) {
+	if len(f.effects) >= maxEffects {
+		panic("resttest: too many effects")
+	}
+	p := place{collection, id}
+	before := f.now().Get(collection, id)
+	if before == nil && after == nil {
+		return
+	}
+	if _, known := f.store.rows[p]; !known {
+		f.store.order = append(f.store.order, p)
+	}
+	now := time.Now()
+	f.store.rows[p] = append(f.store.rows[p], moment{now, after.Clone()})
+	f.effects = append(f.effects, Effect{
+		Seq: len(f.effects) + 1, At: now, By: by, Collection: collection, ID: id,
+		Before: before, After: after.Clone(),
+	})
+}
+
+// Number is n in the form in which objects hold it.
+func Number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
