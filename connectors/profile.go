@@ -1,6 +1,8 @@
 package connectors
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -33,6 +35,9 @@ type Profile struct {
 	Destination string
 	Kind        string
 
+	// Writes lists the write types that there are. Others are refused before
+	// anything is recorded. Default: all of them.
+	Writes []intent.WriteType
 	// NativeWindow gives, by write type, how long the destination
 	// deduplicates by our idempotency key, counted from the first send.
 	// Default: not at all.
@@ -115,6 +120,15 @@ const (
 	defaultSendTimeout = 30 * time.Second
 	defaultReadTimeout = 10 * time.Second
 )
+
+// Check refuses a write type that there is not. The error wraps
+// [intent.ErrInvalid].
+func (p Profile) Check(w intent.WriteType) error {
+	if len(p.Writes) == 0 || slices.Contains(p.Writes, w) {
+		return nil
+	}
+	return fmt.Errorf("%w: /write: %q has no %s of kind %q; it has %v", intent.ErrInvalid, p.Destination, w, p.Kind, p.Writes)
+}
 
 // SendFor is the bound on one send: SendTimeout, or 30 s.
 func (p Profile) SendFor() time.Duration { return orDefault(p.SendTimeout, defaultSendTimeout) }

@@ -255,3 +255,22 @@ func TestApprovalAfterDaysStillWaitsForTheDestination(t *testing.T) {
 		}
 	})
 }
+
+func TestAWriteTypeThatThereIsNotIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		d := b.world.Destination()
+		p := d.Profiles[simulated.Kind]
+		p.Writes = []intent.WriteType{intent.Create, intent.Delete}
+		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		e := b.engineOn(b.ledger, d, nil)
+		w := order("A-1", intent.Upsert)
+		_, err := e.Do(t.Context(), w)
+		if !errors.Is(err, intent.ErrInvalid) || !strings.Contains(err.Error(), `/write: "orders" has no upsert of kind "order"; it has [create delete]`) {
+			t.Errorf("%v; want the field, and what there is", err)
+		}
+		if recs, err := b.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"}); err != nil || len(recs) != 0 {
+			t.Errorf("%d records, %v; want nothing recorded", len(recs), err)
+		}
+	})
+}

@@ -212,7 +212,11 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	if _, _, err := e.reg.Lookup(w.Destination, w.Kind); err != nil {
+	_, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	if err == nil {
+		err = profile.Check(w.Write)
+	}
+	if err != nil {
 		return Outcome{}, err
 	}
 	f, began, err := e.board(rec.ID, rec.Digest, false)
