@@ -47,7 +47,7 @@ var rooms = map[string][]string{
 	"policies":          {"connectors", "intent", "verify"},
 	"engine":            {"connectors", "intent", "ledger", "policies", "verify"},
 
-	"internal/catalog":  {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "policies"},
+	"internal/catalog":  {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
 	"internal/pgtest":   {},
 	"internal/probe":    {"connectors", "intent", "verify"},
 	"internal/wire":     {},
@@ -55,11 +55,12 @@ var rooms = map[string][]string{
 	"internal/config":   {"connectors", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/sql", "internal/yamlfile", "connectors/imap", "connectors/simulated", "intent", "ledger", "engine"},
 	"internal/report":   {"connectors", "engine", "intent", "ledger"},
 	"internal/demo":     {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
+	"internal/document": {},
 	"internal/matrix":   {},
 	"internal/mutants":  {},
 	"internal/soak":     {},
 
-	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/config", "internal/demo", "internal/report", "ledger", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"connectors", "connectors/simulated", "engine", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/probe", "internal/report", "connectors/rest", "ledger", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

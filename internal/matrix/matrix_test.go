@@ -2,15 +2,13 @@ package matrix
 
 import (
 	"flag"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/document"
 )
 
 var (
@@ -106,34 +104,7 @@ func TestMatrix(t *testing.T) {
 		t.Log("the document is not looked at: not every cell was run")
 		return
 	}
-	document(t, summarize(runs).render())
-}
-
-// Where the document is, and what of it the runs decide.
-const (
-	documentPath = "../../docs/guarantees.md"
-	renderedFrom = "<!-- rendered by go test ./internal/matrix -update: do not edit below -->\n"
-)
-
-// document holds the document against what the runs say, or renders it anew.
-func document(t *testing.T, rendered string) {
-	text, err := os.ReadFile(documentPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	prose, old, found := strings.Cut(string(text), renderedFrom)
-	if !found {
-		t.Fatalf("%s lacks the line %q", documentPath, renderedFrom)
-	}
-	if *update {
-		if err := os.WriteFile(documentPath, []byte(prose+renderedFrom+"\n"+rendered), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(strings.Split(strings.TrimSpace(old), "\n"), strings.Split(strings.TrimSpace(rendered), "\n")); diff != "" {
-		t.Errorf("%s does not agree with the matrix; look at the difference, then go test ./internal/matrix -update (-document +matrix):\n%s", documentPath, diff)
-	}
+	document.Hold(t, "../../docs/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)
 }
 
 // result is what is kept of a run.

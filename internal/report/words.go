@@ -45,13 +45,13 @@ func long(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = d.Round(time.Second)
 	if d < day {
-		return short(d)
+		return Short(d)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%dd%s", d/day, short((d%day).Truncate(time.Minute))), "0s")
+	return strings.TrimSuffix(fmt.Sprintf("%dd%s", d/day, Short((d%day).Truncate(time.Minute))), "0s")
 }
 
-// short is a duration without the units at its end that are zero.
-func short(d time.Duration) string {
+// Short is a duration without the units at its end that are zero.
+func Short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

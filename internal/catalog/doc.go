@@ -1,0 +1,8 @@
+// Package catalog is what is known about the destinations that readback has
+// connectors or declarations for: each one's profile as data, with a source for
+// each claim, and what can be promised there. It renders them for a terminal
+// and for docs/destinations.md.
+//
+// It measures nothing and asks nobody: what a system does today is for
+// internal/probe to find out.
+package catalog

@@ -1,0 +1,168 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/policies"
+)
+
+// ErrUnknown says that there is no entry of that name.
+var ErrUnknown = errors.New("not in the catalogue")
+
+// Entry is one kind of record of one system, in words and as JSON.
+type Entry struct {
+	Name   string `json:"name"`
+	System string `json:"system"`
+	Kind   string `json:"kind"`
+	Type   string `json:"type"`
+	// Promises say, by write type, what readback can promise.
+	Promises []policies.Guarantee `json:"promises"`
+	// Declared is the profile.
+	Declared []Declared `json:"declared"`
+	Claims   []Claim    `json:"claims"`
+}
+
+// Declared is one thing that the profile declares, in words.
+type Declared struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Claim is what is known about one topic.
+type Claim struct {
+	About  connectors.Topic `json:"about"`
+	Says   string           `json:"says"`
+	Source string           `json:"source"`
+	// Assumed: nobody publishes it; a cautious default of ours.
+	Assumed bool `json:"assumed"`
+}
+
+// Of makes an entry of a sheet.
+func Of(s connectors.Sheet) Entry {
+	e := Entry{Name: s.Name, System: s.System, Kind: s.Kind, Type: s.Type, Declared: declared(s.Profile)}
+	for _, w := range writes(s.Profile) {
+		e.Promises = append(e.Promises, policies.Explain(s.Profile, w))
+	}
+	for _, topic := range connectors.Topics() {
+		for _, c := range s.Claims {
+			if c.About == topic {
+				e.Claims = append(e.Claims, Claim(c))
+			}
+		}
+	}
+	return e
+}
+
+// Find is the entry of that name. The error wraps [ErrUnknown] and lists the
+// names.
+func Find(sheets []connectors.Sheet, name string) (Entry, error) {
+	var names []string
+	for _, s := range sheets {
+		if s.Name == name {
+			return Of(s), nil
+		}
+		names = append(names, s.Name)
+	}
+	return Entry{}, fmt.Errorf("%w: %q; there are %s", ErrUnknown, name, strings.Join(names, ", "))
+}
+
+func writes(p connectors.Profile) []intent.WriteType {
+	all := []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+	return slices.DeleteFunc(all, func(w intent.WriteType) bool { return p.Check(w) != nil })
+}
+
+// declared is the profile in words. What is not declared is said too: that is
+// what a reader looks for.
+func declared(p connectors.Profile) []Declared {
+	return []Declared{
+		{"writes", list(writes(p))},
+		{"native idempotency", windows(p.NativeWindow)},
+		{"unique keys", list(p.Unique)},
+		{"conditional writes", list(p.Conditional)},
+		{"stamp", stamp(p)},
+		{"reads", paths(p.Reads)},
+		{"settle time", bound(p.Settle)},
+		{"horizon", bound(p.Horizon)},
+		{"recheck", orNone(bound(p.Recheck), p.Recheck)},
+		{"reads that must agree", fmt.Sprint(p.Confirm())},
+		{"undo", list(p.Undo)},
+		{"irreversible", list(p.Irreversible)},
+		{"fields it changes by itself", cmp.Or(strings.Join(p.Volatile, ", "), "none")},
+		{"fields compared by rules", cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.Compare)), ", "), "none")},
+		{"bulk reads", bulk(p.BulkLimit)},
+		{"rate", rate(p.Rate)},
+		{"time for a send, a read", fmt.Sprintf("%s, %s", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
+	}
+}
+
+func list(all []intent.WriteType) string {
+	var words []string
+	for _, w := range all {
+		words = append(words, string(w))
+	}
+	return cmp.Or(strings.Join(words, ", "), "none")
+}
+
+func windows(by map[intent.WriteType]time.Duration) string {
+	var words []string
+	for _, w := range slices.Sorted(maps.Keys(by)) {
+		words = append(words, fmt.Sprintf("%s for %s", w, report.Short(by[w])))
+	}
+	return cmp.Or(strings.Join(words, ", "), "none")
+}
+
+func stamp(p connectors.Profile) string {
+	switch {
+	case p.Stamped && p.StampsUpdates:
+		return "creates and updates bear it"
+	case p.Stamped:
+		return "creates bear it"
+	}
+	return "none"
+}
+
+func paths(reads []connectors.ReadPath) string {
+	var words []string
+	for _, r := range reads {
+		words = append(words, fmt.Sprintf("%s by %s (%s)", r.Path, r.By, cmp.Or(string(r.Strength), "weak")))
+	}
+	return cmp.Or(strings.Join(words, ", "), "not known")
+}
+
+func bound(b connectors.Bound) string {
+	d, declared := b.Declared()
+	if !declared {
+		return "not declared"
+	}
+	return report.Short(d)
+}
+
+func orNone(text string, b connectors.Bound) string {
+	if _, declared := b.Declared(); !declared {
+		return "none"
+	}
+	return text
+}
+
+func bulk(limit int) string {
+	if limit <= 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d at a time", limit)
+}
+
+func rate(r connectors.Rate) string {
+	if r.Calls <= 0 {
+		return "not known"
+	}
+	return fmt.Sprintf("%d calls in %s", r.Calls, report.Short(r.Per))
+}

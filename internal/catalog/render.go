@@ -1,0 +1,122 @@
+package catalog
+
+import (
+	_ "embed" // for the template
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/policies"
+)
+
+//go:embed page.md.tmpl
+var pageText string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"cell": cell}).Parse(pageText))
+
+// cell keeps a text inside its cell of a Markdown table.
+func cell(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
+
+// Page is an entry as Markdown that can be read in a terminal as well. level is
+// the level of its heading, from 1.
+func Page(e Entry, level int) string {
+	var b strings.Builder
+	err := page.Execute(&b, struct {
+		Entry
+		Heading string
+	}{e, strings.Repeat("#", max(level, 1))})
+	if err != nil {
+		panic(err) // the template is ours, and a Builder takes everything
+	}
+	return b.String()
+}
+
+// columns are those of the table.
+const columns = "NAME\tNATIVE KEY\tLOOK-UP\tSETTLE\tHORIZON\tCONDITIONAL\tUNDO\tAFTER A LOST ANSWER TO THE FIRST WRITE"
+
+// Rows are the lines of the table, cells divided by tabs, the heading first.
+func Rows(sheets []connectors.Sheet) []string {
+	rows := []string{columns}
+	for _, s := range sheets {
+		p := s.Profile
+		first := writes(p)[0]
+		rows = append(rows, strings.Join([]string{s.Name, windows(p.NativeWindow), lookup(p), bound(p.Settle), bound(p.Horizon),
+			list(p.Conditional), list(p.Undo), afterLoss(p, first)}, "\t"))
+	}
+	return rows
+}
+
+// lookup is how strong the strongest read is that needs no answer.
+func lookup(p connectors.Profile) string {
+	best := "none"
+	for _, r := range p.Reads {
+		switch {
+		case r.By == "ref":
+		case r.Strength == connectors.Strong:
+			return "strong"
+		default:
+			best = "weak"
+		}
+	}
+	return best
+}
+
+// afterLoss is the short form of a promise.
+func afterLoss(p connectors.Profile, w intent.WriteType) string {
+	g := policies.Explain(p, w)
+	switch {
+	case !g.Repeats:
+		return fmt.Sprintf("%s: a person decides", w)
+	case g.Row == policies.RowAbsence:
+		return fmt.Sprintf("%s: again after %s of absence", w, report.Short(g.After))
+	}
+	return fmt.Sprintf("%s: again at once, %s", w, how[g.Row])
+}
+
+// how is why a repeat is harmless.
+var how = map[string]string{
+	policies.RowNativeKey:   "same native key",
+	policies.RowUnique:      "same record",
+	policies.RowConditional: "on condition",
+}
+
+// Markdown is the whole catalogue as a document part: the table and the pages.
+func Markdown(sheets []connectors.Sheet) string {
+	var b strings.Builder
+	for i, row := range Rows(sheets) {
+		cells := strings.Split(row, "\t")
+		for j, c := range cells {
+			cells[j] = cell(c)
+		}
+		if i > 0 {
+			cells[0] = fmt.Sprintf("[%s](#%s)", cells[0], anchor(sheets[i-1]))
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
+		}
+	}
+	for _, s := range sheets {
+		b.WriteString("\n" + Page(Of(s), 2))
+	}
+	return b.String()
+}
+
+// anchor is the address that a heading gets where Markdown is shown.
+func anchor(s connectors.Sheet) string {
+	kept := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z':
+			return r
+		}
+		return -1
+	}, strings.ToLower(s.System+": "+s.Kind))
+	return kept
+}
