@@ -4,13 +4,11 @@ import (
 	_ "embed" // for the template
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // FileName is the file that is looked for where none is named.
@@ -78,87 +76,50 @@ func Find(named string, env func(string) string) (string, error) {
 // Load reads a configuration strictly. It fails with [ErrMissing] and
 // [InvalidError].
 func Load(path string) (Config, error) {
-	text, err := readBounded(path, maxFile)
+	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	r := reader{}
+	r := newReader()
 	c := Config{Path: path, Tenant: defaultTenant}
-	if body := r.parse(text); body != nil {
+	if body, ok := r.Parse(text); ok {
 		r.config(&c, body)
 	}
 	if c.Ledger != "" && !filepath.IsAbs(c.Ledger) {
 		c.Ledger = filepath.Join(filepath.Dir(path), c.Ledger)
 	}
-	return c, invalid(path, r.problems)
+	return c, invalid(path, r.Problems)
 }
 
-func readBounded(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s: has more than %d bytes", path, most)
-	}
-	return text, err
-}
-
-// parse returns the one document of a file.
-func (r *reader) parse(text []byte) ast.Node {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		r.explain("", err)
-		return nil
-	}
-	var bodies []ast.Node
-	for _, doc := range file.Docs {
-		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
-			bodies = append(bodies, doc.Body)
-		}
-	}
-	switch len(bodies) {
-	case 1:
-		return bodies[0]
-	case 0:
-		r.say(0, "", "is empty; `readback init --force` writes one that works")
-	default:
-		r.say(lineOf(bodies[1]), "", "a second document begins here; want one")
-	}
-	return nil
-}
-
-func (r *reader) config(c *Config, body ast.Node) {
+func (r *reader) config(c *Config, body yamlfile.Node) {
 	seen := map[string]bool{}
-	members := r.mapping(body, "")
+	members := r.Mapping(body, "")
 	for _, e := range members {
-		seen[e.name] = true
-		switch e.name {
+		seen[e.Name] = true
+		switch e.Name {
 		case "ledger":
-			c.Ledger = r.text(e, e.name)
+			c.Ledger = r.Text(e, e.Name)
 		case "tenant":
-			c.Tenant = r.text(e, e.name)
+			c.Tenant = r.Text(e, e.Name)
 		case "destinations":
 			c.Destinations = r.destinations(e)
 		default:
-			r.unknown(e, "", []string{"ledger", "tenant", "destinations"})
+			r.Unknown(e, "", []string{"ledger", "tenant", "destinations"})
 		}
 	}
 	if len(members) > 0 && !seen["ledger"] {
-		r.say(0, "ledger", "is missing; want the file of the ledger, for example readback.db")
+		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db")
 	}
 }
 
-func (r *reader) destinations(e entry) []Destination {
+func (r *reader) destinations(e yamlfile.Entry) []Destination {
 	var all []Destination
-	if e.value.Type() == ast.NullType {
+	if e.Value.IsNull() {
 		return nil // the word alone, with everything below it commented out
 	}
-	for _, e := range r.mapping(e.value, "destinations") {
-		d := Destination{Name: e.name, Line: e.line}
-		if r.destination(&d, e.value) {
+	for _, e := range r.Mapping(e.Value, "destinations") {
+		d := Destination{Name: e.Name, Line: e.Line}
+		if r.destination(&d, e.Value) {
 			all = append(all, d)
 		}
 	}

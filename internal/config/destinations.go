@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // settings are those of one type of destination.
@@ -37,20 +36,23 @@ var types = map[string]func() settings{
 // promises replace what a connector says about its destination, for whoever
 // knows it better.
 type promises struct {
-	Settle      bound `yaml:"settle"`
-	Horizon     bound `yaml:"horizon"`
-	Recheck     bound `yaml:"recheck"`
-	SendTimeout span  `yaml:"send_timeout"`
-	ReadTimeout span  `yaml:"read_timeout"`
+	Settle      yamlfile.Bound `yaml:"settle"`
+	Horizon     yamlfile.Bound `yaml:"horizon"`
+	Recheck     yamlfile.Bound `yaml:"recheck"`
+	SendTimeout yamlfile.Span  `yaml:"send_timeout"`
+	ReadTimeout yamlfile.Span  `yaml:"read_timeout"`
 }
 
 func (p promises) apply(to connectors.Profile) connectors.Profile {
 	for _, b := range []struct {
-		from bound
+		from yamlfile.Bound
 		to   *connectors.Bound
 	}{{p.Settle, &to.Settle}, {p.Horizon, &to.Horizon}, {p.Recheck, &to.Recheck}} {
-		if b.from.set {
-			*b.to = b.from.time
+		switch {
+		case b.from.Known:
+			*b.to = connectors.Within(b.from.Time)
+		case b.from.Set:
+			*b.to = connectors.Bound{}
 		}
 	}
 	if p.SendTimeout > 0 {
@@ -63,28 +65,28 @@ func (p promises) apply(to connectors.Profile) connectors.Profile {
 }
 
 // destination reads the settings of one destination.
-func (r *reader) destination(d *Destination, n ast.Node) bool {
-	field := "destinations." + clip(d.Name)
+func (r *reader) destination(d *Destination, n yamlfile.Node) bool {
+	field := "destinations." + yamlfile.Clip(d.Name)
 	if d.Name == "" {
-		r.say(d.Line, "destinations", "a name is empty")
+		r.Say(d.Line, "destinations", "a name is empty")
 		return false
 	}
-	before := len(r.problems)
-	for _, e := range r.mapping(n, field) {
-		if e.name == "type" {
-			d.Type = r.text(e, field+".type")
+	before := len(r.Problems)
+	for _, e := range r.Mapping(n, field) {
+		if e.Name == "type" {
+			d.Type = r.Text(e, field+".type")
 		}
 	}
-	if len(r.problems) > before {
+	if len(r.Problems) > before {
 		return false
 	}
 	empty, ok := types[d.Type]
 	if !ok {
-		r.say(d.Line, field, "has the type %q; want one of %s", clip(d.Type), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
+		r.Say(d.Line, field, "has the type %q; want one of %s", yamlfile.Clip(d.Type), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
 		return false
 	}
 	d.settings = empty()
-	return r.decode(n, field, d.settings)
+	return r.Decode(n, field, d.settings)
 }
 
 // Registry makes the destinations. Secrets must be there by now, so that no
@@ -122,7 +124,7 @@ func (s *simulatedSettings) promises() promises { return s.Promises }
 func (s *simulatedSettings) destination(string, func(string) string) (connectors.Destination, error) {
 	class := simulated.Class(s.Class)
 	if !slices.Contains(simulated.Classes(), class) {
-		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", clip(s.Class), simulated.Classes())
+		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", yamlfile.Clip(s.Class), simulated.Classes())
 	}
 	if strings.Contains(s.URL, "@") { // also where it is no URL, which the connector would repeat
 		return connectors.Destination{}, errors.New("url: holds a user name or a password; want http://host:port")
@@ -159,7 +161,7 @@ var securities = map[string]imap.Security{"": imap.TLS, "implicit": imap.TLS, "s
 func (s *imapSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
 	security, ok := securities[s.TLS]
 	if !ok {
-		return connectors.Destination{}, fmt.Errorf("tls: is %q; want implicit, starttls, or none (loopback addresses only)", clip(s.TLS))
+		return connectors.Destination{}, fmt.Errorf("tls: is %q; want implicit, starttls, or none (loopback addresses only)", yamlfile.Clip(s.TLS))
 	}
 	if strings.Contains(s.Addr, "@") {
 		return connectors.Destination{}, errors.New("addr: holds a user name or a password; want host:port")
@@ -191,7 +193,7 @@ func (s *imapSettings) roots(dir string) (*tls.Config, error) {
 	if s.CAFile == "" {
 		return nil, nil
 	}
-	text, err := readBounded(beside(dir, s.CAFile), maxFile)
+	text, err := yamlfile.ReadBounded(beside(dir, s.CAFile), maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("ca_file: %w", err)
 	}
@@ -225,7 +227,7 @@ func secret(dir string, env func(string) string, variable, file string) (func(co
 			if v := env(variable); v != "" {
 				return v, nil
 			}
-			return "", fmt.Errorf("password_env: the environment variable %s is not set, or empty", clip(variable))
+			return "", fmt.Errorf("password_env: the environment variable %s is not set, or empty", yamlfile.Clip(variable))
 		}
 	default:
 		fetch = func() (string, error) { return secretFile(beside(dir, file)) }
@@ -235,7 +237,7 @@ func secret(dir string, env func(string) string, variable, file string) (func(co
 }
 
 func secretFile(path string) (string, error) {
-	text, err := readBounded(path, maxSecret)
+	text, err := yamlfile.ReadBounded(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("password_file: %w", err)
 	}

@@ -1,11 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 var (
@@ -16,15 +15,7 @@ var (
 )
 
 // Problem is one thing wrong with a configuration.
-type Problem struct {
-	// Line counts from 1; 0 is the file as a whole.
-	Line int `json:"line"`
-	// Field is the place in words of the file ("destinations.mail.settle"), ""
-	// for the file as a whole.
-	Field string `json:"field"`
-	// Problem says what is wrong there, and what would be right.
-	Problem string `json:"problem"`
-}
+type Problem = yamlfile.Problem
 
 // InvalidError says everything that is wrong with a configuration, in the
 // order of lines. It wraps [ErrInvalid].
@@ -42,18 +33,6 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// String is the problem as it follows the name of the file.
-func (p Problem) String() string {
-	where := ""
-	if p.Line > 0 {
-		where = fmt.Sprintf(":%d", p.Line)
-	}
-	if p.Field != "" {
-		where += ": " + p.Field
-	}
-	return where + ": " + p.Problem
-}
-
 // Unwrap returns [ErrInvalid].
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
@@ -61,6 +40,6 @@ func invalid(path string, problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	yamlfile.Sort(problems)
 	return &InvalidError{Path: path, Problems: problems}
 }

@@ -6,6 +6,4 @@ const (
 	// maxSecret bounds a secret in bytes: passwords and tokens are shorter, and
 	// a file that is longer is another file.
 	maxSecret = 64 << 10
-	// maxShown is how many characters of a wrong value an error repeats.
-	maxShown = 60
 )

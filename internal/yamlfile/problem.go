@@ -1,0 +1,53 @@
+package yamlfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing wrong with a file.
+type Problem struct {
+	// Line counts from 1; 0 is the file as a whole.
+	Line int `json:"line"`
+	// Field is the place in words of the file ("destinations.mail.settle"), ""
+	// for the file as a whole.
+	Field string `json:"field"`
+	// Problem says what is wrong there, and what would be right.
+	Problem string `json:"problem"`
+}
+
+// String is the problem as it follows the name of the file.
+func (p Problem) String() string {
+	where := ""
+	if p.Line > 0 {
+		where = fmt.Sprintf(":%d", p.Line)
+	}
+	if p.Field != "" {
+		where += ": " + p.Field
+	}
+	return where + ": " + p.Problem
+}
+
+// Sort puts problems in the order of lines.
+func Sort(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+}
+
+// Clip is a value that is short enough to be shown.
+func Clip(s string) string {
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	return s
+}
+
+// secretWords are parts of names under which people write secrets.
+var secretWords = []string{"password", "passwd", "secret", "token", "apikey", "api_key", "credential"}
+
+// IsSecret reports whether a name is one under which people write secrets.
+func IsSecret(name string) bool {
+	name = strings.ToLower(strings.ReplaceAll(name, "-", "_"))
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
+}
