@@ -20,6 +20,9 @@ var (
 	// ErrNoMailbox is wrapped when the mailbox does not exist. It is never
 	// taken for absence of the message.
 	ErrNoMailbox = errors.New("no such mailbox")
+	// ErrNoUse is wrapped when no mailbox, or more than one, is marked for the
+	// use that is asked for. It is never taken for absence of the message.
+	ErrNoUse = errors.New("no single mailbox is marked for this use")
 	// ErrNoUIDPlus is wrapped when a delete is asked of a server without
 	// UIDPLUS: its EXPUNGE would remove other people's deleted messages too.
 	ErrNoUIDPlus = errors.New("the server has no UIDPLUS")

@@ -27,6 +27,10 @@ const (
 	// maxHeaders is how many further headers a payload may have.
 	maxHeaders = 50
 
+	// maxPartDepth is how deep a multipart message is searched for its text.
+	// Mail programs nest three deep; each level reads all that is below it.
+	maxPartDepth = 8
+
 	// maxCandidates is how many messages one search may find before the read
 	// is given up as an error. A Message-ID in angle brackets is found once;
 	// a server that finds thousands does not search as we asked.

@@ -45,6 +45,9 @@ type Options struct {
 	// TLSConfig is the TLS configuration. Default: the system's roots, the
 	// host of Addr as server name.
 	TLSConfig *tls.Config
+	// Dial opens the connection below TLS: through a tunnel, or in memory for
+	// tests. Default: a TCP connection to Addr.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Username is who logs in. Required unless Auth is set.
 	Username string

@@ -31,6 +31,7 @@ type question struct {
 	address
 	stamp  string
 	known  handle // of the receipt
+	parts  bool   // a text within a multipart message is its body too
 	answer *connectors.BulkAnswer
 }
 
@@ -47,7 +48,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			answers[i].Err = err
 			continue
 		}
-		byMailbox[a.mailbox] = append(byMailbox[a.mailbox], question{a, q.Stamp, parseHandle(q.Ref), &answers[i]})
+		byMailbox[a.mailbox] = append(byMailbox[a.mailbox], question{a, q.Stamp, parseHandle(q.Ref), false, &answers[i]})
 	}
 	if len(byMailbox) == 0 {
 		return answers, nil
@@ -138,7 +139,7 @@ func (s *session) match(q question, chosen *imap.SelectData, envelopes []*envelo
 		if !e.answers(q) {
 			continue
 		}
-		if err := s.readBody(e); err != nil {
+		if err := s.readBody(e, q.parts); err != nil {
 			return err
 		}
 		q.answer.Observation.Records = append(q.answer.Observation.Records, e.record(q.mailbox, chosen.UIDValidity, q.messageID))
@@ -274,8 +275,8 @@ func (s *session) envelopes(uids imap.UIDSet, chosen *imap.SelectData) ([]*envel
 
 // readBody fetches the text of a message once, where it is text of bearable
 // size. Peek, as everywhere: a read must not set \Seen.
-func (s *session) readBody(e *envelope) error {
-	if e.text != nil || !e.plain || e.size > maxMessage {
+func (s *session) readBody(e *envelope, parts bool) error {
+	if e.text != nil || !e.plain && !parts || e.size > maxMessage {
 		return nil
 	}
 	messages, err := s.client.Fetch(imap.UIDSetNum(e.uid), &imap.FetchOptions{

@@ -177,11 +177,42 @@ func (e *envelope) body() (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	if !e.plain {
+		return firstText(entity)
+	}
+	return textOf(entity)
+}
+
+func textOf(entity *message.Entity) (string, bool) {
 	text, err := io.ReadAll(entity.Body)
 	if err != nil || !utf8.Valid(text) {
 		return "", false
 	}
 	return string(text), true
+}
+
+// firstText is the first plain text in a multipart message that is no
+// attachment.
+func firstText(entity *message.Entity) (text string, found bool) {
+	_ = entity.Walk(func(path []int, part *message.Entity, err error) error {
+		switch kind, _, broken := part.Header.ContentType(); {
+		case err != nil || broken != nil || len(path) > maxPartDepth:
+			return errStop
+		case kind != "text/plain" || part.Header.Get("Content-Disposition") != "" && !inline(part):
+			return nil
+		}
+		text, found = textOf(part)
+		return errStop
+	})
+	return text, found
+}
+
+// errStop ends a walk.
+var errStop = errors.New("enough")
+
+func inline(part *message.Entity) bool {
+	how, _, err := part.Header.ContentDisposition()
+	return err == nil && how == "inline"
 }
 
 // valid makes text from strangers fit for JSON.

@@ -41,7 +41,11 @@ func (c *Connector) open(ctx context.Context) (*session, error) {
 }
 
 func (c *Connector) connect(ctx context.Context) (*session, error) {
-	socket, err := new(net.Dialer).DialContext(ctx, "tcp", c.o.Addr)
+	dial := c.o.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	socket, err := dial(ctx, "tcp", c.o.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

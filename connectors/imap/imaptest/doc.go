@@ -8,8 +8,9 @@
 // what it confirmed to clients is counted ([Server.Effects]): this makes it the
 // oracle of a test or a demonstration.
 //
-// The server in memory does not know CONDSTORE, quotas or SPECIAL-USE, writes
+// The server in memory does not know CONDSTORE or quotas, writes
 // all flags in lower case, and forgets everything when it is closed. The proxy
 // takes one command at a time and knows no IDLE, COMPRESS or STARTTLS. All of it
-// listens on the loopback address alone.
+// listens on the loopback address alone, or, on request, nowhere: connections
+// are carried in memory then.
 package imaptest

@@ -27,6 +27,7 @@ import (
 // Dovecot is a real server, in a process of ours, with a folder of its own.
 type Dovecot struct {
 	addr     string
+	lmtp     string
 	password string
 	folder   string
 	cmd      *exec.Cmd
@@ -101,12 +102,13 @@ func NewDovecot() (*Dovecot, error) {
 }
 
 // NewServer opens a new, empty account with the vices before it. Close it; the
-// process goes on. Username, Password and NoUIDPlus have no effect: see
-// [Server.Account].
+// process goes on. Username, Password, NoUIDPlus and what is for servers in
+// memory have no effect: see [Server.Account].
 func (d *Dovecot) NewServer(o Options) (*Server, error) {
 	o.Username, o.Password, o.NoUIDPlus = fmt.Sprintf("user%d", d.accounts.Add(1)), d.password, false
+	o.SpecialUse, o.InProcess = nil, false
 	o.defaults()
-	s, err := newFront(o, d.addr, func() error { return nil })
+	s, err := newFront(o, d.addr, tcpDialer(d.addr), func() error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +176,7 @@ func dovecotUser() (owner, error) {
 }
 
 // dovecotConf runs all of Dovecot as one ordinary user, in one folder.
-var dovecotConf = template.Must(template.New("").Parse(`protocols = imap
+var dovecotConf = template.Must(template.New("").Parse(`protocols = imap{{if .LMTP}} lmtp{{end}}
 listen = 127.0.0.1
 base_dir = {{.Folder}}/run
 state_dir = {{.Folder}}/run
@@ -188,7 +190,7 @@ first_valid_uid = 1
 first_valid_gid = 1
 last_valid_uid = 0
 last_valid_gid = 0
-mail_location = sdbox:{{.Folder}}/mail/%u
+mail_location = sdbox:{{.Folder}}/mail/%n
 mail_max_userip_connections = 0
 passdb {
   driver = static
@@ -196,13 +198,24 @@ passdb {
 }
 userdb {
   driver = static
-  args = uid={{.UID}} gid={{.GID}} home={{.Folder}}/home/%u
+  args = uid={{.UID}} gid={{.GID}} home={{.Folder}}/home/%n
 }
 namespace inbox {
   inbox = yes
   separator = /
+  mailbox {{.Sent}} {
+    auto = create
+    special_use = \Sent
+  }
 }
-service imap-login {
+{{if .LMTP}}service lmtp {
+  inet_listener lmtp {
+    address = 127.0.0.1
+    port = {{.LMTP}}
+  }
+}
+postmaster_address = postmaster@localhost
+{{end}}service imap-login {
   chroot =
   inet_listener imap {
     port = {{.Port}}
@@ -225,10 +238,14 @@ func (d *Dovecot) start(binary string, o owner) error {
 	if err != nil {
 		return err
 	}
+	deliveries, err := d.deliveries()
+	if err != nil {
+		return err
+	}
 	var conf strings.Builder
 	err = dovecotConf.Execute(&conf, map[string]any{
 		"Folder": d.folder, "Name": o.name, "Group": o.group, "UID": o.uid, "GID": o.gid,
-		"Password": d.password, "Port": port,
+		"Password": d.password, "Port": port, "LMTP": deliveries, "Sent": DovecotSent,
 	})
 	if err != nil {
 		return err
@@ -249,6 +266,31 @@ func (d *Dovecot) start(binary string, o owner) error {
 	d.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	return d.run()
 }
+
+// DovecotSent is the mailbox that every account on Dovecot has for what was
+// sent, marked as such. Its name is nobody's default.
+const DovecotSent = "Gesendet"
+
+// lmtpPlaces are where Dovecot's LMTP server may be.
+var lmtpPlaces = []string{"/usr/lib/dovecot/lmtp", "/usr/libexec/dovecot/lmtp", "/usr/local/libexec/dovecot/lmtp"}
+
+// deliveries chooses a port for LMTP, 0 where Dovecot has none.
+func (d *Dovecot) deliveries() (port int, err error) {
+	for _, place := range lmtpPlaces {
+		if _, err := os.Stat(place); err != nil {
+			continue
+		}
+		if port, err = freePort(); err == nil {
+			d.lmtp = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		}
+		return port, err
+	}
+	return 0, nil
+}
+
+// LMTP is where mail servers deliver to the accounts, whatever the domain; ""
+// where Dovecot has no LMTP server (Debian: dovecot-lmtpd).
+func (d *Dovecot) LMTP() string { return d.lmtp }
 
 // run starts the process and waits for it to say that it listens.
 func (d *Dovecot) run() error {

@@ -34,7 +34,7 @@ func (s *Server) serve(client net.Conn) {
 	if secured, ok := client.(*tls.Conn); ok && secured.HandshakeContext(context.Background()) != nil {
 		return
 	}
-	backend, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.backend)
+	backend, err := s.behind(context.Background())
 	if err != nil || !s.keep(backend) {
 		return
 	}

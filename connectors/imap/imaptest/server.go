@@ -19,6 +19,14 @@ type Options struct {
 	Username, Password string
 	// Mailboxes exist from the beginning. Default INBOX and Sent.
 	Mailboxes []string
+	// SpecialUse marks mailboxes for their use (RFC 6154), by name:
+	// {"Gesendet": `\Sent`}. They exist from the beginning too. In memory
+	// only. Default none.
+	SpecialUse map[string]string
+	// InProcess carries connections through memory, so that all of it can live
+	// in a testing/synctest bubble: only Dial reaches it. In memory only, and
+	// without TLS. Default false: on loopback.
+	InProcess bool
 	// NoUIDPlus makes it an old server: IMAP4rev1 without UIDPLUS. Default
 	// false: IMAP4rev1 and IMAP4rev2, which has it.
 	NoUIDPlus bool
@@ -31,6 +39,7 @@ type Options struct {
 type Server struct {
 	options Options
 	backend string // the server without vices
+	behind  dialer // dials it
 	ln      net.Listener
 	held    chan struct{}
 	ends    []func() error
@@ -51,16 +60,17 @@ type Server struct {
 func NewServer(o Options) (*Server, error) {
 	o.defaults()
 	user := imapmemserver.NewUser(o.Username, o.Password)
-	for _, name := range o.Mailboxes {
-		if err := user.Create(name, nil); err != nil {
-			return nil, fmt.Errorf("imaptest: create mailbox %q: %w", name, err)
-		}
+	if err := o.create(user); err != nil {
+		return nil, err
 	}
 	memory := imapmemserver.New()
 	memory.AddUser(user)
 	caps := imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapIMAP4rev2: {}}
 	if o.NoUIDPlus {
 		caps = imap.CapSet{imap.CapIMAP4rev1: {}}
+	}
+	if len(o.SpecialUse) > 0 {
+		caps[imap.CapSpecialUse], caps[imap.CapListExtended] = struct{}{}, struct{}{}
 	}
 	backend := imapserver.New(&imapserver.Options{
 		NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
@@ -69,12 +79,28 @@ func NewServer(o Options) (*Server, error) {
 		Caps: caps, InsecureAuth: true,
 		Logger: quiet{},
 	})
-	ln, err := listen()
+	ln, err := o.listen()
 	if err != nil {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
 	go backend.Serve(ln) //nolint:errcheck // ends with Close
-	return newFront(o, ln.Addr().String(), backend.Close)
+	return newFront(o, ln.Addr().String(), dialerOf(ln), backend.Close)
+}
+
+func (o Options) create(user *imapmemserver.User) error {
+	uses := map[string][]imap.MailboxAttr{}
+	for _, name := range o.Mailboxes {
+		uses[name] = nil
+	}
+	for name, use := range o.SpecialUse {
+		uses[name] = []imap.MailboxAttr{imap.MailboxAttr(use)}
+	}
+	for name, use := range uses {
+		if err := user.Create(name, &imap.CreateOptions{SpecialUse: use}); err != nil {
+			return fmt.Errorf("imaptest: create mailbox %q: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // quiet is a logger for a server that complains of every cut connection.
@@ -100,13 +126,13 @@ func (o *Options) defaults() {
 }
 
 // newFront puts the vices before a server.
-func newFront(o Options, backend string, end func() error) (*Server, error) {
-	ln, err := listen()
+func newFront(o Options, backend string, behind dialer, end func() error) (*Server, error) {
+	ln, err := o.listen()
 	if err != nil {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
 	s := &Server{
-		options: o, backend: backend, ln: ln, held: make(chan struct{}, 100), ends: []func() error{end},
+		options: o, backend: backend, behind: behind, ln: ln, held: make(chan struct{}, 100), ends: []func() error{end},
 		conns: map[net.Conn]bool{}, vices: map[Vice]int{}, ids: map[place]string{}, newest: map[string]uint32{},
 	}
 	if o.TLS != nil {
@@ -118,6 +144,12 @@ func newFront(o Options, backend string, end func() error) (*Server, error) {
 
 // Addr is the host and port it listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Dial connects to it as a client, wherever it listens: for connectors that are
+// told how to dial.
+func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return dialerOf(s.ln)(ctx)
+}
 
 // Direct is where the same server listens without the vices and without TLS.
 func (s *Server) Direct() string { return s.backend }

@@ -1,6 +1,7 @@
 package imaptest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,10 +20,11 @@ type Message struct {
 
 // as runs something as another client would, past the vices.
 func (s *Server) as(do func(c *imapclient.Client) error) error {
-	c, err := imapclient.DialInsecure(s.backend, nil)
+	conn, err := s.behind(context.Background())
 	if err != nil {
 		return fmt.Errorf("imaptest: %w", err)
 	}
+	c := imapclient.New(conn, nil)
 	defer func() { _ = c.Close() }()
 	if err := c.Login(s.options.Username, s.options.Password).Wait(); err != nil {
 		return fmt.Errorf("imaptest: %w", err)

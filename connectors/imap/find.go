@@ -1,0 +1,121 @@
+package imap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-imap/v2"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Box is a mailbox that other packages read: one that is named, or the one that
+// its server marks for a use (RFC 6154). Names are in the language of whoever
+// made the account; the marks are not.
+type Box struct {
+	// Name is its name. Default: it is found by Use.
+	Name string
+	// Use is the mark of the mailbox, `\Sent` for example. Required where
+	// there is no name.
+	Use string
+}
+
+// Wanted asks for every message that has this Message-ID or bears this stamp,
+// with exact equality. One of the two may be empty.
+type Wanted struct {
+	MessageID string // with its angle brackets
+	Stamp     string
+}
+
+// Find reads messages for a connector that does not write them by IMAP. Records
+// are those of [Connector.Read], and the first plain text of a multipart
+// message is its body too. The answers stand in the order of what is wanted;
+// all are weak unless the options say SingleStore. A mailbox that is not there
+// is an error, not absence.
+func (c *Connector) Find(ctx context.Context, box Box, wanted []Wanted) ([]connectors.BulkAnswer, error) {
+	answers := make([]connectors.BulkAnswer, len(wanted))
+	began := time.Now()
+	s, err := c.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	name, err := s.mailbox(box)
+	if err != nil {
+		return nil, err
+	}
+	var questions []question
+	for i, w := range wanted {
+		answers[i].Observation = connectors.Observation{At: began, Path: "search", Strength: c.strength()}
+		if problem := w.problem(); problem != nil {
+			answers[i].Err = problem
+			continue
+		}
+		questions = append(questions, question{
+			address: address{mailbox: name, messageID: w.MessageID}, stamp: w.Stamp, parts: true, answer: &answers[i]})
+	}
+	if len(questions) > 0 {
+		s.ask(name, questions)
+	}
+	return answers, nil
+}
+
+func (w Wanted) problem() error {
+	switch {
+	case w.MessageID == "" && w.Stamp == "":
+		return unusable("what is wanted", "is empty", "a Message-ID, a stamp or both")
+	case w.MessageID != "" && (len(w.MessageID) > maxHeaderText || !messageIDForm.MatchString(w.MessageID)):
+		return unusable("the Message-ID", fmt.Sprintf("is %q", clip(w.MessageID)), "one in its angle brackets, <left@right>")
+	case w.Stamp != "" && !stampForm.MatchString(w.Stamp):
+		return unusable("the stamp", "cannot stand in a header", "letters, digits, dots and hyphens")
+	}
+	return nil
+}
+
+// CheckBox logs in and looks whether the mailbox is there. It writes nothing.
+func (c *Connector) CheckBox(ctx context.Context, box Box) error {
+	s, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.leave()
+	name, err := s.mailbox(box)
+	if err != nil {
+		return err
+	}
+	_, err = s.choose(name, true)
+	return err
+}
+
+// mailbox is the name of a mailbox. Two that are marked for one use would leave
+// it to chance which of them is read.
+func (s *session) mailbox(box Box) (string, error) {
+	if box.Name != "" {
+		return box.Name, nil
+	}
+	// A server that has the extension may want to be asked for the marks; one
+	// without it takes the question for an error, and may show them anyway.
+	asked := &imap.ListOptions{ReturnSpecialUse: s.caps.Has(imap.CapSpecialUse) && s.caps.Has(imap.CapListExtended)}
+	listed, err := s.client.List("", "*", asked).Collect()
+	if err != nil {
+		return "", serverError(s.ctx, "list mailboxes", err)
+	}
+	var names []string
+	for _, m := range listed {
+		marked := func(a imap.MailboxAttr) bool { return strings.EqualFold(string(a), box.Use) }
+		closed := func(a imap.MailboxAttr) bool {
+			return strings.EqualFold(string(a), `\NoSelect`) || strings.EqualFold(string(a), `\NonExistent`)
+		}
+		if slices.ContainsFunc(m.Attrs, marked) && !slices.ContainsFunc(m.Attrs, closed) {
+			names = append(names, m.Mailbox)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) != 1 {
+		return "", fmt.Errorf("%w: %s, of %d mailboxes %d; name one in the configuration", ErrNoUse, clip(box.Use), len(listed), len(names))
+	}
+	return names[0], nil
+}
