@@ -23,23 +23,25 @@ func field(f intent.Fields, name string) any {
 }
 
 // same reports whether two readings of a field agree.
-func (c *check) same(name string, want, got any) bool {
-	if c.f.Same != nil {
-		return c.f.Same(name, want, got)
+func (f *Fixture) same(name string, want, got any) bool {
+	if f.Same != nil {
+		return f.Same(name, want, got)
 	}
 	return cmp.Equal(want, got, numbers)
 }
 
+func (c *check) same(name string, want, got any) bool { return c.f.same(name, want, got) }
+
 // shows reports whether what was wanted of a field is there. Of an object only
 // the members that are wanted count.
-func (c *check) shows(name string, want, got any) bool {
+func (f *Fixture) shows(name string, want, got any) bool {
 	w, okW := want.(map[string]any)
 	g, okG := got.(map[string]any)
-	if c.f.Same != nil || !okW || !okG {
-		return c.same(name, want, got)
+	if f.Same != nil || !okW || !okG {
+		return f.same(name, want, got)
 	}
 	for member, v := range w {
-		if !c.shows(name, v, field(g, member)) {
+		if !f.shows(name, v, field(g, member)) {
 			return false
 		}
 	}
@@ -56,15 +58,28 @@ var numbers = cmp.Comparer(func(a, b json.Number) bool {
 	return x.Cmp(y) == 0
 })
 
-// differing lists the wanted fields that a record does not show as wanted.
-func (c *check) differing(want, record intent.Fields) []string {
+// Differing lists the wanted fields that a record does not show as wanted, as
+// the suite compares: by Same, not by any rule of the profile.
+func (f *Fixture) Differing(want, record intent.Fields) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if got := field(record, name); !c.shows(name, want[name], got) {
+		if got := field(record, name); !f.shows(name, want[name], got) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+func (c *check) differing(want, record intent.Fields) []string { return c.f.Differing(want, record) }
+
+// Changed lists the places that differ between two readings of a record and
+// that the intent neither sets, removes nor ignores, and that the destination
+// does not change by itself.
+func (f *Fixture) Changed(in intent.WriteIntent, was, is intent.Fields) []intent.Pointer {
+	named := slices.Concat(in.Absent, in.Ignore, f.Profile.Volatile)
+	return slices.DeleteFunc(f.changed("", in, was, is), func(path intent.Pointer) bool {
+		return slices.ContainsFunc(named, func(n string) bool { return intent.Pointer(n).Contains(path) })
+	})
 }
 
 // asWanted checks that a record shows the key and all that is expected.
@@ -107,17 +122,14 @@ func (c *check) likeStore(in intent.WriteIntent, o connectors.Observation) {
 // destination changes by itself.
 func (c *check) untouched(in intent.WriteIntent, was, is intent.Fields) {
 	c.Helper()
-	named := slices.Concat(in.Absent, in.Ignore, c.f.Profile.Volatile)
-	for _, path := range c.changed("", in, was, is) {
-		if !slices.ContainsFunc(named, func(n string) bool { return intent.Pointer(n).Contains(path) }) {
-			c.Errorf("the update changed %q, which it does not name", path)
-		}
+	for _, path := range c.f.Changed(in, was, is) {
+		c.Errorf("the update changed %q, which it does not name", path)
 	}
 }
 
 // changed lists the places that differ between two readings and that the
 // intent does not set.
-func (c *check) changed(at intent.Pointer, in intent.WriteIntent, was, is map[string]any) []intent.Pointer {
+func (f *Fixture) changed(at intent.Pointer, in intent.WriteIntent, was, is map[string]any) []intent.Pointer {
 	var places []intent.Pointer
 	all := maps.Clone(is)
 	maps.Copy(all, was)
@@ -127,8 +139,8 @@ func (c *check) changed(at intent.Pointer, in intent.WriteIntent, was, is map[st
 		b, okB := is[name].(map[string]any)
 		switch {
 		case okA && okB:
-			places = append(places, c.changed(path, in, a, b)...)
-		case !sets(in, path) && !c.same(name, field(was, name), field(is, name)):
+			places = append(places, f.changed(path, in, a, b)...)
+		case !sets(in, path) && !f.same(name, field(was, name), field(is, name)):
 			places = append(places, path)
 		}
 	}

@@ -109,6 +109,16 @@ type Fixture struct {
 	// Change changes the record under a key as somebody else would: at least
 	// its version, if there are versions.
 	Change func(key intent.Fields)
+	// Put puts a record there as somebody else would, with exactly these
+	// fields, those of the key included, and this stamp, "" for none. An error
+	// says why there can be no such record. This suite does without; package
+	// verifytest wants it for records that the connector itself would never
+	// make. Default none.
+	Put func(fields intent.Fields, stamp string) error
+	// Alter changes fields of the one record under a key, as somebody else
+	// would. An error says that nobody can. As Put, for verifytest. Default
+	// none.
+	Alter func(key, fields intent.Fields) error
 
 	// Records returns what is there under a key now, from the destination's
 	// own store. Required.
