@@ -184,6 +184,7 @@ func (b *bench) prepared(w intent.WriteType, n int) (intent.WriteIntent, *connec
 	none := b.see(made, 0)
 	b.must(made, &none)
 	b.shows(made)
+	b.calm() // so that what the destination dates by itself is dated anew
 	before := b.see(in, 1)
 	return in, &before
 }

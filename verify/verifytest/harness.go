@@ -91,19 +91,25 @@ func Audit(t *testing.T, h Harness) Tally {
 	for _, why := range r.unseeded {
 		t.Logf("not seeded: %s", why)
 	}
-	for _, why := range slices.Concat(r.accepted, r.refused) {
+	for _, why := range h.failures(r) {
 		t.Error(why)
-	}
-	for _, s := range States() {
-		if r.tally.Wrong[s] == 0 && h.Lacks[s] == "" {
-			t.Errorf("no wrong state %q was judged; have the fixture seed one (Put, Alter, vices), or declare it in Lacks", s)
-		}
-	}
-	if r.tally.Total() == 0 || r.tally.Legitimate == 0 {
-		t.Errorf("the audit judged %d wrong states and %d legitimate differences; it proves nothing", r.tally.Total(), r.tally.Legitimate)
 	}
 	t.Logf("audited: %s", r)
 	return r.tally
+}
+
+// failures says all that is wrong with an audit, nothing if it is good.
+func (h Harness) failures(r *report) []string {
+	all := slices.Concat(r.accepted, r.refused)
+	for _, s := range States() {
+		if r.tally.Wrong[s] == 0 && h.Lacks[s] == "" {
+			all = append(all, fmt.Sprintf("no wrong state %q was judged; have the fixture seed one (Put, Alter, vices), or declare it in Lacks", s))
+		}
+	}
+	if r.tally.Total() == 0 || r.tally.Legitimate == 0 {
+		all = append(all, fmt.Sprintf("%d wrong states and %d legitimate differences were judged; that proves nothing", r.tally.Total(), r.tally.Legitimate))
+	}
+	return all
 }
 
 // verifier is the code under audit. The package's own tests put broken ones
