@@ -10,8 +10,8 @@ import (
 type dialer func(ctx context.Context) (net.Conn, error)
 
 func dialerOf(ln net.Listener) dialer {
-	if p, ok := ln.(*pipes); ok {
-		return p.dial
+	if p, ok := ln.(*Pipes); ok {
+		return p.Dial
 	}
 	return tcpDialer(ln.Addr().String())
 }
@@ -24,19 +24,27 @@ func tcpDialer(addr string) dialer {
 
 func (o Options) listen() (net.Listener, error) {
 	if o.InProcess {
-		return &pipes{conns: make(chan net.Conn), done: make(chan struct{})}, nil
+		return NewPipes(), nil
 	}
 	return listen()
 }
 
-// pipes is a listener whose connections never leave the process.
-type pipes struct {
+// Pipes is a listener whose connections never leave the process, for servers in
+// testing/synctest bubbles. Make it with [NewPipes].
+type Pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
 }
 
-func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+// NewPipes makes one. Close it.
+func NewPipes() *Pipes {
+	return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// Dial connects to it and waits for Accept. The error is [net.ErrClosed] once it
+// is closed.
+func (p *Pipes) Dial(ctx context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case p.conns <- server:
@@ -49,7 +57,7 @@ func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Accept implements [net.Listener].
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *Pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -58,13 +66,14 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+// Close ends it; connections that are open stay.
+func (p *Pipes) Close() error {
 	p.once.Do(func() { close(p.done) })
 	return nil
 }
 
 // Addr implements [net.Listener]. Nobody can dial it.
-func (p *pipes) Addr() net.Addr { return nowhere{} }
+func (p *Pipes) Addr() net.Addr { return nowhere{} }
 
 type nowhere struct{}
 

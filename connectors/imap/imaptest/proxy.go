@@ -72,6 +72,9 @@ func (p *proxied) handle(c *command) (string, error) {
 	if (c.name == "SELECT" || c.name == "EXAMINE") && a.ok() {
 		p.selected = mailboxOf(c)
 	}
+	if c.name == "LIST" {
+		p.srv.mark(&a)
+	}
 	return reply(c, a), err
 }
 
@@ -82,6 +85,21 @@ func (p *proxied) forward(c *command) (answer, error) {
 		}
 		return readLine(p.r)
 	})
+}
+
+var listLine = regexp.MustCompile(`^\* LIST \(([^)]*)\) ("[^"]*"|NIL) "?([^"\r]*)"?\r\n$`)
+
+// mark adds to a list of mailboxes what they are for. The server in memory
+// cannot.
+func (s *Server) mark(a *answer) {
+	for i, line := range a.untagged {
+		m := listLine.FindStringSubmatch(line)
+		if m == nil || s.options.SpecialUse[m[3]] == "" {
+			continue
+		}
+		attributes := strings.TrimSpace(m[1] + " " + s.options.SpecialUse[m[3]])
+		a.untagged[i] = fmt.Sprintf("* LIST (%s) %s %q\r\n", attributes, m[2], m[3])
+	}
 }
 
 func reply(c *command, a answer) string {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/emersion/go-imap/v2"
@@ -84,19 +85,21 @@ func NewServer(o Options) (*Server, error) {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
 	go backend.Serve(ln) //nolint:errcheck // ends with Close
-	return newFront(o, ln.Addr().String(), dialerOf(ln), backend.Close)
+	return newFront(o, ln.Addr().String(), dialerOf(ln), func() error {
+		_ = ln.Close() // the server may not know it yet
+		return backend.Close()
+	})
 }
 
 func (o Options) create(user *imapmemserver.User) error {
-	uses := map[string][]imap.MailboxAttr{}
-	for _, name := range o.Mailboxes {
-		uses[name] = nil
+	names := slices.Clone(o.Mailboxes)
+	for name := range o.SpecialUse {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	for name, use := range o.SpecialUse {
-		uses[name] = []imap.MailboxAttr{imap.MailboxAttr(use)}
-	}
-	for name, use := range uses {
-		if err := user.Create(name, &imap.CreateOptions{SpecialUse: use}); err != nil {
+	for _, name := range names {
+		if err := user.Create(name, nil); err != nil {
 			return fmt.Errorf("imaptest: create mailbox %q: %w", name, err)
 		}
 	}

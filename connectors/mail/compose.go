@@ -1,0 +1,146 @@
+package mail
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-message"
+)
+
+// stampHeader bears the stamp as it is. The Message-ID bears it too where we
+// make it, but some servers put their own in its place.
+const stampHeader = "X-Readback-Stamp"
+
+// compose builds the message. It is done once for each write: a date of now
+// and boundaries by chance are in it. Header fields are written raw, because
+// go-message folds long ones at blanks, and unfolding does not give every blank
+// back. The recipients of blind copies are not in it.
+func compose(m content, messageID, stamp string, now time.Time) ([]byte, error) {
+	lines := append(ownLines(m, messageID, stamp, now), m.headers...)
+	lines = append(lines, headerLine{"MIME-Version", "1.0"})
+	var h message.Header
+	for i := len(lines) - 1; i >= 0; i-- { // each is added above the others
+		h.AddRaw([]byte(lines[i].name + ": " + foldWords(lines[i].value) + "\r\n"))
+	}
+	var buf bytes.Buffer
+	if err := writeParts(&buf, h, m); err != nil {
+		return nil, err
+	}
+	if !bytes.HasSuffix(buf.Bytes(), []byte("\r\n")) {
+		// SMTP would end the last line, and the mail would not be the one
+		// that was kept.
+		buf.WriteString("\r\n")
+	}
+	return buf.Bytes(), nil
+}
+
+func ownLines(m content, messageID, stamp string, now time.Time) []headerLine {
+	lines := []headerLine{{"Date", now.UTC().Format(time.RFC1123Z)}, {"From", m.from.line}}
+	if len(m.to) > 0 {
+		lines = append(lines, headerLine{"To", linesOf(m.to)})
+	}
+	if len(m.cc) > 0 {
+		lines = append(lines, headerLine{"Cc", linesOf(m.cc)})
+	}
+	if m.subject != nil {
+		lines = append(lines, headerLine{"Subject", mime.QEncoding.Encode("utf-8", *m.subject)})
+	}
+	return append(lines, headerLine{"Message-ID", messageID}, headerLine{stampHeader, stamp})
+}
+
+// foldWords breaks a line between two encoded words, where the blank between
+// them is no part of the text.
+func foldWords(value string) string {
+	return strings.ReplaceAll(value, "?= =?", "?=\r\n =?")
+}
+
+// writeParts writes the message: the text alone, with its HTML, and with the
+// files around both.
+func writeParts(buf *bytes.Buffer, h message.Header, m content) error {
+	switch {
+	case len(m.attachments) > 0:
+		h.SetContentType("multipart/mixed", nil)
+	case m.html != "":
+		h.SetContentType("multipart/alternative", nil)
+	default:
+		asText(&h, "plain")
+	}
+	w, err := message.CreateWriter(buf, h)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(m.attachments) > 0:
+		err = writeMixed(w, m)
+	case m.html != "":
+		err = writeAlternatives(w, m)
+	default:
+		_, err = io.WriteString(w, m.body)
+	}
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func asText(h *message.Header, kind string) {
+	h.SetContentType("text/"+kind, map[string]string{"charset": "utf-8"})
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+}
+
+func writeMixed(w *message.Writer, m content) error {
+	var first message.Header
+	if m.html == "" {
+		asText(&first, "plain")
+		if err := writePart(w, first, m.body); err != nil {
+			return err
+		}
+	} else {
+		first.SetContentType("multipart/alternative", nil)
+		inner, err := w.CreatePart(first)
+		if err != nil {
+			return err
+		}
+		if err := writeAlternatives(inner, m); err != nil {
+			return err
+		}
+		if err := inner.Close(); err != nil {
+			return err
+		}
+	}
+	for _, a := range m.attachments {
+		var h message.Header
+		h.SetContentType(a.kind, nil)
+		h.SetContentDisposition("attachment", map[string]string{"filename": a.name})
+		h.Set("Content-Transfer-Encoding", "base64")
+		if err := writePart(w, h, string(a.bytes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeAlternatives(w *message.Writer, m content) error {
+	for _, part := range []struct{ kind, text string }{{"plain", m.body}, {"html", m.html}} {
+		var h message.Header
+		asText(&h, part.kind)
+		if err := writePart(w, h, part.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writePart(w *message.Writer, h message.Header, text string) error {
+	part, err := w.CreatePart(h)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(part, text); err != nil {
+		return err
+	}
+	return part.Close()
+}

@@ -1,0 +1,117 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+var (
+	// ErrOptions is wrapped by New's errors.
+	ErrOptions = errors.New("mail options")
+	// ErrIntent is wrapped by errors about an intent that cannot be sent or
+	// looked up. They name the field and what would be right.
+	ErrIntent = errors.New("not for a mail")
+	// ErrPrepared is wrapped when what the ledger kept is missing or is not
+	// the message of this write. Nothing is sent then.
+	ErrPrepared = errors.New("what was prepared is not this mail")
+	// ErrNoStartTLS is wrapped when the server does not offer the protection
+	// that the options ask for. No password was sent.
+	ErrNoStartTLS = errors.New("the server offers no STARTTLS")
+	// ErrNoAuth is wrapped when the server offers no login that we know.
+	ErrNoAuth = errors.New("the server offers neither PLAIN nor LOGIN")
+	// ErrRefusedLogin is wrapped when the server refused the login.
+	ErrRefusedLogin = errors.New("the server refused the login")
+	// ErrTooMuch is wrapped when the server talks without end.
+	ErrTooMuch = errors.New("the server says more than can be read")
+	// ErrNoAnswer is wrapped when the message was handed over whole and no
+	// answer came that means yes or no.
+	ErrNoAnswer = errors.New("no answer to the whole message")
+)
+
+// unusable is an error about one field of an intent.
+func unusable(path, problem, want string) error {
+	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+}
+
+// answerOf is the server's own no: 4yz or 5yz. Any other number in the place of
+// an answer says nothing.
+func answerOf(err error) (*smtp.SMTPError, bool) {
+	var no *smtp.SMTPError
+	if !errors.As(err, &no) {
+		return nil, false
+	}
+	return no, no.Code >= 400 && no.Code < 600
+}
+
+// beforeDot classifies what went wrong in a transaction whose message was not
+// handed over whole: a server that keeps to RFC 5321 (4.1.1.4) has nothing then.
+func beforeDot(ctx context.Context, doing string, err error) error {
+	err = said(ctx, doing, err)
+	if no, ok := answerOf(err); ok {
+		return refusal(no, err)
+	}
+	return connectors.NotSent(err)
+}
+
+// afterDot classifies what went wrong with the answer to the whole message. 4yz
+// and 5yz are the server's word that it has not taken it over (RFC 5321, 4.2.5);
+// anything else leaves it open.
+func afterDot(ctx context.Context, err error) error {
+	err = said(ctx, "the message", err)
+	if no, ok := answerOf(err); ok {
+		return refusal(no, err)
+	}
+	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+}
+
+// refusal tells not now from no. No answer carries a time to wait.
+func refusal(no *smtp.SMTPError, err error) error {
+	if no.Code < 500 {
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: strconv.Itoa(no.Code), Err: err}
+	}
+	return connectors.Refused(strconv.Itoa(no.Code), err)
+}
+
+// said says what was being done and keeps the cause. A context that ended is
+// named: it is why the connection was closed.
+func said(ctx context.Context, doing string, err error) error {
+	words := &serverWords{err}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("%s: %w (%w)", doing, cause, words)
+	}
+	return fmt.Errorf("%s: %w", doing, words)
+}
+
+// serverWords is an error that may hold the server's own words: cut short and
+// made printable, since they are shown and recorded.
+type serverWords struct{ err error }
+
+func (e *serverWords) Error() string {
+	if no, ok := answerOf(e.err); ok {
+		return clip(fmt.Sprintf("%d %s", no.Code, no.Message))
+	}
+	return clip(e.err.Error())
+}
+
+func (e *serverWords) Unwrap() error { return e.err }
+
+// clip makes text from strangers fit to be shown.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxServerText {
+		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,73 @@
+package mail
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/readback-go/readback/intent"
+)
+
+var (
+	// A Message-ID as RFC 5322 writes it today: no blanks, no comments, no
+	// brackets within.
+	messageIDForm = regexp.MustCompile(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`)
+	stampForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+)
+
+// name is what one mail is found by.
+type name struct {
+	messageID string // with angle brackets
+	made      bool   // from the stamp, so that it bears it
+}
+
+// locate turns a business key into a name, or says which field of it cannot be
+// looked up.
+func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
+	switch {
+	case w.Kind != KindMessage && w.Kind != KindNamed:
+		return name{}, unusable("/kind", fmt.Sprintf("is %q", clip(w.Kind)), KindMessage+" or "+KindNamed)
+	case w.Write != intent.Create:
+		return name{}, unusable("/write", fmt.Sprintf("is %q", clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
+	case w.Want() != 1:
+		return name{}, unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
+	case stamp != "" && !stampForm.MatchString(stamp):
+		return name{}, unusable("the stamp", "cannot stand in a Message-ID", "letters, digits, dots and hyphens")
+	}
+	for field := range w.Key {
+		if field != "account" && field != "message_id" {
+			return name{}, unusable("/key/"+clip(field), "cannot be looked up", "account and message_id alone")
+		}
+	}
+	if account, there := w.Key["account"]; there && account != c.o.Account {
+		return name{}, unusable("/key/account", fmt.Sprintf("is %q", clip(fmt.Sprint(account))), c.o.Account+", which this destination sends from")
+	}
+	given, there := w.Key["message_id"]
+	if there {
+		id, _ := given.(string)
+		if len(id) > maxHeaderText || !messageIDForm.MatchString(id) {
+			return name{}, unusable("/key/message_id", fmt.Sprintf("is %q", clip(fmt.Sprint(given))), "a Message-ID in its angle brackets, <left@right>")
+		}
+		return name{messageID: id, made: w.Kind == KindMessage && stamp != "" && id == c.idOf(stamp)}, nil
+	}
+	switch {
+	case w.Kind == KindNamed:
+		return name{}, unusable("/key/message_id", "is missing", "a Message-ID in its angle brackets, or kind "+KindMessage)
+	case stamp == "":
+		return name{}, unusable("/key/message_id", "is missing and there is no stamp to make it from", "a Message-ID in its angle brackets")
+	}
+	return name{messageID: c.idOf(stamp), made: true}, nil
+}
+
+// checkFresh refuses a create of KindMessage under any Message-ID but the one
+// it is given anyway: the profile promises that no other mail has it.
+func (c *Connector) checkFresh(w intent.WriteIntent, n name, stamp string) error {
+	switch {
+	case stamp == "":
+		return unusable("the stamp", "is missing", "one: without it the mail could not be told from others")
+	case w.Kind == KindMessage && !n.made:
+		return unusable("/key/message_id", fmt.Sprintf("is %q", clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
+	}
+	return nil
+}
+
+func (c *Connector) idOf(stamp string) string { return "<" + stamp + "@" + c.o.Domain + ">" }

@@ -1,0 +1,83 @@
+package mail
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+const (
+	// maxPrepared is how many bytes the message and its recipients may have
+	// together: what the ledger keeps with the record.
+	maxPrepared = connectors.MaxPrepared
+
+	// maxEnvelopeLine is how long the line with the recipients may be: 300
+	// addresses of 254 bytes, and what stands around them.
+	maxEnvelopeLine = 128 << 10
+
+	// maxHeaderText is the longest subject, name or header value in bytes: RFC
+	// 5322 ends a line at 998, the field name included.
+	maxHeaderText = 900
+
+	// maxAddress is the longest address: RFC 5321 gives a path 256 bytes with
+	// its brackets.
+	maxAddress = 254
+
+	// maxAddresses is how many recipients one field may have. RFC 5321 has
+	// servers take 100; larger lists are for mailing list software.
+	maxAddresses = 100
+
+	// maxHeaders is how many further headers a payload may have.
+	maxHeaders = 50
+
+	// maxHeaderName is the longest name of one: it must leave room on a line of
+	// 78 for the colon.
+	maxHeaderName = 76
+
+	// maxAttachments is how many files go along; their bytes count in
+	// maxPrepared, a third more than they have.
+	maxAttachments = 20
+
+	// maxFileName is the longest name of an attachment: what file systems take.
+	maxFileName = 255
+
+	// maxServerText is how much of the server's own words goes into an error.
+	maxServerText = 200
+
+	// maxAnswer is how many bytes a server may say to one command. The longest
+	// honest answer, to EHLO, has some kilobytes.
+	maxAnswer = 1 << 20
+
+	// bulkLimit is how many queries one bulk read takes, as in package imap.
+	bulkLimit = 100
+
+	// defaultConnections is how many SMTP connections are open at a time.
+	// Providers allow few for an account; Exchange Online has three.
+	defaultConnections = 3
+
+	// goodbye is how long QUIT may take. It decides nothing.
+	goodbye = 2 * time.Second
+
+	// defaultSendTimeout bounds one submission. RFC 5321 (4.5.3.2.6) has
+	// clients wait ten minutes for the answer to the dot, because giving up
+	// earlier makes duplicates elsewhere. Here it only makes the mailbox
+	// decide, and a caller waits: two minutes let a virus scanner finish.
+	defaultSendTimeout = 2 * time.Minute
+
+	// defaultReadTimeout bounds one read: a login, and a search by header in a
+	// mailbox that keeps everything ever sent.
+	defaultReadTimeout = 30 * time.Second
+
+	// settleFiled is how long a provider may take to file what was sent and to
+	// find it. Nobody publishes a number; what is seen is seconds.
+	settleFiled = 5 * time.Minute
+
+	// settleCopied is how long a copy may be on its way: through a queue whose
+	// first repeat, in Postfix, comes after five minutes, and past a greylist
+	// that wants one.
+	settleCopied = 30 * time.Minute
+
+	// defaultHorizon is how long a submission may still be accepted after we
+	// gave it up: as long as RFC 5321 allows a server to take over the dot.
+	defaultHorizon = 10 * time.Minute
+)

@@ -1,0 +1,290 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-sasl"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/intent"
+)
+
+// The kinds of record.
+const (
+	// KindMessage is a mail whose Message-ID is made from the stamp. No other
+	// mail can have it, so a create needs no look beforehand.
+	KindMessage = "message"
+	// KindNamed is a mail whose Message-ID the caller gives. A mail that has it
+	// already stands in the way of a create.
+	KindNamed = "named_message"
+)
+
+// Security is how the connection is protected.
+type Security string
+
+// The kinds of protection. The zero value is TLS from the first byte.
+const (
+	TLS      Security = ""         // implicit TLS, usually port 465
+	StartTLS Security = "starttls" // plain at first, usually port 587; nothing is sent without the change to TLS
+	Insecure Security = "insecure" // no protection; loopback addresses only
+)
+
+// Proof is where what was sent is seen.
+type Proof string
+
+// The proofs. The zero value is none, which [New] refuses.
+const (
+	// Filed: the server that takes the mail files it in the mailbox of what was
+	// sent, as Gmail and Exchange Online do. The connector never files it
+	// itself: it would prove nothing, and make two of it.
+	Filed Proof = "filed"
+	// Copied: the mail goes to a mailbox of ours as well, as a recipient that
+	// no header names.
+	Copied Proof = "copied"
+)
+
+// Options say how mail is sent and where it is seen. Addr, Proof and IMAP are
+// required; every other zero value is the careful one.
+type Options struct {
+	// Addr is host and port of the submission server,
+	// "smtp.example.org:465". Required.
+	Addr string
+	// Security is how the connection is protected. Default implicit TLS.
+	Security Security
+	// TLSConfig is the TLS configuration. Default: the system's roots, the
+	// host of Addr as server name.
+	TLSConfig *tls.Config
+	// Dial opens the connection below TLS. Default: a TCP connection to Addr.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Hello is the name that we give ourselves. Default "localhost".
+	Hello string
+
+	// Username is who logs in. Default: nobody does, for a relay that knows us
+	// by where we are.
+	Username string
+	// Password fetches the password for each login. Required with Username
+	// unless Auth is set.
+	Password func(ctx context.Context) (string, error)
+	// Auth makes the SASL client for each login (OAUTHBEARER and the like).
+	// Default: PLAIN, or LOGIN where the server has only that, with Username
+	// and Password.
+	Auth func(ctx context.Context) (sasl.Client, error)
+
+	// Account is what business keys call the account that is sent from.
+	// Default: Username, else the host of Addr.
+	Account string
+	// From is the sender of mails whose intent expects none. Default: an
+	// intent must.
+	From string
+	// Sender is the address that bounces go to (MAIL FROM). Default: the
+	// address of the mail's sender.
+	Sender string
+	// Domain is the right side of the Message-IDs made from stamps. Default:
+	// the domain of From, else of Username, else "readback.invalid". After a
+	// change, mails sent before are found by their stamp alone.
+	Domain string
+
+	// Proof is where what was sent is seen. Required: a mail that is seen
+	// nowhere cannot be verified.
+	Proof Proof
+	// CopyTo is the address that gets the copies. Whoever else can write to its
+	// mailbox can forge them, so let nobody know it. Required for Copied.
+	CopyTo string
+	// IMAP is the account with that mailbox. Its Addr is required; a login that
+	// it does not have is that of SMTP; what it says of writes, lag and
+	// mailboxes is not used.
+	IMAP imap.Options
+	// Mailbox is where mails are looked for. Default: for Filed the one marked
+	// \Sent, whatever it is called; for Copied INBOX.
+	Mailbox string
+
+	// Settle is how long after its acceptance a mail may be missing from the
+	// mailbox. Default 5 min for Filed and 30 min for Copied; negative means
+	// undeclared.
+	Settle time.Duration
+	// Horizon is how long a mail may still be accepted after it was given up.
+	// Default 10 min; negative means undeclared.
+	Horizon time.Duration
+	// SendTimeout and ReadTimeout bound one write and one read. Default 2 min
+	// and 30 s.
+	SendTimeout, ReadTimeout time.Duration
+	// MaxConnections is how many SMTP connections are open at a time; further
+	// writes wait. Those of IMAP are counted in IMAP. Default 3.
+	MaxConnections int
+}
+
+// Connector is a mail account as a destination. Each write has a connection of
+// its own, and so has each read. It is safe for concurrent use.
+type Connector struct {
+	o     Options
+	box   *imap.Connector
+	slots chan struct{}
+}
+
+var (
+	_ connectors.Connector  = (*Connector)(nil)
+	_ connectors.Preparer   = (*Connector)(nil)
+	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Prober     = (*Connector)(nil)
+	_ connectors.Sampler    = (*Connector)(nil)
+)
+
+var domainForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?$`)
+
+// New checks the options. It does no I/O. The error wraps [ErrOptions] and
+// names the field.
+func New(o Options) (*Connector, error) {
+	host, _, _ := net.SplitHostPort(o.Addr)
+	o.Hello = either(o.Hello, "localhost")
+	o.Account = either(o.Account, o.Username, host)
+	o.Domain = either(o.Domain, domainOf(o.From), domainOf(o.Username), "readback.invalid")
+	if o.MaxConnections == 0 {
+		o.MaxConnections = defaultConnections
+	}
+	if o.IMAP.Username == "" && o.IMAP.Auth == nil {
+		o.IMAP.Username, o.IMAP.Password, o.IMAP.Auth = o.Username, o.Password, o.Auth
+	}
+	if o.Mailbox == "" && o.Proof == Copied {
+		o.Mailbox = "INBOX"
+	}
+	if err := o.check(host); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	o.IMAP.Mailbox = o.Mailbox
+	box, err := imap.New(o.IMAP)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the option IMAP: %w", ErrOptions, err)
+	}
+	return &Connector{o: o, box: box, slots: make(chan struct{}, o.MaxConnections)}, nil
+}
+
+func (o Options) check(host string) error {
+	_, port, err := net.SplitHostPort(o.Addr)
+	switch {
+	case err != nil || host == "" || port == "":
+		return fmt.Errorf("the option Addr is %q; want host:port", o.Addr)
+	case o.Security != TLS && o.Security != StartTLS && o.Security != Insecure:
+		return fmt.Errorf("the option Security is %q; want %q, %q or %q", o.Security, TLS, StartTLS, Insecure)
+	case o.Security == Insecure && !loopback(host):
+		return fmt.Errorf("the option Security is %q for %s; want TLS or StartTLS: mail and password would cross a network in the clear", o.Security, host)
+	case o.Username != "" && o.Password == nil && o.Auth == nil:
+		return fmt.Errorf("the option Password is missing; want it with Username, or Auth")
+	case !domainForm.MatchString(o.Hello):
+		return fmt.Errorf("the option Hello is %q; want a host name", o.Hello)
+	case !domainForm.MatchString(o.Domain):
+		return fmt.Errorf("the option Domain is %q; want a host name", o.Domain)
+	case o.MaxConnections < 0:
+		return fmt.Errorf("the option MaxConnections is %d; want 1 or more", o.MaxConnections)
+	}
+	if err := o.checkAddresses(); err != nil {
+		return err
+	}
+	return o.checkProof()
+}
+
+func (o Options) checkAddresses() error {
+	for name, address := range map[string]string{"Sender": o.Sender, "CopyTo": o.CopyTo} {
+		if address != "" && !isAddress(address) {
+			return fmt.Errorf("the option %s is %q; want an address, a@example.org", name, address)
+		}
+	}
+	if o.From == "" {
+		return nil
+	}
+	if _, err := addressOf("the option From", o.From); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (o Options) checkProof() error {
+	switch {
+	case o.Proof == "":
+		return fmt.Errorf("the option Proof is missing; want %q where the server files what is sent, or %q with the option CopyTo: a relay that does neither cannot be verified", Filed, Copied)
+	case o.Proof != Filed && o.Proof != Copied:
+		return fmt.Errorf("the option Proof is %q; want %q or %q", o.Proof, Filed, Copied)
+	case o.Proof == Copied && o.CopyTo == "":
+		return fmt.Errorf("the option CopyTo is missing; want the address that gets the copies")
+	case o.Proof == Filed && o.CopyTo != "":
+		return fmt.Errorf("the option CopyTo is for the proof %q; leave it out for %q", Copied, Filed)
+	case o.IMAP.Addr == "":
+		return fmt.Errorf("the option IMAP has no Addr; want the account in which mails are seen")
+	}
+	return nil
+}
+
+func either(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// domainOf is the right side of an address, "" where there is none.
+func domainOf(address string) string {
+	_, domain, _ := strings.Cut(strings.TrimSuffix(address, ">"), "@")
+	if !domainForm.MatchString(domain) {
+		return ""
+	}
+	return domain
+}
+
+// loopback is true only for what cannot leave this machine. Names other than
+// localhost are not looked up: what they mean may change.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// Profiles is what the account can do, by kind of record.
+func (c *Connector) Profiles() map[string]connectors.Profile { return profiles(c.o) }
+
+func profiles(o Options) map[string]connectors.Profile {
+	settle := settleFiled
+	if o.Proof == Copied {
+		settle = settleCopied
+	}
+	p := connectors.Profile{
+		Stamped:      true,
+		Irreversible: []intent.WriteType{intent.Create},
+		Settle:       bound(o.Settle, settle),
+		Horizon:      bound(o.Horizon, defaultHorizon),
+		Reads:        []connectors.ReadPath{{Path: string(o.Proof), By: "stamp", Strength: connectors.Weak}},
+		BulkLimit:    bulkLimit,
+		SendTimeout:  defaultSendTimeout,
+		ReadTimeout:  defaultReadTimeout,
+		Compare: map[string]intent.Comparison{
+			"/subject": {{Name: intent.RuleTrim}},
+			// SMTP ends every text with a line end.
+			"/body": {{Name: intent.RuleCRLF}, {Name: intent.RuleTrim}},
+		},
+	}
+	if o.SendTimeout > 0 {
+		p.SendTimeout = o.SendTimeout
+	}
+	if o.ReadTimeout > 0 {
+		p.ReadTimeout = o.ReadTimeout
+	}
+	fresh := p
+	fresh.FreshKeys = true
+	return map[string]connectors.Profile{KindMessage: fresh, KindNamed: p}
+}
+
+func bound(d, otherwise time.Duration) connectors.Bound {
+	switch {
+	case d < 0:
+		return connectors.Bound{}
+	case d == 0:
+		return connectors.Within(otherwise)
+	}
+	return connectors.Within(d)
+}

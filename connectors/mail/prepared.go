@@ -1,0 +1,143 @@
+package mail
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/emersion/go-message/textproto"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// preparedVersion is the form in which what is sent is kept. Another program
+// may find it in the ledger later.
+const preparedVersion = 1
+
+// envelope is what SMTP is told beside the message. It stands before the
+// message as one line of JSON.
+type envelope struct {
+	Version   int      `json:"v"`
+	Stamp     string   `json:"stamp"`
+	MessageID string   `json:"message_id"`
+	From      string   `json:"from"`
+	To        []string `json:"to"` // every recipient once, blind copies and our own included
+}
+
+// Prepare builds the message and the list of its recipients. Everything that is
+// wrong with an intent is found here or when it is looked up, before anything
+// is sent; the error wraps [ErrIntent] and names the field.
+func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, error) {
+	n, err := c.locate(r.Intent, r.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkFresh(r.Intent, n, r.Stamp); err != nil {
+		return nil, err
+	}
+	m, err := c.contentOf(r.Intent)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := compose(m, n.messageID, r.Stamp, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
+	}
+	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
+		From: either(c.o.Sender, m.from.plain), To: c.recipients(m)}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
+	}
+	if size := len(line) + 1 + len(raw); size > maxPrepared {
+		return nil, unusable("the mail", fmt.Sprintf("has %d bytes as it is sent", size), fmt.Sprintf("at most %d; files are a third larger there", maxPrepared))
+	}
+	built := slices.Concat(line, []byte("\n"), raw)
+	if _, _, err := open(built, r.Stamp); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
+	}
+	return built, nil
+}
+
+// recipients are all addresses once. A server that takes one twice may deliver
+// it twice; only the domain's case surely means nothing.
+func (c *Connector) recipients(m content) []string {
+	var all []string
+	known := map[string]bool{}
+	add := func(plain string) {
+		local, domain, _ := strings.Cut(plain, "@")
+		if same := local + "@" + strings.ToLower(domain); !known[same] {
+			known[same] = true
+			all = append(all, plain)
+		}
+	}
+	for _, a := range slices.Concat(m.to, m.cc, m.bcc) {
+		add(a.plain)
+	}
+	if c.o.Proof == Copied {
+		add(c.o.CopyTo)
+	}
+	return all
+}
+
+// open reads what Prepare built, maybe another version of it, and refuses what
+// is not whole or not of this stamp. The error wraps [ErrPrepared].
+func open(prepared []byte, stamp string) (envelope, []byte, error) {
+	fail := func(why string) (envelope, []byte, error) {
+		return envelope{}, nil, fmt.Errorf("%w: %s", ErrPrepared, why)
+	}
+	if len(prepared) == 0 {
+		return fail("nothing was prepared; the engine does so before the first send")
+	}
+	line, raw, found := bytes.Cut(prepared, []byte("\n"))
+	if !found || len(line) > maxEnvelopeLine {
+		return fail("it does not begin with its recipients")
+	}
+	var e envelope
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&e); err != nil || e.Version != preparedVersion {
+		return fail(fmt.Sprintf("its form is not version %d", preparedVersion))
+	}
+	if stamp == "" || e.Stamp != stamp {
+		return fail("it bears another stamp")
+	}
+	bad := func(a string) bool { return !isAddress(a) }
+	if bad(e.From) || len(e.To) == 0 || slices.ContainsFunc(e.To, bad) {
+		return fail("its sender or its recipients are no addresses")
+	}
+	if why := wrong(raw, e); why != "" {
+		return fail(why)
+	}
+	return e, raw, nil
+}
+
+// wrong says why these bytes are not the message of the envelope, "" if they
+// are. Lines that end in anything but CRLF would be changed on the wire, or end
+// the message early.
+func wrong(raw []byte, e envelope) string {
+	ends := bytes.Count(raw, []byte("\r\n"))
+	if !bytes.HasSuffix(raw, []byte("\r\n")) || bytes.Count(raw, []byte("\r")) != ends || bytes.Count(raw, []byte("\n")) != ends {
+		return "a line of the message does not end in CRLF"
+	}
+	h, err := textproto.ReadHeader(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "the message has no header"
+	}
+	switch {
+	case !slices.Equal(h.Values(stampHeader), []string{e.Stamp}):
+		return "the message does not bear the stamp"
+	case !slices.Equal(h.Values("Message-Id"), []string{e.MessageID}):
+		return "the message has another Message-ID"
+	case h.Has("Bcc"):
+		return "the message names the recipients of blind copies"
+	}
+	return ""
+}

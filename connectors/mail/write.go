@@ -1,0 +1,74 @@
+package mail
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Write submits the message that Prepare built, once, to all of its recipients
+// or to none. Errors before the final dot are not sent, refused or throttled;
+// after it, only an answer of 4yz or 5yz is a refusal, and everything else is
+// unknown.
+func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	n, err := c.locate(r.Intent, r.Stamp)
+	if err == nil {
+		err = c.checkFresh(r.Intent, n, r.Stamp)
+	}
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	e, raw, err := open(r.Prepared, r.Stamp)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	s, err := c.open(ctx)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	if err := s.announce(e, raw); err != nil {
+		s.leave()
+		return connectors.Receipt{}, err
+	}
+	if err := s.handOver(raw); err != nil {
+		s.close() // never leave: see there
+		return connectors.Receipt{}, err
+	}
+	s.leave()
+	return connectors.Receipt{Code: "250"}, nil
+}
+
+// announce names the sender and the recipients. The first that is refused ends
+// it: part of the recipients is not what was declared.
+func (s *session) announce(e envelope, raw []byte) error {
+	if err := s.client.Mail(e.From, &smtp.MailOptions{Size: int64(len(raw))}); err != nil {
+		return beforeDot(s.ctx, "sender "+e.From, err)
+	}
+	for _, to := range e.To {
+		if err := s.client.Rcpt(to, nil); err != nil {
+			return beforeDot(s.ctx, "recipient "+to, err)
+		}
+	}
+	return nil
+}
+
+// handOver sends the message. Until the dot that ends it the server has nothing.
+func (s *session) handOver(raw []byte) error {
+	data, err := s.client.Data()
+	if err != nil {
+		return beforeDot(s.ctx, "the message", err)
+	}
+	if _, err := data.Write(raw); err != nil {
+		return beforeDot(s.ctx, "the message before its end", err)
+	}
+	if cause := context.Cause(s.ctx); cause != nil {
+		return connectors.NotSent(fmt.Errorf("the message before its end: %w", cause))
+	}
+	if _, err := data.CloseWithResponse(); err != nil {
+		return afterDot(s.ctx, err)
+	}
+	return nil
+}
