@@ -25,7 +25,7 @@ func TestSecretsAreFetchedForEachUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			put("one")
-			fetch, err := secret(dir, env, from.variable, from.file)
+			fetch, err := source{variable: from.variable, file: from.file}.open(dir, env)
 			if err != nil {
 				t.Fatal(err)
 			}
