@@ -7,6 +7,6 @@
 // type. Nothing that may be a secret is repeated in a problem: no value of an
 // unknown member, no piece of the file around a mistake.
 //
-// [Reader.Fill] fills structs, lists and maps of any depth; [Reader.Decode]
-// fills one flat struct. The package does not know what the files are for.
+// [Reader.Fill] fills structs, lists and maps of any depth. The package does not
+// know what the files are for.
 package yamlfile

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/goccy/go-yaml"
 )
 
@@ -180,37 +181,15 @@ func member(v reflect.Value, name string) reflect.Value {
 // two letters away, and nearer than half its length.
 func Nearest(name string, known []string) (string, bool) {
 	best, at := "", 3
+	if len(name) > maxShown { // far from everything, and dear to compare
+		return "", false
+	}
 	for _, k := range known {
-		if d := distance(name, k); d < at && d*2 < len(k) {
+		if d := levenshtein.ComputeDistance(name, k); d < at && d*2 < len(k) {
 			best, at = k, d
 		}
 	}
 	return best, best != ""
-}
-
-// distance counts the letters to add, drop or change. Long names are far from
-// everything.
-func distance(a, b string) int {
-	if len(a) > maxShown || len(b) > maxShown {
-		return maxShown
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Names lists the names of a map in order, for problems that say what would be

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -156,27 +155,6 @@ func (r *Reader) Unknown(e Entry, field string, known []string) {
 		return
 	}
 	r.Say(e.Line, place, "is not known; want one of %s", strings.Join(known, ", "))
-}
-
-// Decode fills a flat struct from a mapping and refuses members that it does
-// not have. It reports whether there was nothing wrong.
-func (r *Reader) Decode(n Node, field string, into any) bool {
-	before := len(r.Problems)
-	known := names(reflect.TypeOf(into).Elem())
-	for _, e := range r.Mapping(n, field) {
-		if !slices.Contains(known, e.Name) {
-			r.Unknown(e, field, known)
-		} else if e.Value.IsNull() {
-			r.Say(e.Line, field+"."+e.Name, "is empty; want a value, or the line taken out")
-		}
-	}
-	if len(r.Problems) > before {
-		return false
-	}
-	if err := yaml.NodeToValue(n.n, into, yaml.Strict()); err != nil {
-		r.explain(field, err)
-	}
-	return len(r.Problems) == before
 }
 
 // names lists the members of a struct as the file writes them.
