@@ -30,13 +30,12 @@ type Calendar struct {
 
 const (
 	calendarEvents   = "events"
-	calendarPage     = 250 // events of a page
-	eventIDPattern   = `^[a-v0-9]{5,1024}$`
+	calendarPage     = 250  // events of a page
 	longestPrivate   = 1024 // of a value in extendedProperties
 	calendarTimeForm = "2006-01-02T15:04:05Z07:00"
 )
 
-var eventID = regexp.MustCompile(eventIDPattern)
+var eventID = regexp.MustCompile(`^[a-v0-9]+$`) // and 5 to 1024 of them
 
 // NewCalendar makes a calendar in a time zone that the token may read and
 // write. Any other calendar is not found.
@@ -65,6 +64,7 @@ func NewCalendar(token, id string, zone *time.Location) *Calendar {
 	c.HandleWrite("DELETE /calendar/v3/calendars/{calendar}/events/{id}", c.remove)
 	c.HandleRead("GET /calendar/v3/calendars/{calendar}/events/{id}", true, c.get)
 	c.HandleRead("GET /calendar/v3/calendars/{calendar}/events", false, c.list)
+	c.HandleRead("GET /calendar/v3/calendars/{calendar}", true, c.itself)
 	return c
 }
 
@@ -139,7 +139,7 @@ func (c *Calendar) insert(r *Request, now View) (Plan, *Answer) {
 	switch {
 	case !given:
 		id = fmt.Sprintf("srv%022d", now.Next())
-	case !eventID.MatchString(id):
+	case !eventID.MatchString(id) || len(id) < 5 || len(id) > 1024:
 		return Plan{}, invalidEvent("invalid", "Invalid resource id value.")
 	}
 	before := now.Get(calendarEvents, id)
@@ -387,6 +387,16 @@ func (c *Calendar) get(r *Request, seen View) Answer {
 		return *eventMissing()
 	}
 	return Answer{Status: http.StatusOK, Body: o.Shown()}.With("ETag", o.Text("etag"))
+}
+
+// itself shows the calendar.
+func (c *Calendar) itself(r *Request, _ View) Answer {
+	if wrong := c.bad(r); wrong != nil {
+		return *wrong
+	}
+	return Answer{Status: http.StatusOK, Body: map[string]any{
+		"kind": "calendar#calendar", "etag": `"c1"`, "id": c.id, "summary": c.id, "timeZone": c.zone.String(),
+	}}
 }
 
 // list shows the events that are not cancelled and have every private property
