@@ -158,10 +158,13 @@ func loopback(host string) bool {
 // Profiles is what the account can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	p := connectors.Profile{
+		Writes:    []intent.WriteType{intent.Create, intent.Update},
 		Unique:    []intent.WriteType{intent.Update},
 		Stamped:   true,
 		Settle:    bound(c.o.Settle, defaultSettle),
 		Horizon:   bound(c.o.Horizon, defaultHorizon),
+		Undo:      []intent.WriteType{intent.Update},
+		Reads:     c.reads(),
 		BulkLimit: bulkLimit,
 
 		SendTimeout: c.o.SendTimeout,
@@ -181,6 +184,8 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		// Flags are set on a UID, and UIDs are never used again: a repeat
 		// meets the same message or none.
 		p.Unique = append(p.Unique, intent.Delete)
+		p.Writes = append(p.Writes, intent.Delete)
+		p.Undo = append(p.Undo, intent.Create)
 	}
 	if c.o.CondStore {
 		p.Conditional = slices.Clone(p.Unique)
@@ -189,6 +194,19 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 	fresh.FreshKeys = true
 	return map[string]connectors.Profile{KindMessage: fresh, KindNamed: p}
 }
+
+// reads are one way: a search by both headers, to which the UID is added where
+// it is known.
+func (c *Connector) reads() []connectors.ReadPath {
+	var paths []connectors.ReadPath
+	for _, by := range []string{"ref", "key", "stamp"} {
+		paths = append(paths, connectors.ReadPath{Path: pathSearch, By: by, Strength: c.strength()})
+	}
+	return paths
+}
+
+// pathSearch names the way of reading in observations.
+const pathSearch = "search"
 
 func bound(d, otherwise time.Duration) connectors.Bound {
 	switch {

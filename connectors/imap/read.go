@@ -42,7 +42,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	answers := make([]connectors.BulkAnswer, len(qs))
 	byMailbox := map[string][]question{}
 	for i, q := range qs {
-		answers[i].Observation = connectors.Observation{At: began, Path: "search", Strength: c.strength()}
+		answers[i].Observation = connectors.Observation{At: began, Path: pathSearch, Strength: c.strength()}
 		a, err := c.locate(q.Intent, q.Stamp)
 		if err != nil {
 			answers[i].Err = err

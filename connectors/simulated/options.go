@@ -105,6 +105,25 @@ func (c Class) Options() Options {
 // Kind is the one kind of record there is.
 const Kind = "order"
 
+// reads are the list by both and, in bulk, the same in one call.
+func (o Options) reads() []connectors.ReadPath {
+	strength := connectors.Strong
+	if len(o.Lags) > 0 {
+		strength = connectors.Weak
+	}
+	paths := []connectors.ReadPath{{Path: pathList, By: "key", Strength: strength}, {Path: pathList, By: "stamp", Strength: strength}}
+	if o.Bulk {
+		paths = append(paths, connectors.ReadPath{Path: pathLookup, By: "key", Strength: strength})
+	}
+	return paths
+}
+
+// The names of the ways of reading in observations.
+const (
+	pathList   = "list"
+	pathLookup = "lookup"
+)
+
 // Profile is what the options declare about orders.
 func (o Options) Profile() connectors.Profile {
 	p := connectors.Profile{
@@ -117,6 +136,8 @@ func (o Options) Profile() connectors.Profile {
 		Recheck:       o.Recheck,
 		ConfirmReads:  o.ConfirmReads,
 		Volatile:      []string{"/" + fieldUpdated},
+		Undo:          []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete},
+		Reads:         o.reads(),
 		SendTimeout:   o.SendTimeout,
 		ReadTimeout:   o.ReadTimeout,
 	}

@@ -49,7 +49,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		}
 		found = append(found, *p.Orders...)
 		if p.Next == "" {
-			return c.observe(found, began, strong, "list"), nil
+			return c.observe(found, began, strong, pathList), nil
 		}
 		v.Set("after", p.Next)
 	}
@@ -124,7 +124,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			out[i].Observation, out[i].Err = c.Read(ctx, qs[i])
 		default:
 			if out[i].Err = expected(*p.Orders, q.OrderID, q.Stamp); out[i].Err == nil {
-				out[i].Observation = c.observe(*p.Orders, began, primary && len(c.declare.Lags) == 0, "lookup")
+				out[i].Observation = c.observe(*p.Orders, began, primary && len(c.declare.Lags) == 0, pathLookup)
 			}
 		}
 	}
