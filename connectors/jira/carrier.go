@@ -1,0 +1,170 @@
+package jira
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+)
+
+// call is one request and what is known about it. The library shapes requests
+// and has its own opinion of answers; what counts is what the carrier saw.
+type call struct {
+	write  bool
+	made   bool
+	answer httpsend.Answer
+	err    error
+}
+
+type callKey struct{}
+
+// errTwice stops a library that would ask twice in one call.
+var errTwice = errors.New("a second request in one call")
+
+// do has the library make one request and returns what came of it. The
+// library's own error counts only where it made none.
+func (c *Connector) do(ctx context.Context, write bool, ask func(ctx context.Context) error) call {
+	k := &call{write: write}
+	err := ask(context.WithValue(ctx, callKey{}, k))
+	if !k.made {
+		k.err = connectors.NotSent(fmt.Errorf("the request cannot be built: %w", err))
+	}
+	return *k
+}
+
+// request makes a request that the library has no method for, or whose answer
+// it would drop in part.
+func (c *Connector) request(ctx context.Context, write bool, method, path string, body any) call {
+	return c.do(ctx, write, func(ctx context.Context) error {
+		req, err := c.lib.NewRequestWithContext(ctx, method, path, body)
+		if err != nil {
+			return err
+		}
+		_, err = c.lib.Do(req, nil) //nolint:bodyclose // the carrier has read it into memory
+		return err
+	})
+}
+
+// get reads one document. Status 404 is reported apart, since what it means
+// depends on who asks for what.
+func (c *Connector) get(ctx context.Context, path string, v any) (found bool, err error) {
+	return c.take(c.request(ctx, false, http.MethodGet, path, nil), v)
+}
+
+// post is a read that Jira wants as a POST.
+func (c *Connector) post(ctx context.Context, path string, body, v any) error {
+	found, err := c.take(c.request(ctx, false, http.MethodPost, path, body), v)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: there is no %s", ErrUnreadable, path)
+	}
+	return err
+}
+
+func (c *Connector) take(k call, v any) (found bool, err error) {
+	if reason := k.answer.Header.Get("X-Seraph-LoginReason"); reason == "AUTHENTICATED_FAILED" || reason == "AUTHENTICATION_DENIED" {
+		// Jira then answers as it does to anybody, with less to see.
+		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
+	}
+	if k.answer.Status == http.StatusNotFound {
+		return false, nil
+	}
+	if err := readError(k); err != nil {
+		return false, err
+	}
+	if err := k.answer.Decode(v); err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return true, nil
+}
+
+// carrier is the HTTP client under the library. It sends once, through
+// httpsend: no redirect is followed, nothing is resent, an answer has a bound,
+// and a body that is handed on has been read.
+type carrier struct {
+	o    Options
+	http *httpsend.Client
+	jar  http.CookieJar
+}
+
+// Do sends the request of a call.
+func (t *carrier) Do(req *http.Request) (*http.Response, error) {
+	k, ours := req.Context().Value(callKey{}).(*call)
+	switch {
+	case !ours:
+		return nil, connectors.NotSent(errors.New("a request outside of a call"))
+	case k.made:
+		return nil, errTwice
+	}
+	k.made = true
+	if err := t.dress(req); err != nil {
+		k.err = connectors.NotSent(err)
+		return nil, k.err
+	}
+	if k.write {
+		k.answer, k.err = t.http.Write(req)
+	} else {
+		k.answer, k.err = t.http.Read(req)
+	}
+	if k.answer.Status == 0 {
+		return nil, k.err
+	}
+	res := &http.Response{
+		Status: k.answer.Code(), StatusCode: k.answer.Status, Header: k.answer.Header, Request: req,
+		Body: io.NopCloser(bytes.NewReader(k.answer.Body)), ContentLength: int64(len(k.answer.Body)),
+	}
+	if t.jar != nil {
+		t.jar.SetCookies(req.URL, res.Cookies())
+	}
+	return res, nil
+}
+
+// dress adds who asks. The secret stays out of errors.
+func (t *carrier) dress(req *http.Request) error {
+	token, err := t.o.Token(req.Context())
+	switch {
+	case err != nil:
+		return fmt.Errorf("the option Token: %w", err)
+	case token == "":
+		return errors.New("the option Token: it fetched an empty one")
+	case t.o.User != "":
+		req.SetBasicAuth(t.o.User, token)
+	default:
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	req.Header.Set("Accept", "application/json")
+	if t.jar != nil {
+		for _, cookie := range t.jar.Cookies(req.URL) {
+			req.AddCookie(cookie)
+		}
+	}
+	return nil
+}
+
+// deployment is what kind of Jira this is, asked once and remembered. Two
+// callers at a time may both ask; a failure is not remembered.
+func (c *Connector) deployment(ctx context.Context) (Deployment, error) {
+	if c.o.Deployment != Ask {
+		return c.o.Deployment, nil
+	}
+	if d, ok := c.known.Load().(Deployment); ok {
+		return d, nil
+	}
+	var info struct {
+		Type string `json:"deploymentType"`
+	}
+	found, err := c.get(ctx, "rest/api/2/serverInfo", &info)
+	if err != nil {
+		return "", fmt.Errorf("ask for serverInfo: %w", err)
+	}
+	d := map[string]Deployment{"Cloud": Cloud, "Server": DataCenter, "Data Center": DataCenter, "DataCenter": DataCenter}[info.Type]
+	if !found || d == "" {
+		return "", fmt.Errorf("%w: serverInfo does not say; set the option Deployment, and see whether URL is right", ErrDeployment)
+	}
+	c.known.Store(d)
+	return d, nil
+}

@@ -1,0 +1,2 @@
+// Package jira writes issues and comments to Jira.
+package jira

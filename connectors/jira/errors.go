@@ -1,0 +1,156 @@
+package jira
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/intent"
+)
+
+var (
+	// ErrOptions is wrapped by New's errors. They name the option.
+	ErrOptions = errors.New("jira options")
+	// ErrIntent is wrapped by errors about an intent that Jira cannot serve or
+	// look up. They name the field and what would be right; nothing was sent.
+	ErrIntent = errors.New("not for Jira")
+	// ErrNoAccess is wrapped when a 404 or an empty answer may mean that we
+	// lack the permission to look. It is never taken for absence.
+	ErrNoAccess = errors.New("not there, or not to be seen by this account")
+	// ErrNoIssue is wrapped when the issue of a comment cannot be seen. It is
+	// never taken for absence of the comment.
+	ErrNoIssue = errors.New("no such issue, or not to be seen by this account")
+	// ErrDeployment is wrapped when Jira does not say whether it is Cloud or
+	// Data Center.
+	ErrDeployment = errors.New("unknown whether it is Cloud or Data Center")
+	// ErrUnreadable is wrapped when an answer to a read is not what was asked
+	// for.
+	ErrUnreadable = errors.New("the answer of Jira cannot be used")
+	// ErrTransition is wrapped when the workflow has no way to the wanted
+	// status from where the issue is.
+	ErrTransition = errors.New("the workflow has no such transition")
+	// ErrNoUndo is wrapped by Invert for what cannot be undone.
+	ErrNoUndo = errors.New("cannot be undone")
+	// ErrSample is wrapped by Sample for what the options do not allow.
+	ErrSample = errors.New("no sample")
+)
+
+// unusable is an error about one field of an intent.
+func unusable(path, problem, want string) error {
+	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+}
+
+// classify says what the answer to a write means here, where Jira means
+// something else than most: by the status first, whatever the library made of
+// the body.
+func classify(k call, w intent.WriteType) error {
+	if k.err == nil {
+		return nil
+	}
+	var e *connectors.Error
+	if !errors.As(k.err, &e) || k.answer.Status == 0 {
+		return k.err
+	}
+	said := *e // never change what others may hold
+	said.Err = explained(k.answer, e.Err)
+	switch {
+	case k.answer.Status == http.StatusConflict:
+		// "Could not be updated due to a conflicting update": whether ours
+		// was the one that went in, it does not say.
+		said.Fate, said.Conflict = connectors.FateUnknown, true
+	case k.answer.Status == http.StatusNotFound && w != intent.Create:
+		said.Conflict = true // it was there when it was read
+	case k.answer.Status == http.StatusTooManyRequests && said.RetryAfter == 0:
+		said.RetryAfter = untilReset(k.answer.Header, time.Now())
+	}
+	return &said
+}
+
+// readError is classify for reads: a throttled read says until when.
+func readError(k call) error {
+	if k.err == nil {
+		return nil
+	}
+	var e *connectors.Error
+	if !errors.As(k.err, &e) || k.answer.Status == 0 {
+		return k.err
+	}
+	said := *e
+	said.Err = explained(k.answer, e.Err)
+	if said.Fate == connectors.FateThrottled && said.RetryAfter == 0 {
+		said.RetryAfter = untilReset(k.answer.Header, time.Now())
+	}
+	return &said
+}
+
+// explained adds what Jira says about a refusal, as far as it is fit to be
+// shown: names of fields, and the reasons that stand in headers. The texts may
+// hold what was written.
+func explained(a httpsend.Answer, err error) error {
+	var said struct {
+		Errors map[string]any `json:"errors"`
+	}
+	if a.Status >= 400 && a.Decode(&said) == nil && len(said.Errors) > 0 {
+		var names []string
+		for name := range said.Errors {
+			if plain(name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		if len(names) > 0 {
+			err = fmt.Errorf("%w; it names the fields: %s", err, strings.Join(names[:min(len(names), maxShown)], ", "))
+		}
+	}
+	for _, header := range []string{"RateLimit-Reason", "X-Seraph-LoginReason"} {
+		if reason := a.Header.Get(header); a.Status >= 400 && plain(reason) {
+			err = fmt.Errorf("%w (%s)", err, reason)
+		}
+	}
+	return err
+}
+
+// plain reports whether a name of the destination's is fit for people.
+func plain(name string) bool {
+	return name != "" && len(name) <= maxShownText && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
+	})
+}
+
+// clip makes text from elsewhere fit to be shown.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxShownText {
+		s = strings.ToValidUTF8(s[:maxShownText], "") + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// resetForms are the forms of X-RateLimit-Reset, which may go without seconds.
+var resetForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z0700"}
+
+// untilReset reads X-RateLimit-Reset against the answer's own clock where it
+// has one. 0: it does not say.
+func untilReset(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("X-RateLimit-Reset"))
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	for _, form := range resetForms {
+		if at, err := time.Parse(form, text); err == nil {
+			return min(max(at.Sub(now), 0), httpsend.MaxRetryAfter)
+		}
+	}
+	return 0
+}

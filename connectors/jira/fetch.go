@@ -1,0 +1,116 @@
+package jira
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// pool is every issue that one read got, each read itself and not from the
+// index.
+type pool struct {
+	issues []*issue
+	byID   map[string]*issue
+	byName map[string]*issue // as they were asked for: a moved issue has an old key
+}
+
+func (p *pool) add(i *issue, asked string) {
+	if known := p.byID[i.ID]; known != nil {
+		i = known
+	} else {
+		p.byID[i.ID] = i
+		p.issues = append(p.issues, i)
+	}
+	if asked != "" {
+		p.byName[asked] = i
+	}
+}
+
+// named is the issue under an id, or a key that was asked for.
+func (p *pool) named(idOrKey string) *issue {
+	if i := p.byName[idOrKey]; i != nil {
+		return i
+	}
+	return p.byID[idOrKey]
+}
+
+// lacks reports whether one of the ids was not given.
+func (p *pool) lacks(ids []string) bool {
+	return slices.ContainsFunc(ids, func(id string) bool { return p.byID[id] == nil })
+}
+
+// fetch reads issues themselves, by id and by key. What is not there, or not to
+// be seen, is not in the pool.
+func (r *reader) fetch(ids []string, keys map[string]bool, fields []string) (*pool, error) {
+	p := &pool{byID: map[string]*issue{}, byName: map[string]*issue{}}
+	wanted := slices.Concat(ids, slices.Sorted(maps.Keys(keys)))
+	if r.d == Cloud && len(wanted) > 1 && len(fields) <= maxNamed {
+		for chunk := range slices.Chunk(wanted, fetchChunk) {
+			if err := r.bulk(p, chunk, fields); err != nil {
+				return nil, err
+			}
+		}
+		// The bulk fetch gives an issue under the key it has now. One that
+		// was asked for by an old key is still to be found.
+		ids = nil
+	}
+	for _, id := range ids {
+		if err := r.one(p, id, fields); err != nil {
+			return nil, err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		n := slices.IndexFunc(p.issues, func(i *issue) bool { return strings.EqualFold(i.Key, key) })
+		if n >= 0 {
+			p.byName[key] = p.issues[n]
+			continue
+		}
+		if err := r.one(p, key, fields); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// one reads one issue.
+func (r *reader) one(p *pool, idOrKey string, fields []string) error {
+	query := url.Values{"fields": {strings.Join(fields, ",")}, "properties": {r.c.o.Property}}
+	var i issue
+	found, err := r.c.get(r.ctx, "rest/api/2/issue/"+idOrKey+"?"+query.Encode(), &i)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the issue %s: %w", idOrKey, err)
+	case !found:
+		return nil
+	case !i.usable() || (idForm.MatchString(idOrKey) && i.ID != idOrKey):
+		return fmt.Errorf("read the issue %s: %w: it is no issue, or another one", idOrKey, ErrUnreadable)
+	}
+	p.add(&i, idOrKey)
+	return nil
+}
+
+// bulk reads up to a hundred issues in one call, in version 2 of the API,
+// which gives texts as strings.
+func (r *reader) bulk(p *pool, wanted, fields []string) error {
+	var answer struct {
+		Issues *[]issue `json:"issues"`
+	}
+	err := r.c.post(r.ctx, "rest/api/2/issue/bulkfetch", map[string]any{
+		"issueIdsOrKeys": wanted, "fields": fields, "properties": []string{r.c.o.Property},
+	}, &answer)
+	if err == nil && answer.Issues == nil {
+		err = fmt.Errorf("%w: it lists no issues", ErrUnreadable)
+	}
+	if err != nil {
+		return fmt.Errorf("bulk fetch: %w", err)
+	}
+	for _, i := range *answer.Issues {
+		if !i.usable() {
+			return fmt.Errorf("bulk fetch: %w: one of them is no issue", ErrUnreadable)
+		}
+		p.add(&i, "")
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+// Package jiratest is a Jira in memory, Cloud or Data Center, with the vices
+// of the real one, for tests and examples.
+//
+// Issues are read as they are; the search index lags behind them by as much as
+// one likes. An edit answers 204 and drops the status without a word. Who may
+// not see a project is told 404. The old search is gone on Cloud (410), the new
+// one, the bulk fetch and comment/list do not exist on Data Center. Answers are
+// lost, cut, redirected, throttled and late, one vice at a time ([Site.Set]).
+// What really happened is in the effect log ([Site.Effects]), which no client
+// can change.
+//
+// A [Site] is an [net/http.Handler]; [Site.Transport] carries requests to it
+// without a network, for testing/synctest bubbles.
+//
+// It does not know screens, security levels, issue links, attachments, worklogs
+// or JQL beyond labels, project, AND, OR and brackets; it has one workflow, and
+// its rate limit is a vice, not a bucket.
+package jiratest

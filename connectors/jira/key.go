@@ -1,0 +1,135 @@
+package jira
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// target is where a record is looked for.
+type target struct {
+	kind string
+	// issue is the key or id of the issue; "" where project and reference are
+	// the key.
+	issue string
+	// project is the project that the record is in, "" where nobody said.
+	project string
+	// reference is the caller's own name for the record.
+	reference string
+	// comment is the id of the comment.
+	comment string
+}
+
+var (
+	projectForm  = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+	issueKeyForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}-[1-9][0-9]{0,17}$`)
+	idForm       = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
+	stampForm    = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
+)
+
+// locate turns a business key into a target, or says which field of it cannot
+// be looked up.
+func locate(w intent.WriteIntent) (target, error) {
+	names := map[string][]string{
+		KindIssue:   {"issue", "project", "reference"},
+		KindComment: {"issue", "project", "reference", "comment"},
+	}[w.Kind]
+	if names == nil {
+		return target{}, unusable("/kind", "is "+clip(w.Kind), KindIssue+" or "+KindComment)
+	}
+	if w.Write == intent.Upsert {
+		return target{}, unusable("/write", "is upsert", "create, update or delete: Jira has no upsert")
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Key)) {
+		if !slices.Contains(names, name) {
+			return target{}, unusable("/key/"+name, "cannot be looked up", strings.Join(names, ", ")+" alone")
+		}
+		if _, isText := w.Key[name].(string); !isText {
+			return target{}, unusable("/key/"+name, "is no string", "a string")
+		}
+	}
+	text := func(name string) string { s, _ := w.Key[name].(string); return s }
+	t := target{kind: w.Kind, issue: text("issue"), project: text("project"), reference: text("reference"), comment: text("comment")}
+	if err := t.check(w); err != nil {
+		return target{}, err
+	}
+	return t, nil
+}
+
+func (t target) check(w intent.WriteIntent) error {
+	if t.project != "" && (!projectForm.MatchString(t.project) || len(t.project) > maxProject) {
+		return unusable("/key/project", "is "+clip(t.project), "a project key in capital letters, OPS for example")
+	}
+	if t.reference != "" {
+		if problem := referenceProblem(t.reference); problem != "" {
+			return unusable("/key/reference", problem, fmt.Sprintf("1 to %d bytes without blanks, as labels are", maxText))
+		}
+	}
+	switch {
+	case t.issue == "":
+	case idForm.MatchString(t.issue) && t.project == "":
+		return unusable("/key/project", "is missing beside the id of an issue", "the project that the issue is in: without it a 404 tells nothing")
+	case !idForm.MatchString(t.issue) && !issueKeyForm.MatchString(t.issue):
+		return unusable("/key/issue", "is "+clip(t.issue), "the key of an issue, OPS-12 for example, or its id")
+	}
+	if t.kind == KindComment {
+		return t.checkComment(w)
+	}
+	switch {
+	case t.issue != "" && t.reference != "":
+		return unusable("/key/reference", "is given beside an issue", "one of the two")
+	case t.issue != "" && w.Write == intent.Create:
+		return unusable("/key/issue", "is given for a create", "project and reference: Jira chooses the key of the issue")
+	case t.issue == "" && t.project == "":
+		return unusable("/key/project", "is missing", "a project key, with a reference; or the key of an issue in /key/issue")
+	case t.issue == "" && t.reference == "":
+		return unusable("/key/reference", "is missing", "your own name for the issue, which becomes a label; or the key of an issue in /key/issue")
+	}
+	return nil
+}
+
+func (t target) checkComment(w intent.WriteIntent) error {
+	switch {
+	case t.issue == "":
+		return unusable("/key/issue", "is missing", "the key of the issue that the comment is on")
+	case t.comment != "" && t.reference != "":
+		return unusable("/key/reference", "is given beside a comment", "one of the two")
+	case t.comment != "" && w.Write == intent.Create:
+		return unusable("/key/comment", "is given for a create", "a reference: Jira chooses the id of the comment")
+	case t.comment != "" && !idForm.MatchString(t.comment):
+		return unusable("/key/comment", "is "+clip(t.comment), "the id of a comment")
+	case t.comment == "" && t.reference == "":
+		return unusable("/key/reference", "is missing", "your own name for the comment, or its id in /key/comment")
+	}
+	return nil
+}
+
+// referenceProblem: a reference is a label, and must not be taken for a stamp.
+func referenceProblem(s string) string {
+	switch {
+	case len(s) > maxText || !utf8.ValidString(s):
+		return "is too long or no text"
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return "is " + clip(s) + ", with blanks in it"
+	case stampForm.MatchString(s):
+		return "has the form of a stamp"
+	}
+	return ""
+}
+
+// home is the project that the record is in, as the key says.
+func (t target) home() string {
+	if t.project != "" {
+		return t.project
+	}
+	if n := strings.LastIndexByte(t.issue, '-'); n > 0 {
+		return strings.ToUpper(t.issue[:n])
+	}
+	return ""
+}

@@ -1,0 +1,246 @@
+package jira
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	lib "github.com/andygrunwald/go-jira"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/intent"
+)
+
+// The kinds of record.
+const (
+	KindIssue   = "issue"
+	KindComment = "comment"
+)
+
+// Deployment tells the two kinds of Jira apart, whose look-ups differ.
+type Deployment string
+
+// The deployments. The zero value asks Jira once (serverInfo) and remembers.
+const (
+	Ask        Deployment = ""
+	Cloud      Deployment = "cloud"
+	DataCenter Deployment = "datacenter"
+)
+
+// Options say where Jira is, who writes, and what to believe of its index. URL
+// and Token are required; every other zero value is the careful one.
+type Options struct {
+	// URL is the base address: "https://example.atlassian.net",
+	// "https://api.atlassian.com/ex/jira/CLOUD-ID", "https://jira.example.org/jira".
+	// http is taken for loopback addresses only. Required.
+	URL string
+	// User is who logs in with basic authentication: the e-mail address of
+	// the API token on Cloud, the user name on Data Center. Default: Token is
+	// sent as a bearer token (OAuth 2.0 on Cloud, a personal access token on
+	// Data Center).
+	User string
+	// Token fetches the API token, password or bearer token for each call.
+	// Required.
+	Token func(ctx context.Context) (string, error)
+	// Deployment fixes what is otherwise asked. Default [Ask].
+	Deployment Deployment
+
+	// Property is the key of the entity property that holds the stamp and the
+	// reference. Default "readback".
+	Property string
+	// Settle is how long the search index may be behind. Default 5 min;
+	// negative means undeclared: an empty search then never proves absence.
+	Settle time.Duration
+	// Horizon is how long a write may still land after it was given up.
+	// Default 5 min; negative means undeclared.
+	Horizon time.Duration
+	// SendTimeout and ReadTimeout bound one write and one read, all their
+	// calls together. Default 30 s each.
+	SendTimeout, ReadTimeout time.Duration
+
+	// StickySession keeps the cookies of a Data Center's load balancer, so
+	// that a search asks the node that took the write, whose index is the
+	// least behind. Reads stay weak. Default false.
+	StickySession bool
+	// BrowseURL is where people find issues, if not at URL.
+	BrowseURL string
+
+	// Project, IssueType and Issue serve samples for measuring, in a sandbox:
+	// the project and type of sample issues, and the issue that takes sample
+	// comments. Probe looks whether Project can be seen. Default: no samples,
+	// IssueType "Task".
+	Project, IssueType, Issue string
+
+	// Transport carries the requests. Default: an http.Transport of the
+	// connector's own.
+	Transport http.RoundTripper
+}
+
+// Connector is one Jira as a destination. It is safe for concurrent use.
+type Connector struct {
+	o      Options
+	lib    *lib.Client
+	base   string
+	browse string
+	known  atomic.Value // Deployment, once Jira has said it
+}
+
+var (
+	_ connectors.Connector  = (*Connector)(nil)
+	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Inverter   = (*Connector)(nil)
+	_ connectors.Sampler    = (*Connector)(nil)
+	_ connectors.Prober     = (*Connector)(nil)
+)
+
+var propertyForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+// New checks the options. It does no I/O. The error wraps [ErrOptions] and
+// names the option.
+func New(o Options) (*Connector, error) {
+	if o.Property == "" {
+		o.Property = "readback"
+	}
+	if o.IssueType == "" {
+		o.IssueType = "Task"
+	}
+	if o.ReadTimeout == 0 {
+		o.ReadTimeout = defaultReadTimeout
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	c := &Connector{o: o, base: strings.TrimRight(o.URL, "/") + "/"}
+	c.browse = c.base
+	if o.BrowseURL != "" {
+		c.browse = strings.TrimRight(o.BrowseURL, "/") + "/"
+	}
+	once := &carrier{o: o, http: httpsend.New(&httpsend.Options{Transport: o.Transport, MaxBody: maxBody, Timeout: o.ReadTimeout})}
+	if o.StickySession {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the option StickySession: %w", ErrOptions, err)
+		}
+		once.jar = jar
+	}
+	client, err := lib.NewClient(once, c.base)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the option URL: %w", ErrOptions, err)
+	}
+	c.lib = client
+	return c, nil
+}
+
+func (o Options) check() error {
+	for _, a := range []struct{ name, value string }{{"URL", o.URL}, {"BrowseURL", o.BrowseURL}} {
+		if a.name == "BrowseURL" && a.value == "" {
+			continue
+		}
+		if err := checkURL(a.name, a.value); err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Token == nil:
+		return fmt.Errorf("the option Token is missing; want a function that fetches the token")
+	case o.Deployment != Ask && o.Deployment != Cloud && o.Deployment != DataCenter:
+		return fmt.Errorf("the option Deployment is %q; want %q, %q or none", o.Deployment, Cloud, DataCenter)
+	case !propertyForm.MatchString(o.Property):
+		return fmt.Errorf("the option Property is %q; want 1 to 100 letters, digits, dots, dashes and underscores", o.Property)
+	case o.Project != "" && !projectForm.MatchString(o.Project):
+		return fmt.Errorf("the option Project is %q; want a project key in capital letters, OPS for example", o.Project)
+	case o.Issue != "" && !issueKeyForm.MatchString(o.Issue):
+		return fmt.Errorf("the option Issue is %q; want the key of an issue, OPS-12 for example", o.Issue)
+	case o.SendTimeout < 0 || o.ReadTimeout < 0:
+		return fmt.Errorf("the option SendTimeout or ReadTimeout is negative; want a duration, or 0 for the default")
+	}
+	return nil
+}
+
+func checkURL(name, value string) error {
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return fmt.Errorf("the option %s is no address; want https://host, with a path if Jira has one", name)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fmt.Errorf("the option %s has a user, a query or a fragment; want https://host and a path alone", name)
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return fmt.Errorf("the option %s is http; want https: the token would cross a network in the clear", name)
+	}
+	return nil
+}
+
+// loopback is true only for what cannot leave this machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// Profiles is what Jira can do, by kind of record.
+func (c *Connector) Profiles() map[string]connectors.Profile {
+	issue := connectors.Profile{
+		// An edit and a delete go to the id of one issue, and ids are never
+		// used again: a repeat meets the same issue or none.
+		Unique:  []intent.WriteType{intent.Update, intent.Delete},
+		Stamped: true,
+		Settle:  bound(c.o.Settle, defaultSettle),
+		Horizon: bound(c.o.Horizon, defaultHorizon),
+		// A second issue of ours may hide behind the index when the first is
+		// verified: look again when it has caught up.
+		Recheck:  bound(c.o.Settle, defaultSettle),
+		Volatile: []string{"/updated"},
+		Compare:  comparisons(),
+		Undo:     []intent.WriteType{intent.Create, intent.Update},
+		Reads: []connectors.ReadPath{
+			{Path: pathGet, By: "ref", Strength: connectors.Strong},
+			{Path: pathSearch, By: "key"},
+			{Path: pathSearch, By: "stamp"},
+		},
+		SendTimeout: c.o.SendTimeout, ReadTimeout: c.o.ReadTimeout,
+	}
+	comment := issue
+	comment.Settle, comment.Recheck = connectors.Within(0), connectors.Bound{}
+	comment.Volatile = []string{"/updated", "/updateAuthor"}
+	comment.Reads = []connectors.ReadPath{
+		{Path: pathGet, By: "ref", Strength: connectors.Strong},
+		{Path: pathList, By: "key", Strength: connectors.Strong},
+		{Path: pathList, By: "stamp", Strength: connectors.Strong},
+	}
+	comment.Compare = map[string]intent.Comparison{
+		"/body": {{Name: intent.RuleTrim}, {Name: intent.RuleCRLF}}, "/visibility": {{Name: intent.RuleEmpty}},
+		"/created": {{Name: intent.RuleTime}}, "/updated": {{Name: intent.RuleTime}},
+	}
+	if c.o.Deployment != DataCenter {
+		issue.BulkLimit = bulkLimit
+	}
+	return map[string]connectors.Profile{KindIssue: issue, KindComment: comment}
+}
+
+func comparisons() map[string]intent.Comparison {
+	text := intent.Comparison{{Name: intent.RuleTrim}, {Name: intent.RuleCRLF}, {Name: intent.RuleEmpty}}
+	set, empty, moment := intent.Comparison{{Name: intent.RuleSet}}, intent.Comparison{{Name: intent.RuleEmpty}}, intent.Comparison{{Name: intent.RuleTime}}
+	return map[string]intent.Comparison{
+		"/summary": {{Name: intent.RuleTrim}}, "/description": text, "/environment": text,
+		"/labels": set, "/components": set, "/fixVersions": set, "/versions": set,
+		"/assignee": empty, "/reporter": empty, "/duedate": empty, "/priority": empty, "/parent": empty, "/resolution": empty,
+		"/created": moment, "/updated": moment, "/resolutiondate": moment,
+	}
+}
+
+func bound(d, otherwise time.Duration) connectors.Bound {
+	switch {
+	case d < 0:
+		return connectors.Bound{}
+	case d == 0:
+		return connectors.Within(otherwise)
+	}
+	return connectors.Within(d)
+}

@@ -1,0 +1,209 @@
+package jira
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Write sends one POST, PUT or DELETE. What it asks beforehand (the kind of
+// Jira, the transitions of an issue) changes nothing; when that fails, nothing
+// was sent.
+func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	t, err := locate(r.Intent)
+	if err == nil {
+		err = writable(r.Intent)
+	}
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	d, err := c.deployment(ctx)
+	if err != nil {
+		return connectors.Receipt{}, unsent(err)
+	}
+	w := writer{c, t, d, r}
+	switch {
+	case t.kind == KindComment:
+		return w.comment(ctx)
+	case r.Intent.Write == intent.Create:
+		return w.create(ctx)
+	case r.Intent.Write == intent.Update:
+		return w.update(ctx)
+	case r.Intent.Write == intent.Delete:
+		return w.delete(ctx)
+	}
+	return connectors.Receipt{}, connectors.NotSent(unusable("/write", "is "+clip(string(r.Intent.Write)), "create, update or delete"))
+}
+
+// unsent is an error of a read that came before the send.
+func unsent(err error) error {
+	not := &connectors.Error{Fate: connectors.FateNotSent, Err: err}
+	var e *connectors.Error
+	if errors.As(err, &e) {
+		not.RetryAfter = e.RetryAfter
+	}
+	return not
+}
+
+func writable(w intent.WriteIntent) error {
+	for _, path := range w.Absent {
+		return unusable("/absent", "names "+path, "null in /expect: Jira shows a field that is not set as null")
+	}
+	if w.Kind == KindComment {
+		return nil
+	}
+	_, err := fieldsOf(w)
+	return err
+}
+
+// writer is one write under way.
+type writer struct {
+	c *Connector
+	target
+	d Deployment
+	r connectors.Request
+}
+
+// before is the one record that was found, or the reason why nothing is sent.
+func (w writer) before() (connectors.Record, error) {
+	if w.r.Before == nil || len(w.r.Before.Records) != 1 || !idForm.MatchString(w.r.Before.Records[0].Ref) {
+		return connectors.Record{}, connectors.NotSent(fmt.Errorf("%w: a %s needs exactly one record in the read before it", ErrIntent, w.r.Intent.Write))
+	}
+	return w.r.Before.Records[0], nil
+}
+
+// said makes a receipt and an error of what came of the send.
+func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
+	var receipt connectors.Receipt
+	if k.answer.Status != 0 {
+		receipt.Code = k.answer.Code()
+	}
+	if err := classify(k, w.r.Intent.Write); err != nil {
+		return receipt, err
+	}
+	receipt.Ref = ref
+	if key != "" {
+		receipt.URL = w.c.browse + "browse/" + key
+	}
+	return receipt, nil
+}
+
+// create sends everything in one call: the fields, the labels by which the
+// issue can be searched, and the property that proves whose it is.
+func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
+	fields, err := w.encode()
+	if err == nil && !stampForm.MatchString(w.r.Stamp) {
+		err = fmt.Errorf("%w: the stamp %s is none", ErrIntent, clip(w.r.Stamp))
+	}
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	given, _ := fields["labels"].([]any)
+	fields["labels"] = withLabels(given, w.reference, w.r.Stamp)
+	fields["project"] = map[string]any{"key": w.project}
+	k := w.c.request(ctx, true, http.MethodPost, "rest/api/2/issue", map[string]any{
+		"fields": fields, "properties": w.c.properties(w.r.Stamp, w.reference),
+	})
+	var made struct{ ID, Key string }
+	if k.err == nil && (k.answer.Decode(&made) != nil || !idForm.MatchString(made.ID) || !issueKeyForm.MatchString(made.Key)) {
+		made.ID, made.Key = "", "" // it said yes; what it added does not take that back
+	}
+	return w.said(k, made.ID, made.Key)
+}
+
+func withLabels(given []any, own ...string) []any {
+	all := slices.Clone(given)
+	for _, l := range own {
+		if l != "" && !slices.Contains(all, any(l)) {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// encode makes Jira's fields of what is expected and the payload. The status
+// and the choice of a transition are not among them.
+func (w writer) encode() (map[string]any, error) {
+	fields := map[string]any{}
+	for _, part := range []struct {
+		at     string
+		fields intent.Fields
+	}{{"/expect/", w.r.Intent.Expect}, {"/payload/", w.r.Intent.Payload}} {
+		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
+			path, v := part.at+name, part.fields[name]
+			if _, inKey := w.r.Intent.Key[name]; inKey {
+				continue // the same value, as validation sees to
+			}
+			switch {
+			case name == "transition" && w.r.Intent.Write == intent.Update && part.at == "/payload/":
+				continue
+			case name == "status" && w.r.Intent.Write == intent.Create:
+				return nil, unusable(path, "is given for a create", "it left out: the workflow chooses the first status")
+			case name == "status" && part.at == "/payload/":
+				return nil, unusable(path, "is not verified there", "it in /expect")
+			case name == "status":
+				if s, isText := v.(string); !isText || s == "" {
+					return nil, unusable(path, "is no name", "the name of a status")
+				}
+				continue
+			}
+			encoded, err := encode(path, name, v, w.d)
+			if err != nil {
+				return nil, err
+			}
+			fields[name] = encoded
+		}
+	}
+	return fields, nil
+}
+
+// update is one edit, or one transition where the status is to change.
+func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
+	fields, err := w.encode()
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	before, err := w.before()
+	if err != nil {
+		return connectors.Receipt{}, err
+	}
+	if given, there := fields["labels"].([]any); there {
+		// A set replaces all labels, ours included: they go along.
+		reference, _ := before.Fields["reference"].(string)
+		fields["labels"] = withLabels(given, reference, before.Stamp)
+	}
+	key, _ := before.Fields["key"].(string)
+	wanted, change := w.r.Intent.Expect["status"].(string)
+	switch {
+	case change && before.Fields["status"] != any(wanted):
+		return w.transition(ctx, before.Ref, key, wanted, fields)
+	case len(fields) == 0 && change:
+		// There already when it was read: there is nothing to send, and an
+		// edge from a status to itself would do what nobody asked for.
+		return connectors.Receipt{Ref: before.Ref, Code: "unchanged"}, nil
+	case len(fields) == 0:
+		return connectors.Receipt{}, connectors.NotSent(unusable("/expect", "holds nothing but the key", "at least one field to change"))
+	}
+	k := w.c.do(ctx, true, func(ctx context.Context) error {
+		_, err := w.c.lib.Issue.UpdateIssueWithContext(ctx, before.Ref, map[string]any{"fields": fields}) //nolint:bodyclose // in memory
+		return err
+	})
+	return w.said(k, before.Ref, key)
+}
+
+// delete has no body: the library's method sends one, and Jira wants none.
+// Issues with subtasks are refused, which is right: nobody asked for those.
+func (w writer) delete(ctx context.Context) (connectors.Receipt, error) {
+	before, err := w.before()
+	if err != nil {
+		return connectors.Receipt{}, err
+	}
+	k := w.c.request(ctx, true, http.MethodDelete, "rest/api/2/issue/"+before.Ref, nil)
+	return w.said(k, before.Ref, "")
+}
