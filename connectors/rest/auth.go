@@ -1,0 +1,130 @@
+package rest
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// auth is how a request shows who it comes from.
+type auth struct {
+	scheme   string // "", bearer, basic, header, oauth2
+	secret   string // the name of the secret
+	username *pattern
+	header   string
+	prefix   string
+	tokenURL *pattern
+	clientID *pattern
+	scopes   []string
+	inParams bool
+}
+
+func (l *loader) auth(f *fileAuth) {
+	a, given := &l.d.auth, 0
+	if f.Bearer != nil {
+		given++
+		a.scheme, a.secret = "bearer", l.secretName(f.Bearer.Secret, f.Bearer.At)
+	}
+	if f.Basic != nil {
+		given++
+		a.scheme, a.secret = "basic", l.secretName(f.Basic.Secret, f.Basic.At)
+		if l.required(f.Basic.Username, f.Basic.At, "username", "the name to log in with") {
+			a.username = l.accountText(f.Basic.Username)
+		}
+	}
+	if f.Header != nil {
+		given++
+		a.scheme, a.secret = "header", l.secretName(f.Header.Secret, f.Header.At)
+		a.header, a.prefix = f.Header.Name.Value, f.Header.Prefix
+		if l.required(f.Header.Name, f.Header.At, "name", "the name of the header") && !headerName(a.header) {
+			l.At(f.Header.Name.Place, "is no name of a header")
+		}
+		if strings.ContainsFunc(a.prefix, isControl) || len(a.prefix) > maxSecretName {
+			l.Say(f.Header.At.Line, f.Header.At.Field+".prefix", "is no prefix; want a word such as \"Token \"")
+		}
+	}
+	if f.OAuth2 != nil {
+		given++
+		l.oauth2(a, f.OAuth2)
+	}
+	if given != 1 {
+		l.At(f.At, "want exactly one of bearer, basic, header and oauth2")
+	}
+}
+
+func (l *loader) oauth2(a *auth, f *fileOAuth2) {
+	a.scheme, a.secret = "oauth2", l.secretName(f.Secret, f.At)
+	if l.required(f.ClientID, f.At, "client_id", "the id of the client, such as {param.client_id}") {
+		a.clientID = l.accountText(f.ClientID)
+	}
+	if l.required(f.TokenURL, f.At, "token_url", "a path below base_url, or an address") {
+		a.tokenURL = l.accountText(f.TokenURL)
+		l.tokenURL(f.TokenURL, a.tokenURL)
+	}
+	for _, s := range f.Scopes {
+		a.scopes = append(a.scopes, s.Value)
+	}
+	switch f.Style.Value {
+	case "", "header":
+	case "params":
+		a.inParams = true
+	default:
+		l.At(f.Style.Place, "is %q; want header or params", yamlfile.Clip(f.Style.Value))
+	}
+}
+
+// tokenURL checks where the client's secret would be sent.
+func (l *loader) tokenURL(t yamlfile.Text, p *pattern) {
+	if p == nil || strings.HasPrefix(t.Value, "/") && !strings.HasPrefix(t.Value, "//") {
+		return
+	}
+	u, err := l.d.origin(p.sketch())
+	if err != nil {
+		l.At(t.Place, "%s", err)
+		return
+	}
+	base, err := url.Parse(l.d.base.sketch())
+	if err == nil && u.Host != base.Host && !l.named(u.Host) {
+		l.At(t.Place, "is on a host that is not declared; want it among hosts")
+	}
+}
+
+func (l *loader) named(host string) bool {
+	for _, h := range l.d.hosts {
+		if strings.EqualFold(h, host) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) accountText(t yamlfile.Text) *pattern {
+	p, ok := l.newPattern(t, forAccount)
+	if !ok {
+		return nil
+	}
+	return &p
+}
+
+var secretNameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// secretName is the name of a secret. What is none is not repeated: people
+// write the secret itself there.
+func (l *loader) secretName(t yamlfile.Text, in yamlfile.Place) string {
+	if !l.required(t, in, "secret", "the name of a secret, such as token") {
+		return ""
+	}
+	digits := len(t.Value) - len(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, t.Value))
+	if !secretNameForm.MatchString(t.Value) || len(t.Value) > maxSecretName || digits > maxSecretDigits {
+		l.At(t.Place, "is not the name of a secret; want one such as token (lower-case letters, digits and underscores), for which the configuration says where the secret is")
+		return ""
+	}
+	return t.Value
+}

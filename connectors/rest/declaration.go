@@ -1,0 +1,245 @@
+package rest
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Declaration is an API as a file describes it, checked. It holds no secret
+// and reaches nothing. It is safe for concurrent use.
+type Declaration struct {
+	name, system string
+	base         pattern
+	hosts        []string
+	parameters   map[string]Parameter
+	auth         auth
+	headers      []header
+	probe        *look
+	kinds        map[string]*kind
+}
+
+// Parameter is what an account must give, besides secrets.
+type Parameter struct {
+	Name string
+	// Pattern is a regular expression that the whole value must match.
+	Pattern string
+	// About says what it is.
+	About string
+	// Default is its value where none is given; "" means that it is required.
+	Default string
+	// Example is a value for documents and tests, "" when there is none.
+	Example string
+
+	form *regexp.Regexp
+}
+
+// Name is the declaration's own, "github-issues".
+func (d *Declaration) Name() string { return d.name }
+
+// System is the API's name for people, "GitHub issues".
+func (d *Declaration) System() string { return d.system }
+
+// BaseURL is where the API is, with placeholders for parameters.
+func (d *Declaration) BaseURL() string { return d.base.written() }
+
+// Parameters lists what an account must give, by name.
+func (d *Declaration) Parameters() []Parameter {
+	var all []Parameter
+	for _, name := range slices.Sorted(maps.Keys(d.parameters)) {
+		all = append(all, d.parameters[name])
+	}
+	return all
+}
+
+// Secrets lists the names of the secrets that it needs.
+func (d *Declaration) Secrets() []string {
+	if d.auth.secret == "" {
+		return nil
+	}
+	return []string{d.auth.secret}
+}
+
+// Kinds lists the kinds of record.
+func (d *Declaration) Kinds() []string { return slices.Sorted(maps.Keys(d.kinds)) }
+
+// Profiles is what the API can do, by kind of record.
+func (d *Declaration) Profiles() map[string]connectors.Profile {
+	all := map[string]connectors.Profile{}
+	for name, k := range d.kinds {
+		p := k.profile
+		p.Kind = name
+		p.Writes, p.Unique, p.Conditional = slices.Clone(p.Writes), slices.Clone(p.Unique), slices.Clone(p.Conditional)
+		p.Volatile, p.Irreversible, p.Undo, p.Reads = slices.Clone(p.Volatile), slices.Clone(p.Irreversible), slices.Clone(p.Undo), slices.Clone(p.Reads)
+		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
+		all[name] = p
+	}
+	return all
+}
+
+// Sheets is what is known about the API, a sheet for each kind of record.
+func (d *Declaration) Sheets() []connectors.Sheet {
+	profiles := d.Profiles()
+	var all []connectors.Sheet
+	for _, name := range d.Kinds() {
+		s := connectors.Sheet{Name: d.name, System: d.system, Kind: name, Type: "rest",
+			Profile: profiles[name], Claims: slices.Clone(d.kinds[name].claims)}
+		if len(d.kinds) > 1 {
+			s.Name += "-" + name
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// kind is one kind of record.
+type kind struct {
+	name     string
+	forms    [][]string // of the business key
+	patterns map[string]*regexp.Regexp
+	writes   map[intent.WriteType]*write
+	reads    []*read
+	record   *record
+	undo     map[intent.WriteType]undo
+	sample   *sample
+	claims   []connectors.Claim
+	profile  connectors.Profile
+}
+
+// write is how one write type is sent.
+type write struct {
+	request *request
+	ref     *place
+	url     *place
+	version version
+	key     *idempotency
+	guard   *guard
+	needs   needs
+	unique  bool
+	// replaces says that what is not in the request goes.
+	replaces bool
+	// covers says that every field is sent; otherwise mentions are those that
+	// are.
+	covers   map[string]bool
+	mentions map[string]bool
+	answers  []answerRule
+}
+
+// needs is what a write takes from the read before it.
+type needs struct{ ref, version bool }
+
+// idempotency is how the API deduplicates.
+type idempotency struct {
+	header string
+	quoted bool
+	window time.Duration
+	replay *condition
+}
+
+// guard makes a request conditional.
+type guard struct {
+	headers  []header
+	query    []namedValue
+	body     *tree
+	ifAbsent *guard
+}
+
+// answerRule says what an answer means.
+type answerRule struct {
+	statuses []int
+	where    *condition
+	means    string
+	after    *after
+}
+
+// after is the header in which a wait is told.
+type after struct {
+	header string
+	epoch  bool
+}
+
+// version is where a version stands: in a header, at a place, or nowhere.
+type version struct {
+	header string
+	place  *place
+}
+
+// read is one way to read.
+type read struct {
+	name         string
+	ref          bool // by the destination's own id
+	key, stamp   bool // by these
+	strong       bool
+	request      *request
+	single       *place  // of the one record
+	list         *listed // of the records
+	absent       []int
+	absentWhere  *condition
+	accept       []int
+	must         []*condition
+	visible      *look
+	complete     bool
+	version      version
+	paging       *paging
+	pages        int
+	bulk         int
+	keysAsked    []string // fields of the business key in the request
+	stampIsAsked bool
+}
+
+// look is a GET that must be answered.
+type look struct {
+	route *route
+	query []namedValue
+	must  []*condition
+}
+
+// paging is how a list goes on.
+type paging struct {
+	link    string
+	next    *place
+	query   string
+	body    string
+	more    *place
+	nextURL *place
+	page    string
+	size    int
+}
+
+// jumps reports whether items can slip from one page to another between two
+// requests, so that a list of several pages may lack one.
+func (p *paging) jumps() bool { return p.next == nil }
+
+// record is how a record of an answer is understood.
+type record struct {
+	ref, url, version *place
+	stamp             *field
+	keep              *condition
+	fields            map[string]*field
+	spread            []*place
+}
+
+// field is how one field is taken from a record.
+type field struct {
+	place   *place
+	list    *listed
+	match   *regexp.Regexp
+	strip   *regexp.Regexp
+	without *regexp.Regexp
+	join    *string
+}
+
+// undo is how a write type is undone.
+type undo struct {
+	write  intent.WriteType
+	expect intent.Fields
+}
+
+// sample makes the intents of samples.
+type sample struct {
+	key, create, update, payload *tree
+}

@@ -1,0 +1,387 @@
+package rest
+
+import (
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// The types of this file are what a declaration's file says, member by member.
+// The loader makes what the connector uses of them.
+
+type fileDeclaration struct {
+	At          yamlfile.Place
+	Declaration int                      `yaml:"declaration"`
+	Name        yamlfile.Text            `yaml:"name"`
+	System      yamlfile.Text            `yaml:"system"`
+	BaseURL     yamlfile.Text            `yaml:"base_url"`
+	Hosts       []yamlfile.Text          `yaml:"hosts"`
+	Parameters  map[string]fileParameter `yaml:"parameters"`
+	Auth        *fileAuth                `yaml:"auth"`
+	Headers     map[string]yamlfile.Text `yaml:"headers"`
+	Rate        *fileRate                `yaml:"rate"`
+	Probe       *fileProbe               `yaml:"probe"`
+	Kinds       map[string]*fileKind     `yaml:"kinds"`
+}
+
+type fileParameter struct {
+	At      yamlfile.Place
+	Pattern yamlfile.Text `yaml:"pattern"`
+	About   yamlfile.Text `yaml:"about"`
+	Default yamlfile.Text `yaml:"default"`
+	Example yamlfile.Text `yaml:"example"`
+}
+
+type fileAuth struct {
+	At     yamlfile.Place
+	Bearer *fileBearer     `yaml:"bearer"`
+	Basic  *fileBasic      `yaml:"basic"`
+	Header *fileHeaderAuth `yaml:"header"`
+	OAuth2 *fileOAuth2     `yaml:"oauth2"`
+}
+
+type fileBearer struct {
+	At     yamlfile.Place
+	Secret yamlfile.Text `yaml:"secret"`
+}
+
+type fileBasic struct {
+	At       yamlfile.Place
+	Username yamlfile.Text `yaml:"username"`
+	Secret   yamlfile.Text `yaml:"secret"`
+}
+
+type fileHeaderAuth struct {
+	At     yamlfile.Place
+	Name   yamlfile.Text `yaml:"name"`
+	Secret yamlfile.Text `yaml:"secret"`
+	Prefix string        `yaml:"prefix"`
+}
+
+type fileOAuth2 struct {
+	At       yamlfile.Place
+	TokenURL yamlfile.Text   `yaml:"token_url"`
+	ClientID yamlfile.Text   `yaml:"client_id"`
+	Secret   yamlfile.Text   `yaml:"secret"`
+	Scopes   []yamlfile.Text `yaml:"scopes"`
+	Style    yamlfile.Text   `yaml:"style"`
+}
+
+type fileRate struct {
+	At    yamlfile.Place
+	Calls int           `yaml:"calls"`
+	Per   yamlfile.Span `yaml:"per"`
+}
+
+type fileProbe struct {
+	At   yamlfile.Place
+	Path yamlfile.Text   `yaml:"path"`
+	Must []fileCondition `yaml:"must"`
+}
+
+type fileKind struct {
+	At      yamlfile.Place
+	Key     fileKey                  `yaml:"key"`
+	KeyForm map[string]yamlfile.Text `yaml:"key_patterns"`
+	Writes  map[string]*fileWrite    `yaml:"writes"`
+	Reads   []*fileRead              `yaml:"reads"`
+	Record  *fileRecord              `yaml:"record"`
+	Undo    map[string]fileUndo      `yaml:"undo"`
+	Profile fileProfile              `yaml:"profile"`
+	Sample  *fileSample              `yaml:"sample"`
+	Claims  []fileClaim              `yaml:"claims"`
+}
+
+// fileKey is the names of the business key, in one form or several.
+type fileKey struct {
+	At    yamlfile.Place
+	Forms [][]yamlfile.Text
+}
+
+// FillYAML reads a list of names, or a list of such lists.
+func (k *fileKey) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	k.At = at
+	several := false
+	if n.IsList() {
+		for _, e := range r.List(n, at.Field) {
+			several = several || e.IsList()
+		}
+	}
+	if several {
+		r.Fill(n, at.Field, &k.Forms)
+		return
+	}
+	var one []yamlfile.Text
+	r.Fill(n, at.Field, &one)
+	k.Forms = [][]yamlfile.Text{one}
+}
+
+// fileRequest is what reads and writes have in common.
+type fileRequest struct {
+	Method  yamlfile.Text            `yaml:"method"`
+	Path    yamlfile.Text            `yaml:"path"`
+	Query   map[string]yamlfile.Node `yaml:"query"`
+	Headers map[string]yamlfile.Text `yaml:"headers"`
+	Body    yamlfile.Node            `yaml:"body"`
+	Form    map[string]yamlfile.Node `yaml:"form"`
+}
+
+type fileWrite struct {
+	At          yamlfile.Place
+	Request     fileRequest      `yaml:",inline"`
+	Ref         yamlfile.Text    `yaml:"ref"`
+	URL         yamlfile.Text    `yaml:"url"`
+	Version     fileVersion      `yaml:"version"`
+	Idempotency *fileIdempotency `yaml:"idempotency"`
+	Condition   *fileGuard       `yaml:"condition"`
+	Unique      bool             `yaml:"unique"`
+	Needs       []yamlfile.Text  `yaml:"needs"`
+	Replaces    bool             `yaml:"replaces"`
+	Answers     []fileAnswer     `yaml:"answers"`
+}
+
+type fileIdempotency struct {
+	At     yamlfile.Place
+	Header yamlfile.Text  `yaml:"header"`
+	Form   yamlfile.Text  `yaml:"form"`
+	Window yamlfile.Span  `yaml:"window"`
+	Replay *fileCondition `yaml:"replay"`
+}
+
+// fileGuard makes a request conditional.
+type fileGuard struct {
+	At       yamlfile.Place
+	Headers  map[string]yamlfile.Text `yaml:"headers"`
+	Query    map[string]yamlfile.Node `yaml:"query"`
+	Body     yamlfile.Node            `yaml:"body"`
+	IfAbsent *fileGuard               `yaml:"if_absent"`
+}
+
+type fileAnswer struct {
+	At     yamlfile.Place
+	Status fileStatuses   `yaml:"status"`
+	Where  *fileCondition `yaml:"where"`
+	Means  yamlfile.Text  `yaml:"means"`
+	After  *fileAfter     `yaml:"after"`
+}
+
+type fileAfter struct {
+	At     yamlfile.Place
+	Header yamlfile.Text `yaml:"header"`
+	Form   yamlfile.Text `yaml:"form"`
+}
+
+// fileStatuses is one HTTP status or a list of them.
+type fileStatuses []int
+
+// FillYAML reads it.
+func (s *fileStatuses) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	list := []yamlfile.Node{n}
+	if n.IsList() {
+		list = r.List(n, at.Field)
+	}
+	for _, e := range list {
+		var one int
+		if !r.Fill(e, at.Field, &one) {
+			continue
+		}
+		if one < 200 || one > 599 {
+			r.At(at, "is %d; want a status from 200 to 599", one)
+			continue
+		}
+		*s = append(*s, one)
+	}
+}
+
+type fileRead struct {
+	At              yamlfile.Place
+	Name            yamlfile.Text   `yaml:"name"`
+	By              []yamlfile.Text `yaml:"by"`
+	Strength        yamlfile.Text   `yaml:"strength"`
+	Request         fileRequest     `yaml:",inline"`
+	Record          yamlfile.Text   `yaml:"record"`
+	Records         yamlfile.Text   `yaml:"records"`
+	Absent          fileStatuses    `yaml:"absent"`
+	AbsentWhere     *fileCondition  `yaml:"absent_where"`
+	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
+	Visible         *fileVisible    `yaml:"visible"`
+	Accept          fileStatuses    `yaml:"accept"`
+	Must            []fileCondition `yaml:"must"`
+	Complete        bool            `yaml:"complete"`
+	Version         fileVersion     `yaml:"version"`
+	Paging          *filePaging     `yaml:"paging"`
+	MaxPages        int             `yaml:"max_pages"`
+	Bulk            int             `yaml:"bulk"`
+}
+
+// fileVisible is a look at what the records are in.
+type fileVisible struct {
+	At    yamlfile.Place
+	Path  yamlfile.Text            `yaml:"path"`
+	Query map[string]yamlfile.Node `yaml:"query"`
+	Must  []fileCondition          `yaml:"must"`
+}
+
+type filePaging struct {
+	At      yamlfile.Place
+	Link    yamlfile.Text `yaml:"link"`
+	Next    yamlfile.Text `yaml:"next"`
+	Query   yamlfile.Text `yaml:"query"`
+	Body    yamlfile.Text `yaml:"body"`
+	More    yamlfile.Text `yaml:"more"`
+	NextURL yamlfile.Text `yaml:"next_url"`
+	Page    yamlfile.Text `yaml:"page"`
+	Size    int           `yaml:"size"`
+}
+
+type fileRecord struct {
+	At      yamlfile.Place
+	Ref     yamlfile.Text        `yaml:"ref"`
+	URL     yamlfile.Text        `yaml:"url"`
+	Version yamlfile.Text        `yaml:"version"`
+	Stamp   *fileField           `yaml:"stamp"`
+	Keep    *fileCondition       `yaml:"keep"`
+	Fields  map[string]fileField `yaml:"fields"`
+}
+
+// fileField is a path, or a path and what to do with what it selects.
+type fileField struct {
+	At      yamlfile.Place
+	Path    yamlfile.Text
+	Match   yamlfile.Text
+	Strip   yamlfile.Text
+	Without yamlfile.Text
+	Join    *string
+	List    bool
+}
+
+// FillYAML reads either form.
+func (f *fileField) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	f.At = at
+	if !n.IsMapping() {
+		r.Fill(n, at.Field, &f.Path)
+		f.Path.Line = at.Line
+		return
+	}
+	var whole struct {
+		Path  yamlfile.Text `yaml:"path"`
+		Match yamlfile.Text `yaml:"match"`
+		Strip yamlfile.Text `yaml:"strip"`
+		Out   yamlfile.Text `yaml:"without"`
+		Join  yamlfile.Node `yaml:"join"`
+		List  bool          `yaml:"list"`
+	}
+	r.Fill(n, at.Field, &whole)
+	f.Path, f.Match, f.Strip, f.Without, f.List = whole.Path, whole.Match, whole.Strip, whole.Out, whole.List
+	if whole.Join.There() {
+		v, _ := r.Scalar(whole.Join, at.Field+".join")
+		s, ok := v.(string)
+		if !ok {
+			r.Say(whole.Join.Line(), at.Field+".join", "has the wrong type; want text")
+		}
+		f.Join = &s
+	}
+}
+
+// fileVersion is a path, or the name of a header.
+type fileVersion struct {
+	At     yamlfile.Place
+	Path   yamlfile.Text
+	Header yamlfile.Text
+}
+
+// FillYAML reads either form.
+func (v *fileVersion) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	v.At = at
+	if !n.IsMapping() {
+		r.Fill(n, at.Field, &v.Path)
+		return
+	}
+	var whole struct {
+		Header yamlfile.Text `yaml:"header"`
+	}
+	r.Fill(n, at.Field, &whole)
+	v.Header = whole.Header
+}
+
+// fileCondition is a condition on an answer.
+type fileCondition struct {
+	At       yamlfile.Place
+	Path     yamlfile.Text `yaml:"path"`
+	Header   yamlfile.Text `yaml:"header"`
+	Equals   yamlfile.Node `yaml:"equals"`
+	Contains yamlfile.Text `yaml:"contains"`
+	Exists   *bool         `yaml:"exists"`
+}
+
+// fileUndo is a write type, or an update and what it expects.
+type fileUndo struct {
+	At     yamlfile.Place
+	Write  intent.WriteType
+	Expect yamlfile.Node
+}
+
+// FillYAML reads either form.
+func (u *fileUndo) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	u.At = at
+	if !n.IsMapping() {
+		var word yamlfile.Text
+		r.Fill(n, at.Field, &word)
+		u.Write = intent.WriteType(word.Value)
+		return
+	}
+	var whole struct {
+		Update yamlfile.Node `yaml:"update"`
+	}
+	r.Fill(n, at.Field, &whole)
+	u.Write, u.Expect = intent.Update, whole.Update
+}
+
+type fileProfile struct {
+	At            yamlfile.Place
+	Stamped       bool                  `yaml:"stamped"`
+	StampsUpdates bool                  `yaml:"stamps_updates"`
+	FreshKeys     bool                  `yaml:"fresh_keys"`
+	Settle        yamlfile.Bound        `yaml:"settle"`
+	Horizon       yamlfile.Bound        `yaml:"horizon"`
+	Recheck       yamlfile.Bound        `yaml:"recheck"`
+	ConfirmReads  int                   `yaml:"confirm_reads"`
+	Volatile      []yamlfile.Text       `yaml:"volatile"`
+	Compare       map[string][]fileRule `yaml:"compare"`
+	Irreversible  []yamlfile.Text       `yaml:"irreversible"`
+	SendTimeout   yamlfile.Span         `yaml:"send_timeout"`
+	ReadTimeout   yamlfile.Span         `yaml:"read_timeout"`
+}
+
+// fileRule is one rule of a comparison.
+type fileRule struct {
+	At        yamlfile.Place
+	Rule      string        `yaml:"rule"`
+	Tolerance yamlfile.Node `yaml:"tolerance"`
+	Precision string        `yaml:"precision"`
+	Zone      string        `yaml:"zone"`
+}
+
+type fileSample struct {
+	At      yamlfile.Place
+	Key     yamlfile.Node `yaml:"key"`
+	Create  yamlfile.Node `yaml:"create"`
+	Update  yamlfile.Node `yaml:"update"`
+	Payload yamlfile.Node `yaml:"payload"`
+}
+
+type fileClaim struct {
+	At      yamlfile.Place
+	About   yamlfile.Text `yaml:"about"`
+	Says    yamlfile.Text `yaml:"says"`
+	Source  yamlfile.Text `yaml:"source"`
+	Assumed bool          `yaml:"assumed"`
+}
+
+// bound is a bound of the file as a profile has it.
+func bound(b yamlfile.Bound) connectors.Bound {
+	if !b.Known {
+		return connectors.Bound{}
+	}
+	return connectors.Within(b.Time)
+}

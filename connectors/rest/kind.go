@@ -1,0 +1,303 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+var writeTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+
+func (l *loader) kind(name string, f *fileKind) {
+	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
+	l.d.kinds[name] = k
+	l.key(k, f)
+	if f.Record == nil {
+		l.Say(f.At.Line, f.At.Field+".record", "is missing; want how a record of an answer is understood")
+	} else {
+		k.record = l.record(f.Record)
+	}
+	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
+		if !slices.Contains(writeTypes, intent.WriteType(w)) {
+			l.At(f.Writes[w].At, "is not known; want one of create, update, upsert, delete")
+			continue
+		}
+		k.writes[intent.WriteType(w)] = l.write(f.Writes[w])
+	}
+	if len(k.writes) == 0 {
+		l.Say(f.At.Line, f.At.Field+".writes", "is missing; want at least one of create, update, upsert, delete")
+	}
+	for _, r := range f.Reads {
+		if r != nil {
+			k.reads = append(k.reads, l.read(r))
+		}
+	}
+	l.undos(k, f)
+	l.profile(k, f)
+	l.samples(k, f)
+	l.claims(k, f)
+	l.checkKind(k, f)
+}
+
+func (l *loader) key(k *kind, f *fileKind) {
+	l.keys = map[string]bool{}
+	if len(f.Key.Forms) == 0 {
+		l.Say(f.At.Line, f.At.Field+".key", "is missing; want the fields of the business key, such as [id]")
+	}
+	for _, form := range f.Key.Forms {
+		var names []string
+		for _, t := range form {
+			if !word.MatchString(t.Value) || slices.Contains(names, t.Value) {
+				l.At(t.Place, "is no name of a key field; want letters, digits and underscores, each name once")
+			}
+			names = append(names, t.Value)
+			l.keys[t.Value] = true
+		}
+		if len(names) == 0 || len(names) > intent.MaxKeyMembers {
+			l.At(f.Key.At, "has a form with %d fields; want 1 to %d", len(names), intent.MaxKeyMembers)
+		}
+		slices.Sort(names)
+		k.forms = append(k.forms, names)
+	}
+	for name, t := range f.KeyForm {
+		if l.keyKnown(name, t.Place) {
+			k.patterns[name] = l.anchored(t)
+		}
+	}
+}
+
+func (l *loader) write(f *fileWrite) *write {
+	w := &write{request: l.newRequest(f.Request, f.At, "", forWrites), unique: f.Unique, replaces: f.Replaces}
+	w.ref, w.url = l.singular(f.Ref), l.singular(f.URL)
+	w.version = l.version(f.Version)
+	for _, n := range f.Needs {
+		switch n.Value {
+		case "ref":
+			w.needs.ref = true
+		case "version":
+			w.needs.version, w.needs.ref = true, true
+		default:
+			l.At(n.Place, "is %q; want ref or version", yamlfile.Clip(n.Value))
+		}
+	}
+	w.key = l.idempotency(f.Idempotency, w.request)
+	w.guard = l.guard(f.Condition)
+	if g := w.guard; g != nil && g.body != nil && (w.request.body == nil || g.body.kind != objectTree) {
+		l.At(f.Condition.At, "adds to the body, which is none; want a body of names with values")
+	}
+	for i := range f.Answers {
+		if r, ok := l.answer(&f.Answers[i]); ok {
+			w.answers = append(w.answers, r)
+		}
+	}
+	w.covers, w.mentions = map[string]bool{}, map[string]bool{}
+	for _, h := range w.request.holes() {
+		switch part := h.path[0]; {
+		case part != "fields" && part != "expect" && part != "payload":
+		case len(h.path) == 1:
+			w.covers[part] = true
+		default:
+			w.mentions[part+"."+h.path[1]] = true
+		}
+	}
+	return w
+}
+
+func (l *loader) version(f fileVersion) version {
+	if f.Header.Value != "" && !headerName(f.Header.Value) {
+		l.At(f.Header.Place, "is no name of a header")
+	}
+	return version{header: f.Header.Value, place: l.singular(f.Path)}
+}
+
+func (l *loader) idempotency(f *fileIdempotency, r *request) *idempotency {
+	if f == nil {
+		if uses(r.holes(), "idempotency_key") {
+			l.Say(r.at.Line, r.at.Field+".idempotency", "is missing; want {window: …}: how long the API knows the key that the body carries")
+		}
+		return nil
+	}
+	k := &idempotency{header: http.CanonicalHeaderKey(f.Header.Value), window: time.Duration(f.Window), replay: l.condition(f.Replay)}
+	switch {
+	case f.Header.Value != "" && (!headerName(f.Header.Value) || k.header == "Authorization"):
+		l.At(f.Header.Place, "is no name of a header")
+	case f.Header.Value == "" && !uses(r.holes(), "idempotency_key"):
+		l.Say(f.At.Line, f.At.Field+".header", "is missing; want the header, or {idempotency_key} in the body")
+	}
+	switch f.Form.Value {
+	case "", "raw":
+	case "quoted":
+		k.quoted = true
+	default:
+		l.At(f.Form.Place, "is %q; want raw or quoted", yamlfile.Clip(f.Form.Value))
+	}
+	if f.Window <= 0 {
+		l.Say(f.At.Line, f.At.Field+".window", "is missing; want how long the API knows a key, such as 24h")
+	}
+	return k
+}
+
+func (l *loader) guard(f *fileGuard) *guard {
+	if f == nil {
+		return nil
+	}
+	g := &guard{headers: l.newHeaders(f.Headers, forWrites), query: l.newNamed(f.Query, f.At.Field+".query", forWrites), ifAbsent: l.guard(f.IfAbsent)}
+	if f.Body.There() {
+		g.body = l.newTree(f.Body, f.At.Field+".body", forWrites)
+	}
+	if len(g.headers)+len(g.query) == 0 && g.body == nil {
+		l.At(f.At, "changes nothing of the request; want headers, query or body")
+	}
+	if f.IfAbsent != nil && f.IfAbsent.IfAbsent != nil {
+		l.At(f.IfAbsent.At, "has an if_absent of its own")
+	}
+	return g
+}
+
+var meanings = []string{"answered", "refused", "conflict", "throttled", "unknown"}
+
+func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
+	before := len(l.Problems)
+	r := answerRule{statuses: f.Status, where: l.condition(f.Where), means: f.Means.Value}
+	if len(f.Status) == 0 {
+		l.Say(f.At.Line, f.At.Field+".status", "is missing; want an HTTP status or a list of them")
+	}
+	if !slices.Contains(meanings, r.means) {
+		l.Say(f.At.Line, f.At.Field+".means", "is %q; want one of %s", yamlfile.Clip(r.means), strings.Join(meanings, ", "))
+	}
+	for _, s := range f.Status {
+		if (s == http.StatusRequestTimeout || s >= 500) && r.where == nil && r.means != "unknown" {
+			l.At(f.At, "says that %d means %s; a gateway may have answered: want a where that only the API itself can fulfil", s, r.means)
+		}
+		if s >= 300 && r.where == nil && r.means == "answered" {
+			l.At(f.At, "says that %d means answered; want a where, since nothing else makes that sure", s)
+		}
+	}
+	if f.After != nil {
+		r.after = &after{header: f.After.Header.Value, epoch: f.After.Form.Value == "epoch"}
+		if !headerName(r.after.header) || !slices.Contains([]string{"", "seconds", "epoch"}, f.After.Form.Value) {
+			l.At(f.After.At, "want header, the name of a header, and form: seconds or epoch")
+		}
+	}
+	return r, len(l.Problems) == before
+}
+
+// checkKind checks what the parts of a kind say together.
+func (l *loader) checkKind(k *kind, f *fileKind) {
+	if len(l.Problems) > 0 {
+		return // what is missing would be said twice
+	}
+	for _, form := range k.forms {
+		for _, name := range form {
+			if !k.record.has(name) {
+				l.Say(f.Record.At.Line, f.Record.At.Field+".fields."+name, "is missing: every field of the key must be shown by reads, or the equality of keys cannot be seen to")
+			}
+		}
+		if !slices.ContainsFunc(k.reads, func(r *read) bool { return r.finds(form, k.onlyCreates()) }) {
+			l.Say(f.At.Line, f.At.Field+".reads", "have none by key that asks for no more than %s; want one, or a record could never be looked for", strings.Join(form, ", "))
+		}
+	}
+	p := k.profile
+	stampIn := func(w intent.WriteType) bool {
+		return k.writes[w] == nil || uses(k.writes[w].request.holes(), "stamp")
+	}
+	switch {
+	case p.Stamped && (k.record.stamp == nil || !stampIn(intent.Create)):
+		l.Say(f.Profile.At.Line, f.Profile.At.Field+".stamped", "is true; want {stamp} in the create, and record.stamp")
+	case p.StampsUpdates && (k.record.stamp == nil || !stampIn(intent.Update)):
+		l.Say(f.Profile.At.Line, f.Profile.At.Field+".stamps_updates", "is true; want {stamp} in the update, and record.stamp")
+	case p.FreshKeys && !p.Stamped:
+		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps nobody could tell our record from one that was there")
+	}
+	for i, r := range k.reads {
+		if r.stamp && k.record.stamp == nil {
+			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")
+		}
+		if r.complete && !r.ref {
+			l.At(f.Reads[i].At, "is complete and not by ref; only by its ref a record can be read again")
+		}
+	}
+	if w := k.writes[intent.Create]; w != nil {
+		l.stampStays(f, w)
+	}
+}
+
+// stampStays refuses a create whose stamp can be left out.
+func (l *loader) stampStays(f *fileKind, w *write) {
+	var walk func(t *tree)
+	walk = func(t *tree) {
+		if t == nil {
+			return
+		}
+		if t.text != nil && uses(t.text.holes(), "stamp") && slices.ContainsFunc(t.text.holes(), func(h *hole) bool { return h.optional }) {
+			l.At(t.at, "would leave the stamp out when another value is missing; write {name|} for one that may be empty")
+		}
+		for _, m := range t.members {
+			walk(m.value)
+		}
+		for _, e := range t.list {
+			walk(e)
+		}
+		if spreads := slices.ContainsFunc(t.list, func(e *tree) bool { return e.kind == spreadTree && e.text.only().optional }); spreads && uses(t.holes(), "stamp") {
+			l.At(t.at, "would leave the stamp out when another value is missing; write {name} without the question mark")
+		}
+	}
+	walk(w.request.body)
+}
+
+func (k *kind) onlyCreates() bool {
+	return len(k.writes) == 1 && k.writes[intent.Create] != nil
+}
+
+// formOf finds the form of a business key.
+func (k *kind) formOf(key intent.Fields) ([]string, error) {
+	names := slices.Sorted(maps.Keys(key))
+	for _, form := range k.forms {
+		if slices.Equal(form, names) {
+			return form, nil
+		}
+	}
+	var forms []string
+	for _, form := range k.forms {
+		forms = append(forms, "["+strings.Join(form, ", ")+"]")
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(k.forms, func(form []string) bool { return slices.Contains(form, name) }) {
+			return nil, fmt.Errorf("%w: /key/%s: is no field of the business key; want %s", ErrIntent, name, strings.Join(forms, " or "))
+		}
+	}
+	return nil, fmt.Errorf("%w: /key: has the fields %v; want %s", ErrIntent, names, strings.Join(forms, " or "))
+}
+
+// checkKey refuses a key that cannot be asked for.
+func (k *kind) checkKey(key intent.Fields) error {
+	if _, err := k.formOf(key); err != nil {
+		return err
+	}
+	for name, v := range key {
+		s, ok := scalarText(v)
+		if !ok {
+			return fmt.Errorf("%w: /key/%s: is %s; want text, a number, true or false", ErrIntent, name, kindOfValue(v))
+		}
+		if p := k.patterns[name]; p != nil && !p.MatchString(s) {
+			return fmt.Errorf("%w: /key/%s: cannot be asked for exactly; want a value that matches %s", ErrIntent, name, p)
+		}
+	}
+	return nil
+}
+
+// kind finds the kind of an intent that it can serve.
+func (d *Declaration) kindOf(w intent.WriteIntent) (*kind, error) {
+	k := d.kinds[w.Kind]
+	if k == nil {
+		return nil, fmt.Errorf("%w: /kind: %q is not known; want one of %s", ErrIntent, yamlfile.Clip(w.Kind), strings.Join(d.Kinds(), ", "))
+	}
+	return k, k.checkKey(w.Key)
+}

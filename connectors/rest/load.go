@@ -1,0 +1,227 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// loader turns a file into a declaration and collects what is wrong.
+type loader struct {
+	yamlfile.Reader
+	d *Declaration
+	// keys are the fields of the business keys of the kind that is being
+	// read.
+	keys map[string]bool
+}
+
+// Load reads a declaration strictly. file is its name for problems. The error
+// is an [InvalidError] that lists everything that is wrong.
+func Load(text []byte, file string) (*Declaration, error) {
+	l := &loader{Reader: yamlfile.Reader{
+		Empty:   "want a declaration; see the package's documentation",
+		Secrets: "write auth with the name of a secret, which the configuration says where to find, and take it out here",
+	}, d: &Declaration{}}
+	var f fileDeclaration
+	if len(text) > maxFile {
+		l.Say(0, "", "has more than %d bytes", maxFile)
+	} else if n, ok := l.Parse(text); ok {
+		l.Fill(n, "", &f)
+		l.declaration(&f)
+	}
+	if len(l.Problems) > 0 {
+		yamlfile.Sort(l.Problems)
+		return nil, &InvalidError{File: file, Problems: l.Problems}
+	}
+	return l.d, nil
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// word is a name of a kind, a parameter or a field that placeholders use.
+var word = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
+func (l *loader) declaration(f *fileDeclaration) {
+	if f.Declaration != 1 {
+		l.Say(f.At.Line, "declaration", "is %d; want 1, the version of the format", f.Declaration)
+	}
+	if l.required(f.Name, f.At, "name", "a name such as github-issues") && !nameForm.MatchString(f.Name.Value) {
+		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
+	}
+	l.required(f.System, f.At, "system", "the name of the API for people")
+	l.d.name, l.d.system = f.Name.Value, f.System.Value
+	l.parameters(f.Parameters)
+	l.account(f)
+	if f.Probe == nil {
+		l.Say(f.At.Line, "probe", "is missing; want a GET that needs the credentials and changes nothing: {path: /me}")
+	} else {
+		l.d.probe = l.newLook(f.Probe.Path, nil, f.Probe.Must, f.Probe.At, forAccount)
+	}
+	if len(f.Kinds) == 0 {
+		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
+	}
+	l.d.kinds = map[string]*kind{}
+	for _, name := range slices.Sorted(maps.Keys(f.Kinds)) {
+		if k := f.Kinds[name]; k != nil {
+			l.kind(name, k)
+		}
+	}
+	if f.Rate != nil {
+		if f.Rate.Calls < 1 || f.Rate.Per <= 0 {
+			l.At(f.Rate.At, "want calls (1 or more) and per (a duration such as 1h)")
+		}
+		for _, k := range l.d.kinds {
+			k.profile.Rate = connectors.Rate{Calls: f.Rate.Calls, Per: time.Duration(f.Rate.Per)}
+		}
+	}
+}
+
+// required reports whether a text is there.
+func (l *loader) required(t yamlfile.Text, in yamlfile.Place, name, want string) bool {
+	if t.Line == 0 && t.Value == "" {
+		l.Say(in.Line, strings.TrimPrefix(in.Field+"."+name, "."), "is missing; want %s", want)
+	}
+	return t.Value != ""
+}
+
+func (l *loader) parameters(from map[string]fileParameter) {
+	l.d.parameters = map[string]Parameter{}
+	for _, name := range slices.Sorted(maps.Keys(from)) {
+		f := from[name]
+		if !word.MatchString(name) {
+			l.At(f.At, "has a name with other characters than letters, digits and underscores")
+		}
+		p := Parameter{Name: name, Pattern: f.Pattern.Value, About: f.About.Value, Default: f.Default.Value, Example: f.Example.Value}
+		l.required(f.About, f.At, "about", "a word on what it is")
+		if l.required(f.Pattern, f.At, "pattern", "a regular expression that the whole value must match") {
+			p.form = l.anchored(f.Pattern)
+		}
+		for _, given := range []yamlfile.Text{f.Default, f.Example} {
+			if given.Value != "" && p.form != nil && !p.form.MatchString(given.Value) {
+				l.At(given.Place, "does not match the pattern")
+			}
+		}
+		l.d.parameters[name] = p
+	}
+}
+
+// anchored is a regular expression for a whole value.
+func (l *loader) anchored(t yamlfile.Text) *regexp.Regexp {
+	return l.regexp(yamlfile.Text{Value: `\A(?:` + t.Value + `)\z`, Place: t.Place})
+}
+
+func (l *loader) regexp(t yamlfile.Text) *regexp.Regexp {
+	if t.Value == "" {
+		return nil
+	}
+	e, err := regexp.Compile(t.Value)
+	if err != nil {
+		l.At(t.Place, "is no regular expression: %s", yamlfile.Clip(err.Error()))
+		return nil
+	}
+	return e
+}
+
+func (l *loader) parameterKnown(name string, at yamlfile.Place) bool {
+	if _, ok := l.d.parameters[name]; ok {
+		return true
+	}
+	l.At(at, "{param.%s} is not declared; want one of the parameters (%s)", yamlfile.Clip(name), yamlfile.Names(l.d.parameters))
+	return false
+}
+
+func (l *loader) keyKnown(name string, at yamlfile.Place) bool {
+	if l.keys[name] {
+		return true
+	}
+	l.At(at, "{key.%s} is in no form of the key; want one of %s", yamlfile.Clip(name), yamlfile.Names(l.keys))
+	return false
+}
+
+// account reads where the API is and how to get in.
+func (l *loader) account(f *fileDeclaration) {
+	if l.required(f.BaseURL, f.At, "base_url", "the address of the API, such as https://api.example.com") {
+		var ok bool
+		if l.d.base, ok = l.newPattern(f.BaseURL, forAccount); ok {
+			if _, err := l.d.origin(l.d.base.sketch()); err != nil {
+				l.At(f.BaseURL.Place, "%s", err)
+			}
+		}
+	}
+	for _, h := range f.Hosts {
+		if u, err := url.Parse("https://" + h.Value); err != nil || u.Host != h.Value || u.Hostname() == "" {
+			l.At(h.Place, "is no host; want one such as login.example.com, or with a port")
+		}
+		l.d.hosts = append(l.d.hosts, h.Value)
+	}
+	l.d.headers = l.newHeaders(f.Headers, forAccount)
+	if f.Auth != nil {
+		l.auth(f.Auth)
+	}
+}
+
+// written is a pattern as it stands in the file.
+func (p pattern) written() string { return p.with(func(h *hole) string { return "{" + h.name + "}" }) }
+
+// sketch is a pattern with a letter for each placeholder.
+func (p pattern) sketch() string { return p.with(func(*hole) string { return "x" }) }
+
+func (p pattern) with(value func(*hole) string) string {
+	text := ""
+	for _, piece := range p.pieces {
+		if piece.hole != nil {
+			text += value(piece.hole)
+		} else {
+			text += piece.literal
+		}
+	}
+	return text
+}
+
+// hostName is a host and perhaps a port.
+var hostName = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$`)
+
+// origin is a base URL: https, or http on this machine; nothing but a host and
+// a path. Errors do not repeat it, since people write passwords into URLs.
+func (d *Declaration) origin(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Opaque != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return nil, fmt.Errorf("is no address; want one such as https://api.example.com")
+	case u.User != nil:
+		return nil, fmt.Errorf("holds a user name or a password; want auth with the name of a secret")
+	case !hostName.MatchString(u.Host):
+		return nil, fmt.Errorf("has no host as hosts are written; want one such as https://api.example.com")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, fmt.Errorf("has a query or a fragment; want a host and perhaps a path")
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return nil, fmt.Errorf("is http, where credentials cross a network in the clear; want https (http only for this machine)")
+	}
+	if err := plainSegments("/" + strings.Trim(u.EscapedPath(), "/")); err != nil {
+		return nil, fmt.Errorf("has a path that means another place")
+	}
+	return u, nil
+}
+
+// loopback is true only for what cannot leave this machine. Names other than
+// localhost are not looked up: what they mean may change.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+func (l *loader) newLook(path yamlfile.Text, query map[string]yamlfile.Node, must []fileCondition, at yamlfile.Place, allowed known) *look {
+	k := &look{must: l.conditions(must), query: l.newNamed(query, at.Field+".query", allowed)}
+	if l.required(path, at, "path", "the path of a GET") {
+		k.route, _ = l.newRoute(path, allowed)
+	}
+	return k
+}

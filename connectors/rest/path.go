@@ -1,0 +1,241 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/theory/jsonpath"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// place is a JSONPath into an answer.
+type place struct {
+	text string
+	path *jsonpath.Path
+	// one says that it can select one value at most.
+	one bool
+}
+
+// newPlace parses a JSONPath.
+func (l *loader) newPlace(t yamlfile.Text) *place {
+	if t.Value == "" {
+		return nil
+	}
+	p, err := jsonpath.Parse(t.Value)
+	if err != nil {
+		l.At(t.Place, "is no JSONPath: %s; want one such as $.id", yamlfile.Clip(strings.TrimPrefix(err.Error(), jsonpath.ErrPathParse.Error()+": ")))
+		return nil
+	}
+	return &place{text: t.Value, path: p, one: p.Query().Singular() != nil}
+}
+
+// singular parses a JSONPath that selects one value at most.
+func (l *loader) singular(t yamlfile.Text) *place {
+	p := l.newPlace(t)
+	if p != nil && !p.one {
+		l.At(t.Place, "may select several values; want a path to one")
+		return nil
+	}
+	return p
+}
+
+// all is what it selects, in an order that is always the same.
+func (p *place) all(doc any) []any {
+	found := p.path.SelectLocated(doc)
+	if !p.one {
+		found.Sort()
+	}
+	all := make([]any, 0, len(found))
+	for v := range found.Nodes() {
+		all = append(all, v)
+	}
+	return all
+}
+
+// value is the one value that it selects; false when there is none.
+func (p *place) value(doc any) (any, bool) {
+	found := p.path.Select(doc)
+	if len(found) != 1 {
+		return nil, false
+	}
+	return found[0], true
+}
+
+// scalar is the one scalar that it selects, "" when there is none or p is nil.
+func (p *place) scalar(doc any) string {
+	if p == nil {
+		return ""
+	}
+	v, _ := p.value(doc)
+	return bounded(v)
+}
+
+// listed is a path to the elements of a list: the list, which must be there,
+// and where in an element the value is.
+type listed struct {
+	text      string
+	container *place
+	element   *place
+}
+
+// newListed takes "CONTAINER[*]REST" apart.
+func (l *loader) newListed(t yamlfile.Text) *listed {
+	i := strings.LastIndex(t.Value, "[*]")
+	if i < 0 {
+		l.At(t.Place, "is no path to the elements of a list; want one such as $.items[*]")
+		return nil
+	}
+	whole := l.newPlace(t)
+	if whole == nil {
+		return nil
+	}
+	container := l.singular(yamlfile.Text{Value: t.Value[:i], Place: t.Place})
+	element := l.singular(yamlfile.Text{Value: "$" + t.Value[i+len("[*]"):], Place: t.Place})
+	if container == nil || element == nil {
+		return nil
+	}
+	return &listed{text: t.Value, container: container, element: element}
+}
+
+// all is the elements. That the list is not there, or is none, is an error: an
+// answer in another shape must not look like an empty one.
+func (p *listed) all(doc any) ([]any, error) {
+	v, there := p.container.value(doc)
+	list, isList := v.([]any)
+	switch {
+	case !there:
+		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, p.container.text)
+	case !isList:
+		return nil, fmt.Errorf("%w: %s is %s, want a list", ErrAnswer, p.container.text, kindOfValue(v))
+	}
+	all := make([]any, 0, len(list))
+	for i, e := range list {
+		one, there := p.element.value(e)
+		if !there {
+			return nil, fmt.Errorf("%w: element %d of %s does not have what %s selects", ErrAnswer, i, p.container.text, p.text)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// condition is something that holds in an answer, or does not.
+type condition struct {
+	place    *place
+	header   string
+	equals   []any
+	contains string
+	exists   *bool
+}
+
+func (l *loader) conditions(from []fileCondition) []*condition {
+	var all []*condition
+	for i := range from {
+		if c := l.condition(&from[i]); c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (l *loader) condition(f *fileCondition) *condition {
+	if f == nil {
+		return nil
+	}
+	if (f.Path.Value == "") == (f.Header.Value == "") {
+		l.At(f.At, "want exactly one of path and header")
+		return nil
+	}
+	asked := 0
+	for _, given := range []bool{f.Equals.There(), f.Contains.Value != "", f.Exists != nil} {
+		if given {
+			asked++
+		}
+	}
+	if asked != 1 {
+		l.At(f.At, "want exactly one of equals, contains and exists")
+		return nil
+	}
+	c := &condition{header: f.Header.Value, contains: f.Contains.Value, exists: f.Exists}
+	if f.Path.Value != "" {
+		if c.place = l.newPlace(f.Path); c.place == nil {
+			return nil
+		}
+	}
+	c.equals = l.scalars(f.Equals, f.At.Field+".equals")
+	return c
+}
+
+// scalars is one scalar or a list of them.
+func (l *loader) scalars(n yamlfile.Node, field string) []any {
+	if !n.There() {
+		return nil
+	}
+	nodes := []yamlfile.Node{n}
+	if n.IsList() {
+		nodes = l.List(n, field)
+	}
+	all := []any{}
+	for _, e := range nodes {
+		if v, ok := l.Scalar(e, field); ok {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// holds reports whether it holds in an answer, and whether that can be known:
+// a path needs a body that is JSON.
+func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known bool) {
+	if c.place == nil {
+		var found []any
+		for _, v := range h.Values(c.header) {
+			found = append(found, v)
+		}
+		return c.among(found), true
+	}
+	if !isJSON {
+		return false, false
+	}
+	return c.among(c.place.all(doc)), true
+}
+
+func (c *condition) among(found []any) bool {
+	there := false
+	for _, v := range found {
+		switch {
+		case c.exists != nil:
+			there = there || v != nil
+		case c.contains != "":
+			s, _ := v.(string)
+			there = there || strings.Contains(s, c.contains)
+		default:
+			for _, e := range c.equals {
+				there = there || sameScalar(e, v)
+			}
+		}
+	}
+	if c.exists != nil {
+		return there == *c.exists
+	}
+	return there
+}
+
+// met fails unless all conditions hold in an answer.
+func met(all []*condition, doc any, h http.Header) error {
+	for _, c := range all {
+		if holds, _ := c.holds(doc, true, h); !holds {
+			return fmt.Errorf("%w: what must hold of %s does not", ErrAnswer, c.subject())
+		}
+	}
+	return nil
+}
+
+func (c *condition) subject() string {
+	if c.place != nil {
+		return c.place.text
+	}
+	return "the header " + c.header
+}

@@ -1,0 +1,213 @@
+package rest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// profile makes the profile of a kind: what its file says, and what follows
+// from its requests.
+func (l *loader) profile(k *kind, file *fileKind) {
+	f := &file.Profile
+	p := connectors.Profile{
+		Stamped: f.Stamped, StampsUpdates: f.StampsUpdates, FreshKeys: f.FreshKeys,
+		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck),
+		ConfirmReads: f.ConfirmReads, Compare: l.comparisons(k, f),
+		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
+	}
+	for _, t := range f.Volatile {
+		if !intent.Pointer(t.Value).IsValid() || t.Value == "" {
+			l.At(t.Place, "is no JSON Pointer; want one such as /updated_at")
+		}
+		p.Volatile = append(p.Volatile, t.Value)
+	}
+	for _, t := range f.Irreversible {
+		if k.writes[intent.WriteType(t.Value)] == nil {
+			l.At(t.Place, "is no write of this kind")
+		}
+		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
+	}
+	for _, w := range writeTypes {
+		one := k.writes[w]
+		if one == nil {
+			continue
+		}
+		p.Writes = append(p.Writes, w)
+		if one.unique {
+			p.Unique = append(p.Unique, w)
+		}
+		if one.guard != nil {
+			p.Conditional = append(p.Conditional, w)
+		}
+		if one.key != nil {
+			if p.NativeWindow == nil {
+				p.NativeWindow = map[intent.WriteType]time.Duration{}
+			}
+			p.NativeWindow[w] = one.key.window
+		}
+		if _, ok := k.undo[w]; ok {
+			p.Undo = append(p.Undo, w)
+		}
+	}
+	p.Reads, p.BulkLimit = waysOf(k.reads)
+	k.profile = p
+}
+
+// waysOf lists the ways of reading, and how many queries a bulk read takes.
+func waysOf(reads []*read) ([]connectors.ReadPath, int) {
+	var all []connectors.ReadPath
+	bulk := 0
+	for _, r := range reads {
+		bulk = max(bulk, r.bulk)
+		strength := connectors.Weak
+		if r.strong {
+			strength = connectors.Strong
+		}
+		for _, by := range []struct {
+			name string
+			is   bool
+		}{{"ref", r.ref}, {"key", r.key}, {"stamp", r.stamp}} {
+			if by.is {
+				all = append(all, connectors.ReadPath{Path: r.name, By: by.name, Strength: strength})
+			}
+		}
+	}
+	return all, bulk
+}
+
+func (l *loader) comparisons(k *kind, f *fileProfile) map[string]intent.Comparison {
+	all := map[string]intent.Comparison{}
+	for _, path := range slices.Sorted(maps.Keys(f.Compare)) {
+		field := f.At.Field + ".compare." + yamlfile.Clip(path)
+		if !intent.Pointer(path).IsValid() || path == "" {
+			l.Say(f.At.Line, field, "is no JSON Pointer; want one such as /title")
+		}
+		rules := intent.Comparison{}
+		for _, r := range f.Compare[path] {
+			rules = append(rules, l.rule(r))
+		}
+		if err := rules.Validate(); err != nil {
+			l.Say(f.At.Line, field, "%s", err)
+		}
+		if l.keys[strings.TrimPrefix(path, "/")] {
+			for _, r := range rules {
+				if !slices.Contains(keyRules, r.Name) {
+					l.Say(f.At.Line, field, "has the rule %q; a field of the key can have trim, fold, string and unescape", r.Name)
+				}
+			}
+		}
+		all[path] = rules
+	}
+	return all
+}
+
+func (l *loader) rule(r fileRule) intent.Rule {
+	rule := intent.Rule{Name: intent.RuleName(r.Rule), Precision: r.Precision, Zone: r.Zone}
+	if r.Tolerance.There() {
+		v, _ := l.Scalar(r.Tolerance, r.At.Field+".tolerance")
+		rule.Tolerance, _ = scalarText(v)
+	}
+	return rule
+}
+
+func (l *loader) undos(k *kind, f *fileKind) {
+	k.undo = map[intent.WriteType]undo{}
+	right := map[intent.WriteType][]intent.WriteType{
+		intent.Create: {intent.Delete, intent.Update},
+		intent.Update: {intent.Update},
+		intent.Delete: {intent.Create},
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Undo)) {
+		w, u := intent.WriteType(name), f.Undo[name]
+		switch {
+		case !slices.Contains(right[w], u.Write):
+			l.At(u.At, "want create: delete, create: {update: {…}}, update: update, or delete: create")
+			continue
+		case k.writes[w] == nil || k.writes[u.Write] == nil:
+			l.At(u.At, "needs the writes %s and %s, and one of them is not there", w, u.Write)
+			continue
+		case w == intent.Create && u.Write == intent.Update && !u.Expect.There():
+			l.At(u.At, "undoes a create by an update; want what it expects, such as {update: {state: closed}}")
+			continue
+		}
+		one := undo{write: u.Write}
+		if u.Expect.There() {
+			v, err := l.newTree(u.Expect, u.At.Field+".update", known{}).body(filling{})
+			object, isObject := v.(map[string]any)
+			if err != nil || !isObject || len(object) == 0 {
+				l.At(u.At, "want names with values for the update to expect")
+			}
+			one.expect = object
+		}
+		k.undo[w] = one
+	}
+}
+
+func (l *loader) samples(k *kind, f *fileKind) {
+	if f.Sample == nil {
+		return
+	}
+	s, at := f.Sample, f.Sample.At
+	k.sample = &sample{
+		key:     l.sampled(s.Key, at.Field+".key"),
+		create:  l.sampled(s.Create, at.Field+".create"),
+		update:  l.sampled(s.Update, at.Field+".update"),
+		payload: l.sampled(s.Payload, at.Field+".payload"),
+	}
+	if k.sample.key == nil || !uses(k.sample.key.holes(), "sample") {
+		l.Say(at.Line, at.Field+".key", "want a business key with {sample} in it, so that two samples are two records")
+	}
+	if k.sample.create == nil {
+		l.Say(at.Line, at.Field+".create", "is missing; want what a create of a sample expects")
+	}
+}
+
+func (l *loader) sampled(n yamlfile.Node, field string) *tree {
+	if !n.There() {
+		return nil
+	}
+	t := l.newTree(n, field, forSample)
+	if t.kind != objectTree {
+		l.Say(n.Line(), field, "is %s; want names with values", n.Kind())
+		return nil
+	}
+	return t
+}
+
+func (l *loader) claims(k *kind, f *fileKind) {
+	topics := connectors.Topics()
+	said := map[connectors.Topic]bool{}
+	for _, c := range f.Claims {
+		about := connectors.Topic(c.About.Value)
+		if !slices.Contains(topics, about) {
+			l.Say(c.At.Line, c.At.Field+".about", "is %q; want one of %s", yamlfile.Clip(c.About.Value), words(topics))
+		}
+		l.required(c.Says, c.At, "says", "a sentence or two")
+		l.required(c.Source, c.At, "source", "where that is known from: an address, a standard, or this package")
+		said[about] = true
+		k.claims = append(k.claims, connectors.Claim{About: about, Says: c.Says.Value, Source: c.Source.Value, Assumed: c.Assumed})
+	}
+	var silent []connectors.Topic
+	for _, t := range topics {
+		if !said[t] {
+			silent = append(silent, t)
+		}
+	}
+	if len(f.Claims) > 0 && len(silent) > 0 {
+		l.Say(f.At.Line, f.At.Field+".claims", "say nothing about %s; want at least one claim for each topic", words(silent))
+	}
+}
+
+func words(topics []connectors.Topic) string {
+	var all []string
+	for _, t := range topics {
+		all = append(all, string(t))
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,260 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// read compiles one way to read.
+func (l *loader) read(f *fileRead) *read {
+	r := &read{name: f.Name.Value, complete: f.Complete, bulk: f.Bulk, absent: f.Absent, accept: f.Accept, pages: f.MaxPages}
+	l.required(f.Name, f.At, "name", "a name such as get or list")
+	for _, by := range f.By {
+		switch by.Value {
+		case "ref":
+			r.ref = true
+		case "key":
+			r.key = true
+		case "stamp":
+			r.stamp = true
+		default:
+			l.At(by.Place, "is %q; want ref, key, stamp, or [key, stamp]", yamlfile.Clip(by.Value))
+		}
+	}
+	if len(f.By) == 0 || r.ref && len(f.By) > 1 {
+		l.Say(f.At.Line, f.At.Field+".by", "want ref, key, stamp, or [key, stamp]")
+	}
+	switch f.Strength.Value {
+	case "", "weak":
+	case "strong":
+		r.strong = true
+	default:
+		l.At(f.Strength.Place, "is %q; want strong or weak", yamlfile.Clip(f.Strength.Value))
+	}
+	allowed := known{"param": named}
+	if r.ref {
+		allowed["ref"] = alone
+	}
+	if r.key {
+		allowed["key"] = named
+	}
+	if r.stamp {
+		allowed["stamp"] = alone
+	}
+	r.request = l.newRequest(f.Request, f.At, http.MethodGet, allowed)
+	l.readMethod(r, f)
+	for _, h := range r.request.holes() {
+		if h.path[0] == "key" && !slices.Contains(r.keysAsked, h.path[1]) {
+			r.keysAsked = append(r.keysAsked, h.path[1])
+		}
+		if h.optional || h.blank {
+			l.At(f.At, "{%s}: nothing of a look-up can be left out", h.name)
+		}
+	}
+	r.stampIsAsked = uses(r.request.holes(), "stamp")
+	l.shape(r, f)
+	l.absence(r, f)
+	l.paging(r, f)
+	r.must = l.conditions(f.Must)
+	r.version = l.version(f.Version)
+	return r
+}
+
+func (l *loader) readMethod(r *read, f *fileRead) {
+	if r.request.method != http.MethodGet && r.request.method != http.MethodPost {
+		l.At(f.Request.Method.Place, "is no method to read with; want GET, or POST where the API has look-ups by POST")
+	}
+	for _, h := range r.request.headers {
+		if slices.Contains([]string{"If-None-Match", "If-Modified-Since", "Range"}, h.name) {
+			l.Say(f.At.Line, f.At.Field+".headers."+h.name, "makes the answer a part, or none; a read must show what is there")
+		}
+	}
+}
+
+// shape reads where the records stand.
+func (l *loader) shape(r *read, f *fileRead) {
+	switch {
+	case (f.Record.Value == "") == (f.Records.Value == ""):
+		l.At(f.At, "want exactly one of record and records")
+	case f.Record.Value != "":
+		r.single = l.singular(f.Record)
+	default:
+		r.list = l.newListed(f.Records)
+	}
+	if r.ref && r.single == nil && f.Record.Value == "" {
+		l.At(f.At, "is by ref; want record, since a ref is of one record")
+	}
+	if r.single != nil && r.key && len(r.keysAsked) == 0 {
+		l.At(f.At, "reads one record and does not ask for the key; want {key.…} in the request, or records")
+	}
+	if r.single != nil && r.stamp && !r.stampIsAsked {
+		l.At(f.At, "reads one record and does not ask for the stamp; want {stamp} in the request, or records")
+	}
+	if r.ref && !uses(r.request.holes(), "ref") {
+		l.At(f.At, "is by ref and does not ask for it; want {ref} in the request")
+	}
+	if f.Version.Header.Value != "" && r.single == nil {
+		l.At(f.Version.At, "is a header; only a read of one record has it")
+	}
+	if f.Bulk > maxBulk || f.Bulk > 0 && (r.list == nil || r.ref || f.Paging != nil) {
+		l.Say(f.At.Line, f.At.Field+".bulk", "want at most %d queries in a request by key or stamp that has records and no paging", maxBulk)
+	}
+	each := r.request.body.hasEach() || slices.ContainsFunc(r.request.query, func(n namedValue) bool { return n.each != nil })
+	if (f.Bulk > 0) != each {
+		l.Say(f.At.Line, f.At.Field+".bulk", "a bulk read has a part that is repeated for each query ([...]), and no other read has")
+	}
+}
+
+func (t *tree) hasEach() bool {
+	if t == nil {
+		return false
+	}
+	for _, m := range t.members {
+		if m.value.hasEach() {
+			return true
+		}
+	}
+	return t.kind == eachTree || slices.ContainsFunc(t.list, (*tree).hasEach)
+}
+
+// absence reads which answers mean that nothing is there.
+func (l *loader) absence(r *read, f *fileRead) {
+	for _, s := range f.Absent {
+		if s != http.StatusNotFound && s != http.StatusGone {
+			l.Say(f.At.Line, f.At.Field+".absent", "has %d; only 404 and 410 can say that something is not there", s)
+		}
+	}
+	for _, s := range f.Accept {
+		if s == http.StatusNoContent || s == http.StatusResetContent || s > 299 {
+			l.Say(f.At.Line, f.At.Field+".accept", "has %d; want another 2xx that has a body", s)
+		}
+	}
+	r.absentWhere = l.condition(f.AbsentWhere)
+	if r.absentWhere != nil && len(f.Absent) == 0 {
+		l.At(f.AbsentWhere.At, "stands without absent")
+	}
+	allowed := known{"param": named}
+	switch v := f.Visible; {
+	case v != nil && f.AbsentIfVisible.Value != "":
+		l.At(v.At, "stands beside absent_if_visible; want one of the two")
+	case v != nil:
+		r.visible = l.newLook(v.Path, v.Query, v.Must, v.At, allowed)
+	case f.AbsentIfVisible.Value != "":
+		r.visible = l.newLook(f.AbsentIfVisible, nil, nil, f.AbsentIfVisible.Place, allowed)
+	}
+}
+
+func (l *loader) paging(r *read, f *fileRead) {
+	if r.pages == 0 {
+		r.pages = defaultPages
+	}
+	if r.pages > maxPages {
+		l.Say(f.At.Line, f.At.Field+".max_pages", "is %d; want at most %d", r.pages, maxPages)
+	}
+	p := f.Paging
+	if p == nil {
+		return
+	}
+	kinds := 0
+	for _, t := range []yamlfile.Text{p.Link, p.Next, p.NextURL, p.Page} {
+		if t.Value != "" {
+			kinds++
+		}
+	}
+	get := r.request.method == http.MethodGet
+	switch {
+	case kinds != 1:
+		l.At(p.At, "want exactly one of link, next, next_url and page")
+	case r.list == nil:
+		l.At(p.At, "stands at a read of one record; want records")
+	case !get && (p.Link.Value != "" || p.NextURL.Value != ""):
+		l.At(p.At, "follows addresses that the API gives, which only a GET may")
+	case p.Next.Value != "" && (p.Query.Value == "") == (p.Body.Value == ""):
+		l.At(p.At, "want, beside next, exactly one of query and body: where the next request carries it")
+	case p.Body.Value != "" && (r.request.body == nil || r.request.body.kind != objectTree):
+		l.At(p.At, "puts the next page into a body, which is none")
+	case p.Page.Value != "" && p.Size < 1:
+		l.At(p.At, "want, beside page, size: how many records a full page has")
+	}
+	r.paging = &paging{link: p.Link.Value, next: l.singular(p.Next), query: p.Query.Value, body: p.Body.Value,
+		more: l.singular(p.More), nextURL: l.singular(p.NextURL), page: p.Page.Value, size: p.Size}
+}
+
+// finds reports whether a read can look for a key of that form.
+func (r *read) finds(form []string, byStampWillDo bool) bool {
+	if r.ref || r.bulk > 0 {
+		return false
+	}
+	for _, name := range r.keysAsked {
+		if !slices.Contains(form, name) {
+			return false
+		}
+	}
+	return r.key || r.stamp && byStampWillDo
+}
+
+// record compiles how records are understood.
+func (l *loader) record(f *fileRecord) *record {
+	r := &record{url: l.singular(f.URL), version: l.singular(f.Version), keep: l.condition(f.Keep), fields: map[string]*field{}}
+	if l.required(f.Ref, f.At, "ref", "where the record's own id stands, such as $.id") {
+		r.ref = l.singular(f.Ref)
+	}
+	if f.Keep != nil && f.Keep.Header.Value != "" {
+		l.At(f.Keep.At, "looks at a header; want a path into the record")
+	}
+	if f.Stamp != nil {
+		r.stamp = l.field(f.Stamp)
+	}
+	if len(f.Fields) == 0 {
+		l.Say(f.At.Line, f.At.Field+".fields", "is missing; want the fields and where they stand")
+	}
+	for name := range f.Fields {
+		one := f.Fields[name]
+		compiled := l.field(&one)
+		if name != spreadName {
+			r.fields[name] = compiled
+			continue
+		}
+		if compiled != nil && compiled.place != nil {
+			r.spread = append(r.spread, compiled.place)
+		}
+		if one.Match.Value+one.Strip.Value+one.Without.Value != "" || one.Join != nil || one.List {
+			l.At(one.At, "spreads an object; want a path alone")
+		}
+	}
+	return r
+}
+
+func (l *loader) field(f *fileField) *field {
+	one := &field{match: l.regexp(f.Match), strip: l.regexp(f.Strip), without: l.regexp(f.Without), join: f.Join}
+	if f.Path.Value == "" {
+		if f.Path.Line == 0 {
+			l.At(f.At, "has no path; want one such as $.title")
+		}
+		return one
+	}
+	if one.match != nil && one.match.NumSubexp() != 1 {
+		l.At(f.Match.Place, "has %d groups; want exactly one, around what is meant", one.match.NumSubexp())
+	}
+	if f.List && f.Join != nil {
+		l.At(f.At, "is a list and joined; want one of the two")
+	}
+	if f.Without.Value != "" && !f.List {
+		l.At(f.Without.Place, "stands at a field that is no list")
+	}
+	several := f.List || f.Join != nil
+	if p := l.newPlace(f.Path); p != nil && !p.one && !several && one.match != nil {
+		several = true // the first of them that matches
+	}
+	if several {
+		one.list = l.newListed(f.Path)
+	} else {
+		one.place = l.singular(f.Path)
+	}
+	return one
+}
+
+// has reports whether records show a field.
+func (r *record) has(name string) bool { return r.fields[name] != nil || len(r.spread) > 0 }

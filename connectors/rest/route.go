@@ -1,0 +1,103 @@
+package rest
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// route is a path below the base URL with placeholders in it.
+type route struct {
+	at       yamlfile.Place
+	template *uritemplate.Template
+	holes    []*hole
+	segments int
+}
+
+// expression is one expression of a URI template.
+var expression = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// newRoute compiles a path.
+func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
+	before := len(l.Problems)
+	r := &route{at: t.Place, segments: strings.Count(t.Value, "/")}
+	bare := expression.ReplaceAllString(t.Value, "x")
+	switch {
+	case !strings.HasPrefix(t.Value, "/"), strings.HasPrefix(t.Value, "//"):
+		l.At(t.Place, "is no path; want one that begins with a single slash, such as /items/{ref}")
+	case strings.Contains(bare, "?"):
+		l.At(t.Place, "has a query; want it as the member query: {name: value}")
+	case strings.ContainsAny(bare, "{}#\\"), strings.ContainsFunc(bare, func(r rune) bool { return r <= ' ' || r > '~' }):
+		l.At(t.Place, "has a character that no path has; escape it as in a URL")
+	}
+	for _, m := range expression.FindAllStringSubmatch(t.Value, -1) {
+		if h, ok := l.newHole(m[1], t.Place, allowed); ok {
+			if h.optional || h.blank {
+				l.At(t.Place, "{%s}: a part of a path cannot be left out", m[1])
+			}
+			r.holes = append(r.holes, h)
+		}
+	}
+	if len(l.Problems) > before {
+		return nil, false
+	}
+	if err := plainSegments(bare); err != nil {
+		l.At(t.Place, "%s", err)
+		return nil, false
+	}
+	var err error
+	if r.template, err = uritemplate.New(t.Value); err != nil {
+		l.At(t.Place, "is no URI template: %s", yamlfile.Clip(err.Error()))
+		return nil, false
+	}
+	return r, true
+}
+
+// expand puts values in. The path that comes out has as many segments as the
+// template, and none of them means another place.
+func (r *route) expand(v values) (string, error) {
+	vars := uritemplate.Values{}
+	for _, h := range r.holes {
+		got, there := v.get(*h)
+		if !there {
+			return "", missing(h)
+		}
+		s, ok := scalarText(got)
+		switch {
+		case !ok:
+			return "", fmt.Errorf("%w: %s is %s; want text, a number, true or false", ErrIntent, h.field(), kindOfValue(got))
+		case s == "", s == ".", s == "..":
+			return "", fmt.Errorf("%w: %s is %q, which would make the URL another one", ErrIntent, h.field(), s)
+		case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):
+			return "", fmt.Errorf("%w: %s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", ErrIntent, h.field())
+		}
+		vars.Set(h.name, uritemplate.String(s))
+	}
+	path, err := r.template.Expand(vars)
+	if err != nil {
+		return "", fmt.Errorf("%w: %s: %w", ErrIntent, r.at.Field, err)
+	}
+	if strings.Count(path, "/") != r.segments || strings.ContainsAny(path, "?#") {
+		return "", fmt.Errorf("%w: %s: the values would make it another path", ErrIntent, r.at.Field)
+	}
+	return path, plainSegments(path)
+}
+
+// plainSegments refuses segments that mean another place than themselves.
+func plainSegments(path string) error {
+	for _, s := range strings.Split(path, "/")[1:] {
+		plain, err := url.PathUnescape(s)
+		if err != nil {
+			return fmt.Errorf("%w: a segment of the path is not escaped as in a URL", ErrIntent)
+		}
+		if plain == "." || plain == ".." {
+			return fmt.Errorf("%w: a segment of the path is %q, which means another place", ErrIntent, plain)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// hole is one placeholder.
+type hole struct {
+	name string   // as it is written
+	path []string // its words
+	// optional leaves the member out when there is no value; blank puts in
+	// nothing.
+	optional, blank bool
+}
+
+// holeForm is what stands between braces.
+var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)([?|])?$`)
+
+// pattern is text with placeholders in it.
+type pattern struct {
+	at     yamlfile.Place
+	pieces []piece
+}
+
+// piece is literal text, or a placeholder.
+type piece struct {
+	literal string
+	hole    *hole
+}
+
+// known are the placeholders that may stand at a place, by their first word;
+// below that word names may follow or not.
+type known map[string]below
+
+// below says what may follow the first word of a placeholder.
+type below int
+
+const (
+	alone  below = iota // nothing
+	named               // a name
+	object              // nothing, or any names
+)
+
+var (
+	forWrites = known{"key": object, "fields": object, "expect": object, "payload": object, "stamp": alone,
+		"stamp_before": alone, "ref": alone, "version": alone, "idempotency_key": alone, "param": named, "before": named}
+	forAccount = known{"param": named}
+	forSample  = known{"sample": alone}
+)
+
+// newPattern parses text with placeholders. A brace of its own is written
+// twice.
+func (l *loader) newPattern(t yamlfile.Text, allowed known) (pattern, bool) {
+	p := pattern{at: t.Place}
+	before := len(l.Problems)
+	rest, literal := t.Value, ""
+	for rest != "" {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			literal, rest = literal+rest, ""
+			break
+		}
+		literal += rest[:i]
+		brace, end := rest[i:], strings.IndexByte(rest[i:], '}')
+		switch {
+		case strings.HasPrefix(brace, "{{"), strings.HasPrefix(brace, "}}"):
+			literal, rest = literal+brace[:1], brace[2:]
+		case brace[0] == '}' || end < 0:
+			l.At(t.Place, "has a brace that belongs to no placeholder; write it twice if it is text")
+			return p, false
+		default:
+			if literal != "" {
+				p.pieces = append(p.pieces, piece{literal: literal})
+			}
+			literal, rest = "", brace[end+1:]
+			if h, ok := l.newHole(brace[1:end], t.Place, allowed); ok {
+				p.pieces = append(p.pieces, piece{hole: h})
+			}
+		}
+	}
+	if literal != "" {
+		p.pieces = append(p.pieces, piece{literal: literal})
+	}
+	return p, len(l.Problems) == before
+}
+
+func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole, bool) {
+	m := holeForm.FindStringSubmatch(inside)
+	if m == nil {
+		if inside != "" && strings.ContainsAny(inside[:1], "+#./;?&") {
+			l.At(at, "{%s} would escape its position; want a plain {name}", yamlfile.Clip(inside))
+		} else {
+			l.At(at, "{%s} is no placeholder; want a name of letters, digits and underscores, such as {key.id}", yamlfile.Clip(inside))
+		}
+		return nil, false
+	}
+	h := &hole{name: m[1], path: strings.Split(m[1], "."), optional: m[2] == "?", blank: m[2] == "|"}
+	follows, ok := allowed[h.path[0]]
+	switch {
+	case !ok:
+		l.At(at, "{%s} is not known here; want one of %s", yamlfile.Clip(h.name), strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
+	case follows == alone && len(h.path) > 1, follows == named && len(h.path) != 2 && h.path[0] == "param":
+		l.At(at, "{%s} is not known here; want %s", yamlfile.Clip(h.name), wantedHole(h.path[0], follows))
+		ok = false
+	case follows == named && len(h.path) < 2:
+		l.At(at, "{%s} is not known here; want %s", yamlfile.Clip(h.name), wantedHole(h.path[0], follows))
+		ok = false
+	case h.path[0] == "param":
+		ok = l.parameterKnown(h.path[1], at)
+	case h.path[0] == "key" && len(h.path) > 1:
+		ok = l.keyKnown(h.path[1], at)
+	}
+	return h, ok
+}
+
+func wantedHole(root string, follows below) string {
+	if follows == named {
+		return "{" + root + ".NAME}"
+	}
+	return "{" + root + "}"
+}
+
+// holes lists the placeholders.
+func (p pattern) holes() []*hole {
+	var all []*hole
+	for _, piece := range p.pieces {
+		if piece.hole != nil {
+			all = append(all, piece.hole)
+		}
+	}
+	return all
+}
+
+// only is the placeholder that is the whole text, nil when there is more.
+func (p pattern) only() *hole {
+	if len(p.pieces) == 1 {
+		return p.pieces[0].hole
+	}
+	return nil
+}
+
+// literal is the text when it has no placeholder.
+func (p pattern) literal() (string, bool) {
+	text := ""
+	for _, piece := range p.pieces {
+		if piece.hole != nil {
+			return "", false
+		}
+		text += piece.literal
+	}
+	return text, true
+}
+
+// missing is the error about a placeholder without a value.
+func missing(h *hole) error {
+	return fmt.Errorf("%w: %s is missing", ErrIntent, h.field())
+}
+
+// field is the place in an intent that a placeholder stands for, as far as it
+// is one.
+func (h *hole) field() string {
+	switch h.path[0] {
+	case "key", "expect", "payload":
+		return "/" + strings.Join(h.path, "/")
+	}
+	return "{" + h.name + "}"
+}
+
+// plainText is what may stand inside a longer text of a read: what no query
+// language takes for more than a value.
+var plainText = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+$`)
+
+// expand puts values in. guarded takes plain text alone where a placeholder is
+// not the whole. It reports false when the member is to be left out.
+func (p pattern) expand(v values, guarded bool) (string, bool, error) {
+	var b strings.Builder
+	for _, piece := range p.pieces {
+		h := piece.hole
+		if h == nil {
+			b.WriteString(piece.literal)
+			continue
+		}
+		got, there := v.get(*h)
+		switch {
+		case there:
+		case h.blank:
+			continue
+		case h.optional || p.only() != nil && mayLack(h):
+			return "", false, nil
+		default:
+			return "", false, missing(h)
+		}
+		s, ok := scalarText(got)
+		if !ok {
+			return "", false, fmt.Errorf("%w: %s is %s; want text, a number, true or false", ErrIntent, h.field(), kindOfValue(got))
+		}
+		if guarded && p.only() == nil && !plainText.MatchString(s) {
+			return "", false, fmt.Errorf("%w: %s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", ErrIntent, h.field())
+		}
+		b.WriteString(s)
+	}
+	return b.String(), true, nil
+}
+
+// mayLack reports whether a placeholder without a value leaves its member out.
+// What addresses the record is not among them: a request without it would mean
+// something else.
+func mayLack(h *hole) bool {
+	switch h.path[0] {
+	case "fields", "expect", "payload", "before", "stamp_before":
+		return true
+	}
+	return false
+}

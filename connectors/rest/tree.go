@@ -1,0 +1,295 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// spreadName is the member that spreads objects into its own; eachName the one
+// that stands for an element for each query of a bulk read.
+const (
+	spreadName = "..."
+	eachName   = "[...]"
+	joinName   = "join"
+)
+
+// tree is a body: JSON with placeholders in it. Values are put in as values,
+// so that nothing in them can change the structure.
+type tree struct {
+	at      yamlfile.Place
+	fixed   any      // a single value without placeholders
+	text    *pattern // a string with some
+	members []member // an object
+	spread  []*hole
+	list    []*tree // a list; elements of kind spreadTree are lists themselves
+	each    *tree   // a list with an element for each query
+	kind    treeKind
+}
+
+type treeKind int
+
+const (
+	fixedTree treeKind = iota
+	textTree
+	objectTree
+	listTree
+	eachTree
+	spreadTree
+)
+
+type member struct {
+	name  string
+	value *tree
+}
+
+// newTree compiles a body.
+func (l *loader) newTree(n yamlfile.Node, field string, allowed known) *tree {
+	t := &tree{at: yamlfile.Place{Line: n.Line(), Field: field}}
+	switch {
+	case n.IsMapping():
+		l.object(t, n, allowed)
+	case n.IsList():
+		t.kind = listTree
+		for i, e := range l.List(n, field) {
+			t.list = append(t.list, l.element(e, fmt.Sprintf("%s[%d]", field, i), allowed))
+		}
+	default:
+		v, _ := l.Scalar(n, field)
+		s, isText := v.(string)
+		if !isText {
+			t.fixed = v
+			return t
+		}
+		p, _ := l.newPattern(yamlfile.Text{Value: s, Place: t.at}, allowed)
+		if literal, ok := p.literal(); ok {
+			t.fixed = literal
+			return t
+		}
+		t.kind, t.text = textTree, &p
+	}
+	return t
+}
+
+// element is an element of a list, or {"...": "{fields.labels}"}, whose elements
+// it takes in.
+func (l *loader) element(n yamlfile.Node, field string, allowed known) *tree {
+	if !n.IsMapping() {
+		return l.newTree(n, field, allowed)
+	}
+	entries := l.Mapping(n, field)
+	if len(entries) != 1 || entries[0].Name != spreadName {
+		return l.newTree(n, field, allowed)
+	}
+	text := yamlfile.Text{Value: l.Text(entries[0], field), Place: yamlfile.Place{Line: entries[0].Line, Field: field}}
+	p, ok := l.newPattern(text, allowed)
+	if ok && (p.only() == nil || p.only().blank) {
+		l.At(text.Place, "is no list to spread; want one placeholder such as {fields.labels}")
+	}
+	return &tree{at: text.Place, kind: spreadTree, text: &p}
+}
+
+func (l *loader) object(t *tree, n yamlfile.Node, allowed known) {
+	t.kind = objectTree
+	entries := l.Mapping(n, t.at.Field)
+	for _, e := range entries {
+		field := t.at.Field + "." + yamlfile.Clip(e.Name)
+		switch {
+		case e.Name == eachName && len(entries) == 1:
+			t.kind, t.each = eachTree, l.newTree(e.Value, field, allowed)
+		case e.Name == eachName:
+			l.Say(e.Line, field, "stands beside other members; want it alone, in the place of a list")
+		case e.Name == spreadName:
+			l.spreads(t, e, field, allowed)
+		case strings.ContainsAny(e.Name, "{}"):
+			l.Say(e.Line, field, "names of members have no placeholders; write the name out")
+		default:
+			t.members = append(t.members, member{e.Name, l.newTree(e.Value, field, allowed)})
+		}
+	}
+}
+
+func (l *loader) spreads(t *tree, e yamlfile.Entry, field string, allowed known) {
+	var from []yamlfile.Text
+	l.Fill(e.Value, field, &from)
+	for _, text := range from {
+		p, ok := l.newPattern(text, allowed)
+		switch h := p.only(); {
+		case !ok:
+		case h == nil || h.optional || h.blank:
+			l.At(text.Place, "is no object to spread; want one placeholder such as {fields}")
+		default:
+			t.spread = append(t.spread, h)
+		}
+	}
+}
+
+// holes lists all placeholders of a tree.
+func (t *tree) holes() []*hole {
+	if t == nil {
+		return nil
+	}
+	all := t.spread
+	if t.text != nil {
+		all = append(all, t.text.holes()...)
+	}
+	for _, m := range t.members {
+		all = append(all, m.value.holes()...)
+	}
+	for _, e := range t.list {
+		all = append(all, e.holes()...)
+	}
+	return append(all, t.each.holes()...)
+}
+
+// filling is how a tree is filled.
+type filling struct {
+	values values
+	// each are the values of every query, for a bulk read.
+	each []values
+	// guarded takes plain text alone inside of longer text.
+	guarded bool
+}
+
+// presence says what became of the placeholders below a place.
+type presence int
+
+const (
+	none   presence = iota // there are none
+	filled                 // at least one has a value
+	lacked                 // there are some, and none has a value
+)
+
+func (p presence) and(other presence) presence {
+	if p == filled || other == filled {
+		return filled
+	}
+	return max(p, other)
+}
+
+// body fills a whole body, which is there whatever is missing.
+func (t *tree) body(f filling) (any, error) {
+	v, _, err := t.fill(f)
+	return v, err
+}
+
+// fill puts values in. What lacked all of its placeholders is to be left out.
+func (t *tree) fill(f filling) (any, presence, error) {
+	switch t.kind {
+	case textTree:
+		return t.fillText(f)
+	case objectTree:
+		return t.fillObject(f)
+	case listTree:
+		return t.fillList(f)
+	case eachTree:
+		all := []any{}
+		for _, v := range f.each {
+			one, _, err := t.each.fill(filling{values: v, guarded: f.guarded})
+			if err != nil {
+				return nil, none, err
+			}
+			all = append(all, one)
+		}
+		return all, filled, nil
+	}
+	return t.fixed, none, nil
+}
+
+func (t *tree) fillList(f filling) (any, presence, error) {
+	all, there := []any{}, none
+	for _, e := range t.list {
+		if e.kind == spreadTree {
+			v, ok := f.values.get(*e.text.only())
+			list, isList := v.([]any)
+			switch {
+			case !ok && e.text.only().optional:
+				return nil, lacked, nil
+			case !ok:
+				there = there.and(lacked)
+			case !isList:
+				return nil, none, fmt.Errorf("%w: %s is %s; want a list, since its elements are spread", ErrIntent, e.text.only().field(), kindOfValue(v))
+			default:
+				all, there = append(all, list...), filled
+			}
+			continue
+		}
+		v, p, err := e.fill(f)
+		if err != nil {
+			return nil, none, err
+		}
+		there = there.and(p)
+		if p != lacked {
+			all = append(all, v)
+		}
+	}
+	return all, there, nil
+}
+
+func (t *tree) fillText(f filling) (any, presence, error) {
+	if h := t.text.only(); h != nil && !h.blank {
+		v, there := f.values.get(*h)
+		switch {
+		case there:
+			return v, filled, nil
+		case h.optional || mayLack(h):
+			return nil, lacked, nil
+		}
+		return nil, none, missing(h)
+	}
+	s, there, err := t.text.expand(f.values, f.guarded)
+	if err != nil || !there {
+		return nil, lacked, err
+	}
+	return s, filled, nil
+}
+
+func (t *tree) fillObject(f filling) (any, presence, error) {
+	all, there := map[string]any{}, none
+	for _, h := range t.spread {
+		v, ok := f.values.get(*h)
+		if !ok {
+			there = there.and(lacked)
+			continue
+		}
+		object, isObject := v.(map[string]any)
+		if !isObject {
+			return nil, none, fmt.Errorf("%w: %s is %s; want an object, since its members are spread", ErrIntent, h.field(), kindOfValue(v))
+		}
+		there = filled
+		for name, value := range object {
+			all[name] = value
+		}
+	}
+	for _, m := range t.members {
+		v, p, err := m.value.fill(f)
+		if err != nil {
+			return nil, none, err
+		}
+		there = there.and(p)
+		if p != lacked {
+			all[m.name] = v
+		}
+	}
+	return all, there, nil
+}
+
+// overlay puts the members of one body over those of another, objects inside
+// included.
+func overlay(under, over any) any {
+	a, okA := under.(map[string]any)
+	b, okB := over.(map[string]any)
+	if !okA || !okB {
+		return over
+	}
+	all := maps.Clone(a) // what is below may be the intent's own
+	for name, v := range b {
+		if was, there := all[name]; there {
+			v = overlay(was, v)
+		}
+		all[name] = v
+	}
+	return all
+}

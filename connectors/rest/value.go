@@ -1,0 +1,174 @@
+package rest
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// values are what placeholders stand for, by the first word of their names.
+type values map[string]any
+
+// get finds the value of a placeholder; false when there is none.
+func (v values) get(n hole) (any, bool) {
+	at, ok := v[n.path[0]]
+	for _, name := range n.path[1:] {
+		object, isObject := at.(map[string]any)
+		if !ok || !isObject {
+			return nil, false
+		}
+		at, ok = object[name]
+	}
+	return at, ok
+}
+
+// scalarText is a scalar as it stands in a URL, a header or a text; false for
+// what is none. Null is none: it would read like a word.
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, utf8.ValidString(v)
+	case json.Number:
+		return string(v), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+// sameScalar reports whether two scalars are equal: of the same type, numbers
+// by value.
+func sameScalar(a, b any) bool {
+	x, okX := a.(json.Number)
+	y, okY := b.(json.Number)
+	if okX && okY {
+		return sameNumber(x, y)
+	}
+	switch a.(type) {
+	case nil, bool, string:
+		return a == b
+	}
+	return false
+}
+
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	x, okX := rational(a)
+	y, okY := rational(b)
+	return okX && okY && x.Cmp(y) == 0
+}
+
+func rational(n json.Number) (*big.Rat, bool) {
+	if len(n) > maxNumber {
+		return nil, false
+	}
+	if _, exponent, ok := strings.Cut(strings.ToLower(string(n)), "e"); ok {
+		if e, err := strconv.Atoi(exponent); err != nil || e > maxNumber || e < -maxNumber {
+			return nil, false
+		}
+	}
+	return new(big.Rat).SetString(string(n))
+}
+
+// sameKey reports whether a field of a record is that of a business key, under
+// the rules that the declaration gives for the field. Without rules: exactly.
+func sameKey(want, got any, rules intent.Comparison) bool {
+	for _, rule := range rules {
+		want, got = underRule(want, rule.Name), underRule(got, rule.Name)
+	}
+	return sameScalar(want, got)
+}
+
+// keyRules are the comparison rules that a business key may have.
+var keyRules = []intent.RuleName{intent.RuleTrim, intent.RuleFold, intent.RuleString, intent.RuleUnescape}
+
+func underRule(v any, rule intent.RuleName) any {
+	if rule == intent.RuleString {
+		if s, ok := scalarText(v); ok {
+			return s
+		}
+		return v
+	}
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		return v
+	case rule == intent.RuleTrim:
+		return strings.TrimSpace(s)
+	case rule == intent.RuleFold:
+		return fold(s)
+	case rule == intent.RuleUnescape:
+		return html.UnescapeString(s)
+	}
+	return v
+}
+
+// fold makes strings equal that [strings.EqualFold] calls equal.
+func fold(s string) string {
+	return strings.Map(foldRune, s)
+}
+
+// texts walks all strings in a value.
+func texts(v any, visit func(string)) {
+	switch v := v.(type) {
+	case string:
+		visit(v)
+	case []any:
+		for _, e := range v {
+			texts(e, visit)
+		}
+	case map[string]any:
+		for _, e := range v {
+			texts(e, visit)
+		}
+	}
+}
+
+// bounded is a text taken from an answer, "" when it is none that is fit to be
+// kept.
+func bounded(v any) string {
+	s, ok := scalarText(v)
+	if !ok || len(s) > maxRef || strings.ContainsFunc(s, isControl) {
+		return ""
+	}
+	return s
+}
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// kindOfValue is what a value is, for errors that must not repeat it.
+func kindOfValue(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "true or false"
+	case string:
+		return "text"
+	case json.Number:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return fmt.Sprintf("a %T", v)
+}
+
+// foldRune is the smallest rune that is the same letter in another case.
+func foldRune(r rune) rune {
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	return least
+}
