@@ -143,12 +143,12 @@ func (f *Fake) Effects() []Effect {
 	return slices.Clone(f.effects)
 }
 
-// Put stores a record as somebody else would. make gets the view of now and
+// Put stores a record as somebody else would. build gets the view of now and
 // returns the record's id and the record.
-func (f *Fake) Put(collection string, make func(now View) (string, Object)) (string, Object) {
+func (f *Fake) Put(collection string, build func(now View) (string, Object)) (string, Object) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id, o := make(f.now())
+	id, o := build(f.now())
 	f.apply(ByOther, collection, id, o)
 	return id, o.Clone()
 }

@@ -71,6 +71,7 @@ func NewZendesk(o ZendeskOptions) *Zendesk {
 		z.HandleRead("GET /api/v2/search"+form, false, z.search)
 		z.HandleWrite("POST /api/v2/tickets"+form, z.create)
 	}
+	z.HandleRead("GET /api/v2/users/me.json", true, z.me)
 	z.HandleRead("GET /api/v2/tickets/{id}", true, z.get)
 	z.HandleWrite("PUT /api/v2/tickets/{id}", z.update)
 	z.HandleWrite("DELETE /api/v2/tickets/{id}", z.delete)
@@ -116,6 +117,12 @@ func deskThrottled(how string, wait time.Duration) (Answer, bool) {
 	return Answer{}, false
 }
 
+func (z *Zendesk) me(*Request, View) Answer {
+	return Answer{Status: http.StatusOK, Body: map[string]any{"user": map[string]any{
+		"id": 9001, "email": z.o.Email, "name": "Agent", "role": "agent", "verified": true,
+	}}}
+}
+
 // ticketID is the id of a path, which may end in .json.
 func ticketID(r *Request) string { return strings.TrimSuffix(r.PathValue("id"), ".json") }
 
@@ -127,12 +134,14 @@ func (z *Zendesk) get(r *Request, seen View) Answer {
 	return Answer{Status: http.StatusOK, Body: map[string]any{"ticket": o.Shown()}}
 }
 
-// list filters by external_id alone; the API has no other filter for tickets.
+// list filters by external_id alone, which takes several with commas; the API has
+// no other filter for tickets.
 func (z *Zendesk) list(r *Request, seen View) Answer {
-	want, filtered := r.URL.Query()["external_id"]
+	filtered := r.URL.Query().Has("external_id")
+	want := strings.Split(r.URL.Query().Get("external_id"), ",")
 	found := []Object{}
 	for _, o := range seen.List(Tickets) {
-		if !filtered || (o.Text("external_id") == want[0] && want[0] != "") {
+		if !filtered || (o.Text("external_id") != "" && slices.Contains(want, o.Text("external_id"))) {
 			found = append(found, o.Shown())
 		}
 	}
