@@ -2,6 +2,7 @@ package mail
 
 import (
 	"bytes"
+	"crypto/rand"
 	"io"
 	"mime"
 	"strings"
@@ -22,6 +23,7 @@ func compose(m content, messageID, stamp string, now time.Time) ([]byte, error) 
 	lines := append(ownLines(m, messageID, stamp, now), m.headers...)
 	lines = append(lines, headerLine{"MIME-Version", "1.0"})
 	var h message.Header
+	asWhole(&h, m)
 	for i := len(lines) - 1; i >= 0; i-- { // each is added above the others
 		h.AddRaw([]byte(lines[i].name + ": " + foldWords(lines[i].value) + "\r\n"))
 	}
@@ -60,14 +62,6 @@ func foldWords(value string) string {
 // writeParts writes the message: the text alone, with its HTML, and with the
 // files around both.
 func writeParts(buf *bytes.Buffer, h message.Header, m content) error {
-	switch {
-	case len(m.attachments) > 0:
-		h.SetContentType("multipart/mixed", nil)
-	case m.html != "":
-		h.SetContentType("multipart/alternative", nil)
-	default:
-		asText(&h, "plain")
-	}
 	w, err := message.CreateWriter(buf, h)
 	if err != nil {
 		return err
@@ -86,6 +80,22 @@ func writeParts(buf *bytes.Buffer, h message.Header, m content) error {
 	return w.Close()
 }
 
+func asWhole(h *message.Header, m content) {
+	switch {
+	case len(m.attachments) > 0:
+		asParts(h, "mixed")
+	case m.html != "":
+		asParts(h, "alternative")
+	default:
+		asText(h, "plain")
+	}
+}
+
+// asParts names a boundary by chance, so that no text can have it.
+func asParts(h *message.Header, kind string) {
+	h.SetContentType("multipart/"+kind, map[string]string{"boundary": rand.Text()})
+}
+
 func asText(h *message.Header, kind string) {
 	h.SetContentType("text/"+kind, map[string]string{"charset": "utf-8"})
 	h.Set("Content-Transfer-Encoding", "quoted-printable")
@@ -99,7 +109,7 @@ func writeMixed(w *message.Writer, m content) error {
 			return err
 		}
 	} else {
-		first.SetContentType("multipart/alternative", nil)
+		asParts(&first, "alternative")
 		inner, err := w.CreatePart(first)
 		if err != nil {
 			return err

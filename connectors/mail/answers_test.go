@@ -1,0 +1,277 @@
+package mail_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+	"github.com/readback-go/readback/intent"
+)
+
+const password = "correct horse"
+
+// scripted is a connector whose server plays a script.
+func scripted(t *testing.T, s *mailtest.Script, change func(o *mail.Options)) *mail.Connector {
+	t.Helper()
+	o := mail.Options{
+		Addr: "127.0.0.1:25", Dial: s.Dial, Security: mail.Insecure, From: "alice@example.org", Account: "alice",
+		Username: "alice", Password: func(context.Context) (string, error) { return password, nil },
+		Proof: mail.Filed, IMAP: imap.Options{Addr: "127.0.0.1:143", Security: imap.Insecure},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return connect(t, o)
+}
+
+// letter is a good intent to two recipients.
+func letter() intent.WriteIntent {
+	return intent.WriteIntent{
+		Tenant: "acme", Workflow: "run-1", Tool: "send", Destination: "mail", Kind: mail.KindMessage, Write: intent.Create,
+		Key:    intent.Fields{"account": "alice"},
+		Expect: intent.Fields{"to": []any{"bob@example.org", "chloe@example.org"}, "subject": "Hello", "body": "Hi.\n"},
+	}
+}
+
+// prepared is a request as the engine makes it.
+func prepared(t *testing.T, c *mail.Connector, w intent.WriteIntent) connectors.Request {
+	t.Helper()
+	r := connectors.Request{Intent: w, Stamp: w.Stamp(), Attempt: 1}
+	built, err := c.Prepare(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Prepared = built
+	return r
+}
+
+// The turns of a submission in which all goes well.
+func turns(last ...mailtest.Turn) []mailtest.Turn {
+	return append([]mailtest.Turn{
+		{Says: "220 mx ESMTP\r\n"},
+		{Hears: "EHLO localhost", Says: "250-mx\r\n250-SIZE 10000000\r\n250 AUTH LOGIN PLAIN\r\n"},
+		{Hears: "AUTH PLAIN", Says: "235 2.7.0 welcome\r\n"},
+		{Hears: "MAIL FROM:<alice@example.org>", Says: "250 ok\r\n"},
+		{Hears: "RCPT TO:<bob@example.org>", Says: "250 ok\r\n"},
+		{Hears: "RCPT TO:<chloe@example.org>", Says: "250 ok\r\n"},
+		{Hears: "DATA", Says: "354 go on\r\n"},
+	}, last...)
+}
+
+// instead is the turns up to one, which is answered otherwise; then comes QUIT.
+func instead(n int, says string) []mailtest.Turn {
+	all := slices.Clone(turns()[:n+1])
+	all[n].Says = says
+	return append(all, mailtest.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+}
+
+func cutAt(n int) []mailtest.Turn {
+	all := slices.Clone(turns()[:n+1])
+	all[n].Says = ""
+	return all
+}
+
+func dot(says string) []mailtest.Turn {
+	return turns(mailtest.Turn{Hears: ".", Says: says}, mailtest.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+}
+
+const (
+	answered  = connectors.FateAnswered
+	notSent   = connectors.FateNotSent
+	refused   = connectors.FateRefused
+	throttled = connectors.FateThrottled
+	unknown   = connectors.FateUnknown
+)
+
+type answer struct {
+	turns  []mailtest.Turn
+	fate   connectors.Fate
+	code   string
+	says   string // is in the error
+	reason string
+}
+
+func answers() map[string]answer {
+	nobody := mailtest.Turn{}
+	return map[string]answer{
+		"yes":                      {dot("250 2.0.0 queued\r\n"), answered, "", "", "it was taken over"},
+		"greeting/no":              {[]mailtest.Turn{{Says: "554 not you\r\n"}}, notSent, "", "554", "no mail was begun"},
+		"greeting/not now":         {[]mailtest.Turn{{Says: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
+		"greeting/cut":             {[]mailtest.Turn{{Hears: "x"}}, notSent, "", "greeting", "no mail was begun"},
+		"greeting/silence":         {[]mailtest.Turn{nobody}, notSent, "", "deadline", "no mail was begun"},
+		"login/refused":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), notSent, "", "535", "no mail was begun; the words of the server are kept out"},
+		"login/none":               {append(slices.Clone(turns()[:1]), mailtest.Turn{Hears: "EHLO", Says: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
+		"sender/no":                {instead(3, "550 not from you\r\n"), refused, "550", "sender alice@example.org", "the server's word"},
+		"sender/not now":           {instead(3, "452 no room\r\n"), throttled, "452", "452", "the server's word"},
+		"sender/cut":               {cutAt(3), notSent, "", "sender", "no message was begun"},
+		"second recipient/no":      {instead(5, "550 5.1.1 nobody\r\n"), refused, "550", "recipient chloe@example.org", "none of them gets it then"},
+		"second recipient/not now": {instead(5, "450 greylisted\r\n"), throttled, "450", "recipient chloe@example.org", "none of them gets it then"},
+		"second recipient/silence": {append(slices.Clone(turns()[:5]), mailtest.Turn{Hears: "RCPT"}, nobody), notSent, "", "deadline", "no message was begun"},
+		"data/no":                  {instead(6, "554 no\r\n"), refused, "554", "554", "the server's word"},
+		"data/not now":             {instead(6, "451 not now\r\n"), throttled, "451", "451", "the server's word"},
+		"data/yes at once":         {turns()[:6:6], notSent, "", "the message", "no message was begun"},
+		"data/nonsense":            {instead(6, "250 thanks\r\n"), notSent, "", "", "it did not ask for the message"},
+		"short message/cut":        {turns(mailtest.Turn{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: nobody knows how much of it arrived"},
+		"dot/no":                   {dot("554 5.7.1 spam\r\n"), refused, "554", "spam", "the server's word"},
+		"dot/too big":              {dot("552 too big\r\n"), refused, "552", "552", "the server's word"},
+		"dot/not now":              {dot("451 4.3.0 later\r\n"), throttled, "451", "later", "the server's word"},
+		"dot/shutting down":        {dot("421 bye\r\n"), throttled, "421", "421", "4yz is not taken over, whatever the number"},
+		"dot/cut":                  {turns(mailtest.Turn{Hears: "."}), unknown, "", "no answer", "it has the whole message"},
+		"dot/half a yes":           {turns(mailtest.Turn{Hears: ".", Says: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
+		"dot/silence":              {turns(mailtest.Turn{Hears: "."}, nobody), unknown, "", "deadline", "it has the whole message"},
+		"dot/another yes":          {dot("251 will forward\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
+		"dot/go on":                {dot("354 go on\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
+		"dot/600":                  {dot("650 what\r\n"), unknown, "", "no answer", "no answer that SMTP has"},
+		"dot/nonsense":             {dot("okay\r\n"), unknown, "", "no answer", "no answer at all"},
+		"goodbye/silence":          {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}, nobody), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/no":               {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}, mailtest.Turn{Hears: "QUIT", Says: "500 no\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/cut":              {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+	}
+}
+
+// TestAnswers: what each answer, at each step, says about the mail.
+func TestAnswers(t *testing.T) {
+	for name, tt := range answers() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { tt.run(t) })
+		})
+	}
+}
+
+func (tt answer) run(t *testing.T) {
+	s := &mailtest.Script{Turns: tt.turns}
+	c := scripted(t, s, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := c.Write(ctx, prepared(t, c, letter()))
+	if got := connectors.FateOf(err); got != tt.fate {
+		t.Errorf("the write says %q (%v), want %q: %s", got, err, tt.fate, tt.reason)
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if !strings.Contains(text, tt.says) || strings.Contains(text, password) {
+		t.Errorf("the error is %q, want %q in it, and no password", text, tt.says)
+	}
+	var e *connectors.Error
+	if errors.As(err, &e) && (e.Code != tt.code || e.RetryAfter != 0 || e.Conflict) {
+		t.Errorf("code %q, wait %v, conflict %v; want code %q and neither", e.Code, e.RetryAfter, e.Conflict, tt.code)
+	}
+	if unknown := errors.Is(err, mail.ErrNoAnswer); unknown != (tt.fate == connectors.FateUnknown) {
+		t.Errorf("the error says that there was no answer: %v", unknown)
+	}
+	if tt.fate != notSent && s.Wrong() != nil {
+		t.Error(s.Wrong())
+	}
+	dots := slices.Contains(s.Heard(), ".")
+	if want := slices.ContainsFunc(tt.turns, func(turn mailtest.Turn) bool { return turn.Hears == "." }); dots != want {
+		t.Errorf("the server heard %q; a whole message among it: %v, want %v", s.Heard(), dots, want)
+	}
+}
+
+// long is a letter that does not fit one packet.
+func long() intent.WriteIntent {
+	w := letter()
+	w.Expect["body"] = strings.Repeat("one line of many\n", 20000)
+	return w
+}
+
+// TestCutLongMessage: where the connection breaks before the dot was written,
+// the server has nothing.
+func TestCutLongMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := scripted(t, &mailtest.Script{Turns: turns(mailtest.Turn{After: 50000})}, nil)
+		_, err := c.Write(t.Context(), prepared(t, c, long()))
+		if got := connectors.FateOf(err); got != notSent || !strings.Contains(err.Error(), "before its end") {
+			t.Errorf("the write says %q (%v), want not sent", got, err)
+		}
+	})
+}
+
+// TestNoDotAfterHalfAMessage: go-smtp ends an open message before any next
+// command, and the server would take the half for the whole. Here the context
+// ends during the message, and its socket is closed late.
+func TestNoDotAfterHalfAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mailtest.Script{Turns: turns(mailtest.Turn{Hears: "Date: "}, mailtest.Turn{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := scripted(t, s, func(o *mail.Options) {
+			o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				conn, err := s.Dial(ctx, network, addr)
+				return &slowlyClosed{Conn: conn, begun: cancel}, err
+			}
+		})
+		_, err := c.Write(ctx, prepared(t, c, long()))
+		synctest.Wait()
+		if got := connectors.FateOf(err); got != notSent || !errors.Is(err, context.Canceled) {
+			t.Errorf("the write says %q (%v), want not sent, and why", got, err)
+		}
+		heard := s.Heard()
+		if slices.Contains(heard, ".") || slices.Contains(heard, "QUIT") || !slices.Contains(heard, "one line of many") {
+			t.Errorf("the server heard %d lines, at last %q; want no dot and nothing after the message", len(heard), heard[len(heard)-1])
+		}
+	})
+}
+
+// slowlyClosed is a connection whose first close comes late, and that tells
+// when a message goes over it.
+type slowlyClosed struct {
+	net.Conn
+	begun  func()
+	closes atomic.Int32
+}
+
+func (c *slowlyClosed) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if bytes.Contains(p, []byte("one line of many")) {
+		c.begun()
+	}
+	return n, err
+}
+
+func (c *slowlyClosed) Close() error {
+	if c.closes.Add(1) == 1 {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// TestEndlessAnswer: a server that never stops talking is hung up on.
+func TestEndlessAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mailtest.Script{Turns: []mailtest.Turn{{Says: strings.Repeat("220-still here\r\n", 200000)}}}
+		c := scripted(t, s, nil)
+		_, err := c.Write(t.Context(), prepared(t, c, letter()))
+		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrTooMuch) {
+			t.Errorf("the write says %v, want not sent, and that it was too much", err)
+		}
+	})
+}
+
+// TestNoStartTLS: without the protection that was asked for nothing is said
+// that matters.
+func TestNoStartTLS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mailtest.Script{Turns: turns()}
+		c := scripted(t, s, func(o *mail.Options) { o.Security = mail.StartTLS })
+		_, err := c.Write(t.Context(), prepared(t, c, letter()))
+		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrNoStartTLS) {
+			t.Errorf("the write says %v, want not sent, and why", err)
+		}
+		if heard := s.Heard(); len(heard) != 1 || !strings.HasPrefix(heard[0], "EHLO") {
+			t.Errorf("the server heard %q, want EHLO alone", heard)
+		}
+	})
+}
