@@ -1,6 +1,7 @@
 package resttest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -284,30 +285,37 @@ func pagesOf(r *Request, all []Object) Answer {
 }
 
 // SeedPage puts a page there as somebody else would. given are properties in
-// the form of a request.
-func (n *Notion) SeedPage(given map[string]any) Object {
+// the form of a request. An error says why Notion would refuse them.
+func (n *Notion) SeedPage(given map[string]any) (Object, error) {
+	var refused error
 	_, o := n.Put(Pages, func(now View) (string, Object) {
 		id, o := n.page(now)
-		properties := o["properties"].(map[string]any)
-		for name, v := range given {
-			property, a := n.property(name, v)
-			if a != nil {
-				panic("resttest: a seed that Notion refuses: " + a.text())
-			}
-			maps.Copy(properties[name].(map[string]any), property)
+		if refused = n.set(o, given); refused != nil {
+			return id, nil
 		}
 		return id, o
 	})
-	return o
+	return o, refused
 }
 
-// EditPage changes properties of a page as somebody else would. given is as for
-// [Notion.SeedPage].
-func (n *Notion) EditPage(id string, given map[string]any) {
+// EditPage changes properties of a page as somebody else would. given and the
+// error are as for [Notion.SeedPage].
+func (n *Notion) EditPage(id string, given map[string]any) error {
+	var refused error
 	n.Edit(Pages, id, func(o Object) {
-		if a := n.fill(o, map[string]any{"properties": given}); a != nil {
-			panic("resttest: an edit that Notion refuses: " + a.text())
+		was := o.Clone()
+		if refused = n.set(o, given); refused != nil {
+			maps.Copy(o, was)
+			return
 		}
 		o["last_edited_time"] = time.Now().Add(time.Minute).UTC().Truncate(time.Minute).Format("2006-01-02T15:04:05.000Z")
 	})
+	return refused
+}
+
+func (n *Notion) set(o Object, given map[string]any) error {
+	if a := n.fill(o, map[string]any{"properties": given}); a != nil {
+		return errors.New("Notion refuses it: " + a.text())
+	}
+	return nil
 }
