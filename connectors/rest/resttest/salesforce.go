@@ -21,6 +21,7 @@ type Salesforce struct {
 	fields  map[string]SalesforceField
 	page    int
 	hidden  bool
+	private bool
 	trigger func(o Object)
 	cursors map[string][]string
 }
@@ -95,6 +96,19 @@ func (s *Salesforce) Hide(hidden bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hidden = hidden
+}
+
+// Private hides from the client, or shows again, the records that somebody else
+// owns. What is hidden is unique all the same.
+func (s *Salesforce) Private(private bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.private = private
+}
+
+// visible leaves out what the client may not see.
+func (s *Salesforce) visible(found []Object) []Object {
+	return slices.DeleteFunc(found, func(o Object) bool { return s.private && o.Text("OwnerId") != recordID(0) })
 }
 
 // Trigger is run on every record that a request leaves, within the same
@@ -415,7 +429,7 @@ func (s *Salesforce) byExternalID(r *Request, v View) ([]Object, *Answer) {
 	case strings.Contains(value, "."):
 		return nil, rowMissing() // taken for the name of a file
 	}
-	found := s.matching(v, field, value)
+	found := s.visible(s.matching(v, field, value))
 	if len(found) > 1 {
 		var uris []any
 		for _, o := range found {

@@ -110,7 +110,7 @@ func (s *Salesforce) query(r *Request, seen View) Answer {
 		return salesforceError(http.StatusBadRequest, "MALFORMED_QUERY", "The SOQL FIELDS function must have a LIMIT of at most 200")
 	}
 	var ids []string
-	for _, o := range seen.List(s.object) {
+	for _, o := range s.visible(seen.List(s.object)) {
 		if q.matches(s.fields, o) && (q.limit == 0 || len(ids) < q.limit) {
 			ids = append(ids, o.Text("Id"))
 		}
