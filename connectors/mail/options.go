@@ -254,6 +254,7 @@ func profiles(o Options) map[string]connectors.Profile {
 		settle = settleCopied
 	}
 	p := connectors.Profile{
+		Writes:       []intent.WriteType{intent.Create},
 		Stamped:      true,
 		Irreversible: []intent.WriteType{intent.Create},
 		Settle:       bound(o.Settle, settle),

@@ -1,0 +1,265 @@
+package mail_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap/imaptest"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// office is an account with an engine before it.
+type office struct {
+	t      *testing.T
+	s      *mailtest.Server
+	ledger *ledger.Memory
+	engine *engine.Engine
+}
+
+func newOffice(t *testing.T, o func(s *mailtest.Server) mail.Options) *office {
+	t.Helper()
+	b := &office{t: t, s: mailtest.Start(t, mailtest.Options{InProcess: true, Lag: time.Minute}), ledger: ledger.NewMemory()}
+	b.open(o(b.s))
+	return b
+}
+
+// open starts an engine on the ledger, as a new process does.
+func (b *office) open(o mail.Options) {
+	b.t.Helper()
+	c := connect(b.t, o)
+	var reg connectors.Registry
+	if err := reg.Register("mail", connectors.Destination{Connector: c, Profiles: c.Profiles()}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.engine = engine.New(b.ledger, &reg, nil)
+	b.t.Cleanup(b.engine.Close)
+}
+
+func (b *office) do(w intent.WriteIntent) engine.Outcome {
+	b.t.Helper()
+	out, err := b.engine.Do(b.t.Context(), w)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// later lets the engine work on what is due for so long, and returns what
+// became of the write.
+func (b *office) later(id ledger.ID, d time.Duration) engine.Outcome {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: time.Minute}); err != nil && ctx.Err() == nil {
+		b.t.Fatal(err)
+	}
+	rec, err := b.ledger.Get(b.t.Context(), "acme", id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return engine.OutcomeOf(rec)
+}
+
+// order is a good intent from the account.
+func order(s *mailtest.Server) intent.WriteIntent {
+	w := letter()
+	address, _ := s.Account()
+	w.Key = intent.Fields{"account": address}
+	w.Expect["from"] = "Alice A <" + address + ">"
+	w.Expect["to"] = []any{"bob@example.org"}
+	w.Payload = intent.Fields{"bcc": []any{"dora@example.org"}}
+	return w
+}
+
+type life struct {
+	vices    []mailtest.Vice
+	read     imaptest.Vice
+	status   engine.Status
+	received int // messages that came in whole
+	accepted int // messages that the server took over
+	sends    int
+	reason   string
+}
+
+func lives() map[string]life {
+	of := func(v ...mailtest.Vice) []mailtest.Vice { return v }
+	return map[string]life{
+		"all well":             {nil, "", engine.StatusVerified, 1, 1, 1, "seen once"},
+		"lost answer":          {of(mailtest.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"silence":              {of(mailtest.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"nonsense":             {of(mailtest.Nonsense), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"late commit":          {of(mailtest.LateCommit), "", engine.StatusVerified, 1, 1, 1, "it landed after we gave it up, and is seen"},
+		"filed late":           {of(mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"lost, and filed late": {of(mailtest.LostAnswer, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"lagging search":       {nil, imaptest.LaggingSearch, engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"mailbox down":         {nil, imaptest.UnreadableRead, engine.StatusVerified, 1, 1, 1, "it is asked again"},
+		"other Message-ID":     {of(mailtest.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own bears the stamp"},
+		"without the header":   {of(mailtest.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID bears the stamp"},
+
+		"phantom":               {of(mailtest.Phantom), "", engine.StatusReview, 1, 0, 1, "it said yes: a person, never a second mail"},
+		"dropped":               {of(mailtest.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"},
+		"cut before the dot":    {of(mailtest.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: nobody knows"},
+		"filed twice":           {of(mailtest.FiledTwice), "", engine.StatusReview, 1, 1, 1, "two are not one"},
+		"other subject":         {of(mailtest.Capitals), "", engine.StatusReview, 1, 1, 1, "it is there, and not as declared"},
+		"anonymous":             {of(mailtest.WithoutStamp, mailtest.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing tells that it is ours: a person, never a second mail"},
+		"sender refused":        {of(mailtest.RefusedSender), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"recipient refused":     {of(mailtest.RefusedRcpt), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"data refused":          {of(mailtest.RefusedData), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"refused":               {of(mailtest.Refused), "", engine.StatusNotApplied, 1, 0, 1, "the server's no"},
+		"greylisted":            {of(mailtest.Greylisted), "", engine.StatusVerified, 1, 1, 2, "nothing was taken over, so it is sent again"},
+		"not now":               {of(mailtest.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"},
+		"unreachable":           {of(mailtest.Unreachable), "", engine.StatusVerified, 1, 1, 2, "nothing was sent, so it is sent again"},
+		"not now, then dropped": {of(mailtest.Throttled, mailtest.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"},
+	}
+}
+
+// TestLives: what becomes of a mail, and how often it is sent, with days of work
+// on what is left open.
+func TestLives(t *testing.T) {
+	for name, tt := range lives() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { tt.run(t) })
+		})
+	}
+}
+
+func (tt life) run(t *testing.T) {
+	b := newOffice(t, options)
+	for _, v := range tt.vices {
+		b.s.SetVice(v, 1)
+	}
+	if tt.read != "" {
+		b.s.Mailbox.SetVice(tt.read, 1)
+	}
+	w := order(b.s)
+	out := b.later(b.do(w).ID, 3*24*time.Hour)
+	again := b.do(w) // an orchestrator that replays the step
+	if out.Status != tt.status || again.Status != tt.status || !again.Replayed || out.Sends != tt.sends {
+		t.Errorf("%s after %d sends, then %s (%s); want %s after %d: %s", out.Status, out.Sends, again.Status, out.Text, tt.status, tt.sends, tt.reason)
+	}
+	received, accepted := b.s.Received(), b.s.Accepted()
+	if len(received) != tt.received || len(accepted) != tt.accepted {
+		t.Errorf("%d messages came in and %d were taken over, want %d and %d: %s", len(received), len(accepted), tt.received, tt.accepted, tt.reason)
+	}
+	for _, m := range received {
+		if want := []string{"bob@example.org", "dora@example.org"}; !slices.Equal(m.To, want) || bytes.Contains(m.Raw, []byte("dora")) {
+			t.Errorf("to %q, want %q and nothing of dora in\n%s", m.To, want, m.Raw)
+		}
+	}
+}
+
+// TestRepeatIsTheSameMail: not now, most of a day without a process, then a new one with
+// another configuration.
+func TestRepeatIsTheSameMail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		b.s.SetVice(mailtest.Throttled, 3)
+		b.s.SetVice(mailtest.Greylisted, 1)
+		w := order(b.s)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute/10)
+		defer cancel()
+		out, err := b.engine.Do(ctx, w)
+		if err == nil && out.Status != engine.StatusInProgress {
+			t.Fatalf("%s (%v), want it under way", out.Status, err)
+		}
+		b.engine.Close()
+		first, err := b.ledger.Get(t.Context(), "acme", idOf(t, b.ledger))
+		if err != nil || len(first.Prepared) == 0 || first.State == ledger.Settled {
+			t.Fatalf("the ledger has %d bytes prepared, state %s, %v; want the mail, unsettled", len(first.Prepared), first.State, err)
+		}
+		<-time.After(20 * time.Hour)
+		other := options(b.s)
+		other.From, other.Hello = "Somebody Else <else@example.net>", "elsewhere"
+		b.open(other)
+		end := b.later(first.ID, 24*time.Hour)
+		received := b.s.Received()
+		if end.Status != engine.StatusVerified || len(received) < 2 || len(b.s.Accepted()) != 1 {
+			t.Fatalf("%s (%s), %d messages came in, %d were taken over; want verified, several and 1", end.Status, end.Text, len(received), len(b.s.Accepted()))
+		}
+		_, raw, _ := bytes.Cut(first.Prepared, []byte("\n"))
+		for i, m := range received {
+			if !bytes.Equal(m.Raw, raw) || m.From != received[0].From || !slices.Equal(m.To, received[0].To) {
+				t.Errorf("message %d is not the one that was prepared: from %q to %q\n%s\nwant\n%s", i, m.From, m.To, m.Raw, raw)
+			}
+		}
+	})
+}
+
+// idOf is the one write of a ledger.
+func idOf(t *testing.T, l *ledger.Memory) ledger.ID {
+	t.Helper()
+	all, err := l.List(t.Context(), ledger.Filter{Tenant: "acme"})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d writes, %v; want one", len(all), err)
+	}
+	return all[0].ID
+}
+
+// TestRefusedRecipientIsNamed: to whoever reads the outcome.
+func TestRefusedRecipientIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		b.s.SetVice(mailtest.RefusedRcpt, 1)
+		if out := b.do(order(b.s)); !strings.Contains(out.Text, "bob@example.org") {
+			t.Errorf("the outcome says %q, want the recipient in it", out.Text)
+		}
+	})
+}
+
+// TestNamedMailOfSomebodyElse: a mail with the Message-ID of the key stands in
+// the way, so that two workflows do not send one business mail twice.
+func TestNamedMailOfSomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		w := order(b.s)
+		w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
+		if out := b.do(w); out.Status != engine.StatusVerified {
+			t.Fatalf("the first is %s (%s), want verified", out.Status, out.Text)
+		}
+		w.Workflow = "run-2"
+		if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusReview || out.Sends != 0 || len(b.s.Received()) != 1 {
+			t.Errorf("the second is %s after %d sends, %d messages came in; want review, 0 and 1", out.Status, out.Sends, len(b.s.Received()))
+		}
+	})
+}
+
+// TestOtherWritesAreRefused: and nothing is sent for them, whoever asks.
+func TestOtherWritesAreRefused(t *testing.T) {
+	for _, write := range []intent.WriteType{intent.Update, intent.Upsert, intent.Delete} {
+		t.Run(string(write), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newOffice(t, options)
+				w := order(b.s)
+				c := connect(t, options(b.s))
+				built := prepared(t, c, w)
+				w.Write = write
+				if write == intent.Delete {
+					w.Expect, w.Payload = nil, nil
+				}
+				_, byEngine := b.engine.Do(t.Context(), w)
+				built.Intent = w
+				_, byWrite := c.Write(t.Context(), built)
+				_, byPrepare := c.Prepare(t.Context(), built)
+				_, byRead := c.Read(t.Context(), connectors.Query{Intent: w, Stamp: w.Stamp()})
+				for by, err := range map[string]error{"engine": byEngine, "write": byWrite, "prepare": byPrepare, "read": byRead} {
+					if err == nil || !strings.Contains(err.Error(), "/write") {
+						t.Errorf("%s says %v, want an error that names the field", by, err)
+					}
+				}
+				if fate := connectors.FateOf(byWrite); fate != notSent || b.s.Attempts() != 0 {
+					t.Errorf("the write says %q, %d submissions; want not sent and none", fate, b.s.Attempts())
+				}
+			})
+		})
+	}
+}
