@@ -159,8 +159,10 @@ func (o Options) check() error {
 		return fmt.Errorf("the option Project is %q; want a project key in capital letters, OPS for example", o.Project)
 	case o.Issue != "" && !issueKeyForm.MatchString(o.Issue):
 		return fmt.Errorf("the option Issue is %q; want the key of an issue, OPS-12 for example", o.Issue)
-	case o.SendTimeout < 0 || o.ReadTimeout < 0:
-		return fmt.Errorf("the option SendTimeout or ReadTimeout is negative; want a duration, or 0 for the default")
+	case o.SendTimeout < 0:
+		return fmt.Errorf("the option SendTimeout is %v; want a duration, or 0 for the default", o.SendTimeout)
+	case o.ReadTimeout < 0:
+		return fmt.Errorf("the option ReadTimeout is %v; want a duration, or 0 for the default", o.ReadTimeout)
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (r *reader) answer(questions []*question) error {
 		return err
 	}
 	for _, q := range questions {
-		if err := r.share(q, all, found, len(questions) == 1); err != nil {
+		if err := r.share(q, all, found, questions); err != nil {
 			return err
 		}
 	}
@@ -184,16 +184,22 @@ func fieldsOfAll(questions []*question) []string {
 // errShared sends questions that were asked together back to be asked alone.
 var errShared = errors.New("it cannot be told which question found an issue")
 
-// share gives a question its records out of all that were read.
-func (r *reader) share(q *question, all *pool, found []string, alone bool) error {
+// share gives a question its records out of all that were read for several.
+func (r *reader) share(q *question, all *pool, found []string, several []*question) error {
 	o := connectors.Observation{Path: pathSearch, Records: []connectors.Record{}}
 	if q.issue != "" {
 		o.Path, o.Strength = pathGet, connectors.Strong
 	}
 	for _, i := range all.issues {
 		answers, elsewhere := q.answeredBy(i, all, r.c.o.Property)
-		if elsewhere && !alone {
-			return errShared
+		if elsewhere && len(several) > 1 {
+			if explained := slices.ContainsFunc(several, func(other *question) bool {
+				theirs, _ := other.answeredBy(i, all, r.c.o.Property)
+				return other != q && theirs
+			}); !explained {
+				return errShared
+			}
+			elsewhere = false
 		}
 		if answers || elsewhere {
 			o.Records = append(o.Records, r.c.record(i, q, r.d))
@@ -203,7 +209,8 @@ func (r *reader) share(q *question, all *pool, found []string, alone bool) error
 	// may mean that we may not look.
 	if len(o.Records) == 0 || all.lacks(found) {
 		if err := r.permitted(q.home()); err != nil {
-			return err
+			q.answer.Err = err
+			return nil
 		}
 	}
 	q.answer.Observation = o

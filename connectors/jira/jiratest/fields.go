@@ -11,7 +11,9 @@ import (
 
 // cleaners say, by field, what is stored of a value; false: it is refused.
 func (s *Site) cleaners() map[string]func(v any) (any, bool) {
-	named := func(v any) (any, bool) { return map[string]any{"id": "3", "name": member(map[string]any{"v": v}, "v", "name")}, nameOf(v) != "" }
+	named := func(v any) (any, bool) {
+		return map[string]any{"id": "3", "name": member(map[string]any{"v": v}, "v", "name")}, nameOf(v) != ""
+	}
 	return map[string]func(v any) (any, bool){
 		"project": func(v any) (any, bool) {
 			key := member(map[string]any{"v": v}, "v", "key")
