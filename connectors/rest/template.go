@@ -179,6 +179,11 @@ var plainText = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+$`)
 // expand puts values in. guarded takes plain text alone where a placeholder is
 // not the whole. It reports false when the member is to be left out.
 func (p pattern) expand(v values, guarded bool) (string, bool, error) {
+	for _, h := range p.holes() {
+		if _, there := v.get(*h); !there && h.optional {
+			return "", false, nil
+		}
+	}
 	var b strings.Builder
 	for _, piece := range p.pieces {
 		h := piece.hole
@@ -191,7 +196,7 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		case there:
 		case h.blank:
 			continue
-		case h.optional || p.only() != nil && mayLack(h):
+		case p.only() != nil && mayLack(h):
 			return "", false, nil
 		default:
 			return "", false, missing(h)

@@ -1,0 +1,53 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/readback-go/readback/connectors/httpsend"
+)
+
+// decode reads a body that is one JSON value: numbers exact, no member twice,
+// not nested without end. Errors wrap [ErrAnswer] and repeat nothing of it.
+func decode(a httpsend.Answer) (any, error) {
+	if a.BodyErr != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAnswer, a.BodyErr)
+	}
+	text := jsontext.Value(a.Body)
+	if depth(text) > maxDepth {
+		return nil, fmt.Errorf("%w: it is nested more than %d deep", ErrAnswer, maxDepth)
+	}
+	if !text.IsValid() {
+		return nil, fmt.Errorf("%w: it is not one JSON value with each member once", ErrAnswer)
+	}
+	var doc any
+	d := json.NewDecoder(bytes.NewReader(a.Body))
+	d.UseNumber()
+	if err := d.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("%w: it is not one JSON value", ErrAnswer)
+	}
+	return doc, nil
+}
+
+// depth is how deep a text nests, before anything is made of it.
+func depth(text []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '[' || b == '{':
+			now++
+			deepest = max(deepest, now)
+		case b == ']' || b == '}':
+			now--
+		}
+	}
+	return deepest
+}

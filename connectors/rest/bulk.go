@@ -1,0 +1,136 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// ReadMany reads for many queries with few requests, by the bulk reads that are
+// declared. A query that none of them can serve gets an error of its own.
+func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	answers := make([]connectors.BulkAnswer, len(qs))
+	type group struct {
+		k *kind
+		r *read
+		// which are the places of the queries.
+		which []int
+	}
+	var groups []*group
+	for i, q := range qs {
+		k, err := c.d.kindOf(q.Intent)
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		r := k.bulkFor(q)
+		if r == nil {
+			answers[i].Err = fmt.Errorf("%w: /key: no bulk read can be made by it", ErrIntent)
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g *group) bool { return g.r == r && len(g.which) < r.bulk })
+		if at < 0 {
+			at, groups = len(groups), append(groups, &group{k: k, r: r})
+		}
+		groups[at].which = append(groups[at].which, i)
+	}
+	for _, g := range groups {
+		c.readGroup(ctx, g.k, g.r, qs, g.which, answers)
+	}
+	return answers, nil
+}
+
+// bulkFor is the bulk read that can serve a query, nil when there is none.
+func (k *kind) bulkFor(q connectors.Query) *read {
+	for _, r := range k.reads {
+		able := r.bulk > 0 && (r.key || q.Stamp != "")
+		for _, name := range r.keysAsked {
+			_, there := q.Intent.Key[name]
+			able = able && there
+		}
+		if able {
+			return r
+		}
+	}
+	return nil
+}
+
+// readGroup serves queries by one request and fills in their answers.
+func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connectors.Query, which []int, answers []connectors.BulkAnswer) {
+	merges := map[int]*merge{}
+	var each []values
+	for _, i := range which {
+		v := c.readValues(qs[i])
+		// What spoils the request spoils it for its own query alone.
+		if _, err := r.request.fill(filling{values: v, each: []values{v}, guarded: true}); err != nil {
+			answers[i].Err = err
+			continue
+		}
+		merges[i], each = newMerge(k, qs[i]), append(each, v)
+	}
+	if len(merges) == 0 {
+		return
+	}
+	records, err := c.askMany(ctx, k, r, each)
+	for _, i := range which {
+		m := merges[i]
+		if m == nil {
+			continue
+		}
+		if err != nil {
+			answers[i].Err = fmt.Errorf("read %q: %w", r.name, err)
+			continue
+		}
+		answers[i] = m.answer(r, records)
+	}
+	if err == nil && slices.ContainsFunc(which, func(i int) bool { return answers[i].Err == nil && len(answers[i].Observation.Records) == 0 }) {
+		err = c.see(ctx, r, c.given())
+		for _, i := range which {
+			if err != nil && answers[i].Err == nil && len(answers[i].Observation.Records) == 0 {
+				answers[i] = connectors.BulkAnswer{Err: fmt.Errorf("read %q: %w", r.name, err)}
+			}
+		}
+	}
+}
+
+// answer is what one query gets of the records that many asked for.
+func (m *merge) answer(r *read, records []connectors.Record) connectors.BulkAnswer {
+	if err := m.add(r, found{records: records, whole: true}); err != nil {
+		return connectors.BulkAnswer{Err: err}
+	}
+	o, err := m.observation()
+	return connectors.BulkAnswer{Observation: o, Err: err}
+}
+
+// askMany makes one bulk request.
+func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) ([]connectors.Record, error) {
+	d, err := r.request.fill(filling{values: c.given(), each: each, guarded: true})
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.url(d.path, d.query)
+	if err != nil {
+		return nil, err
+	}
+	_, doc, err := c.askPage(ctx, r, d, u)
+	if err != nil {
+		return nil, err
+	}
+	elements, err := r.list.all(doc)
+	if err != nil {
+		return nil, err
+	}
+	var all []connectors.Record
+	for _, e := range elements {
+		rec, kept, err := k.listed(r, e, "")
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			all = append(all, rec)
+		}
+	}
+	return all, nil
+}

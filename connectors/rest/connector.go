@@ -1,0 +1,244 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// Options say which account of an API is meant. What the declaration asks for
+// is required.
+type Options struct {
+	// BaseURL is where the API is, instead of the declaration's base URL (a
+	// sandbox, a server of one's own). Default the declaration's.
+	BaseURL string
+	// Parameters are those of the declaration, by name. Default each one's
+	// default.
+	Parameters map[string]string
+	// Secrets fetch the secrets of the declaration, by name, anew for each
+	// call. Default none.
+	Secrets map[string]func(ctx context.Context) (string, error)
+	// Transport carries the requests. Default an http.Transport of the
+	// connector's own.
+	Transport http.RoundTripper
+	// MaxBody is how many bytes of an answer are read. Default
+	// [httpsend.DefaultMaxBody].
+	MaxBody int64
+}
+
+// Connector is one account of a declared API. It is safe for concurrent use.
+type Connector struct {
+	d      *Declaration
+	base   *url.URL
+	hosts  map[string]bool
+	params map[string]any
+	secret func(ctx context.Context) (string, error)
+	tokens *tokens
+	client *httpsend.Client
+}
+
+var (
+	_ connectors.Connector  = (*Connector)(nil)
+	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Inverter   = (*Connector)(nil)
+	_ connectors.Prober     = (*Connector)(nil)
+	_ connectors.Sampler    = (*Connector)(nil)
+)
+
+// New checks the options against the declaration. It does no I/O. The error
+// wraps [ErrOptions] and names the option; it holds no secret.
+func New(d *Declaration, o Options) (*Connector, error) {
+	if d == nil {
+		return nil, fmt.Errorf("%w: there is no declaration", ErrOptions)
+	}
+	c := &Connector{d: d, hosts: map[string]bool{}, params: map[string]any{}}
+	if err := c.configure(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	transport := o.Transport
+	if transport == nil {
+		transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	c.client = httpsend.New(&httpsend.Options{Transport: transport, MaxBody: o.MaxBody})
+	if d.auth.scheme == "oauth2" {
+		var err error
+		if c.tokens, err = c.newTokens(transport); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *Connector) configure(o Options) error {
+	if err := c.account(o.Parameters); err != nil {
+		return err
+	}
+	text := o.BaseURL
+	if text == "" {
+		text, _, _ = c.d.base.expand(c.given(), false) // all parameters are there
+	}
+	base, err := c.d.origin(text)
+	if err != nil {
+		return fmt.Errorf("the option BaseURL %w", err)
+	}
+	base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
+	c.base = base
+	c.hosts[strings.ToLower(base.Host)] = true
+	for _, h := range c.d.hosts {
+		c.hosts[strings.ToLower(h)] = true
+	}
+	for name := range o.Secrets {
+		if name != c.d.auth.secret {
+			return fmt.Errorf("the option Secrets has one that the declaration does not name; want %v", c.d.Secrets())
+		}
+	}
+	if name := c.d.auth.secret; name != "" {
+		if c.secret = o.Secrets[name]; c.secret == nil {
+			return fmt.Errorf("the option Secrets.%s is missing; want a function that fetches it", name)
+		}
+	}
+	return nil
+}
+
+// account takes the parameters.
+func (c *Connector) account(given map[string]string) error {
+	for name := range given {
+		if _, ok := c.d.parameters[name]; !ok {
+			return fmt.Errorf("the option Parameters.%s is not known; want one of %s", yamlfile.Clip(name), yamlfile.Names(c.d.parameters))
+		}
+	}
+	for _, p := range c.d.Parameters() {
+		value, ok := given[p.Name]
+		if !ok {
+			value = p.Default
+		}
+		switch {
+		case value == "":
+			return fmt.Errorf("the option Parameters.%s is missing; want %s", p.Name, p.About)
+		case !p.form.MatchString(value), strings.ContainsFunc(value, isControl):
+			return fmt.Errorf("the option Parameters.%s does not match %s; want %s", p.Name, p.Pattern, p.About)
+		}
+		c.params[p.Name] = value
+	}
+	return nil
+}
+
+// given are the values that every request has.
+func (c *Connector) given() values { return values{"param": c.params} }
+
+// Declaration is what the connector was made of.
+func (c *Connector) Declaration() *Declaration { return c.d }
+
+// Profiles is what the API can do, by kind of record.
+func (c *Connector) Profiles() map[string]connectors.Profile { return c.d.Profiles() }
+
+// Hosts lists the hosts that the connector can reach; it reaches no other.
+func (c *Connector) Hosts() []string { return strings.Split(yamlfile.Names(c.hosts), ", ") }
+
+// reachable refuses addresses that the declaration does not name, also where
+// the API itself gives them.
+func (c *Connector) reachable(u *url.URL) error {
+	switch {
+	case u.User != nil, !c.hosts[strings.ToLower(u.Host)]:
+		return fmt.Errorf("%w: want one of %s", ErrHost, strings.Join(c.Hosts(), ", "))
+	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
+		return fmt.Errorf("%w: it would be reached without TLS", ErrHost)
+	}
+	return nil
+}
+
+// url is the address of a path below the base URL.
+func (c *Connector) url(path string, query url.Values) (*url.URL, error) {
+	u, err := url.Parse(c.base.String() + path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the values make no URL", ErrIntent)
+	}
+	// A blank as %20 is understood everywhere, as + only in forms.
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
+	if len(u.String()) > maxURL {
+		return nil, fmt.Errorf("%w: the URL would have %d bytes; want at most %d", ErrIntent, len(u.String()), maxURL)
+	}
+	return u, c.reachable(u)
+}
+
+// errCredentials is wrapped when there is nothing to show who we are.
+var errCredentials = errors.New("the credentials cannot be had")
+
+// request makes the HTTP request of a draft. The second result is the token
+// that it carries, nil when it carries none.
+func (c *Connector) request(ctx context.Context, d *draft, u *url.URL) (*http.Request, *token, error) {
+	body, contentType, err := d.encoded()
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, d.method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: the values make no request", ErrIntent)
+	}
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	req.Header.Set("Accept", "application/json")
+	all := &draft{header: req.Header}
+	if err := all.addHeaders(c.d.headers, c.given()); err != nil {
+		return nil, nil, err
+	}
+	for name, v := range d.header {
+		req.Header[name] = v
+	}
+	t, err := c.authorize(ctx, req)
+	return req, t, err
+}
+
+// authorize adds the credentials.
+func (c *Connector) authorize(ctx context.Context, req *http.Request) (*token, error) {
+	a := c.d.auth
+	if a.scheme == "" {
+		return nil, nil
+	}
+	if c.tokens != nil {
+		t, err := c.tokens.get(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errCredentials, err)
+		}
+		req.Header.Set("Authorization", "Bearer "+t.value)
+		return t, nil
+	}
+	secret, err := c.fetchSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch a.scheme {
+	case "bearer":
+		req.Header.Set("Authorization", "Bearer "+secret)
+	case "basic":
+		name, _, err := a.username.expand(c.given(), false)
+		if err != nil || strings.Contains(name, ":") {
+			return nil, fmt.Errorf("%w: the user name has a colon", errCredentials)
+		}
+		req.SetBasicAuth(name, secret)
+	case "header":
+		req.Header.Set(a.header, a.prefix+secret)
+	}
+	return nil, nil
+}
+
+// fetchSecret fetches the secret. Errors do not hold it.
+func (c *Connector) fetchSecret(ctx context.Context) (string, error) {
+	secret, err := c.secret(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %s: %w", errCredentials, c.d.auth.secret, err)
+	case secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl):
+		return "", fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, c.d.auth.secret, maxHeader)
+	}
+	return secret, nil
+}

@@ -1,0 +1,143 @@
+package rest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// merge puts together what several reads found for one query.
+type merge struct {
+	k     *kind
+	q     connectors.Query
+	began time.Time
+
+	seen  []*sighting // by ref, in the order in which they were found
+	paths []string    // of the look-ups, in order
+	// lookedUp says that a look-up by key or stamp was made; conclusive, that
+	// one of them shows everything that can match.
+	lookedUp, conclusive bool
+	foundBy              string
+}
+
+// sighting is a record as the best of the reads that found it showed it.
+type sighting struct {
+	record connectors.Record
+	byRef  bool
+	strong bool
+}
+
+func newMerge(k *kind, q connectors.Query) *merge {
+	return &merge{k: k, q: q, began: time.Now()}
+}
+
+// matches reports whether a record is one that the query is about.
+func (m *merge) matches(r connectors.Record) bool {
+	return m.q.Stamp != "" && r.Stamp == m.q.Stamp || m.k.sameKey(m.q.Intent.Key, r.Fields)
+}
+
+// add takes in what a look-up found.
+func (m *merge) add(r *read, f found) error {
+	m.lookedUp = true
+	m.paths = append(m.paths, r.name)
+	if r.strong && f.whole && (r.key || r.stamp && m.stamped()) {
+		m.conclusive = true
+	}
+	for _, rec := range f.records {
+		if !m.matches(rec) {
+			continue
+		}
+		if m.foundBy == "" {
+			m.foundBy = r.name
+		}
+		m.see(rec, sighting{strong: r.strong})
+	}
+	if len(m.seen) > maxMatches {
+		return fmt.Errorf("%w: more than %d records match", ErrAnswer, maxMatches)
+	}
+	return nil
+}
+
+// stamped reports whether a record that the write made bears its stamp. Then,
+// and only then, all that it can have made is found by stamp.
+func (m *merge) stamped() bool {
+	switch m.q.Intent.Write {
+	case intent.Create:
+		return m.k.profile.Stamped
+	case intent.Update:
+		return m.k.profile.StampsUpdates
+	}
+	return false
+}
+
+// addRef takes in what a read by ref found, which goes before all others.
+func (m *merge) addRef(r *read, ref string, f found) error {
+	for _, rec := range f.records {
+		if rec.Ref != ref {
+			return fmt.Errorf("%w: the record has another ref than was asked for", ErrAnswer)
+		}
+		if !m.matches(rec) {
+			if r.strong {
+				m.drop(ref) // it is another one by now
+			}
+			continue
+		}
+		if m.foundBy == "" {
+			m.foundBy = r.name
+		}
+		m.see(rec, sighting{byRef: true, strong: r.strong})
+	}
+	if len(f.records) == 0 && r.strong {
+		m.drop(ref) // a look-up may show what is gone by now
+	}
+	return nil
+}
+
+func (m *merge) drop(ref string) {
+	m.seen = slices.DeleteFunc(m.seen, func(s *sighting) bool { return s.record.Ref == ref })
+}
+
+// see notes a record. One ref is one record, and two refs are two, whatever
+// they have in common.
+func (m *merge) see(rec connectors.Record, s sighting) {
+	s.record = rec
+	i := slices.IndexFunc(m.seen, func(old *sighting) bool { return old.record.Ref == rec.Ref })
+	if i < 0 {
+		m.seen = append(m.seen, &s)
+		return
+	}
+	old := m.seen[i]
+	if s.byRef && (s.strong || !old.strong) || s.strong && !old.strong || s.strong == old.strong && !old.byRef {
+		m.seen[i] = &s
+	}
+}
+
+func (m *merge) refs() []string {
+	var all []string
+	for _, s := range m.seen {
+		all = append(all, s.record.Ref)
+	}
+	return all
+}
+
+// observation is the whole. It is strong when a look-up showed everything that
+// can match and every record was shown by a strong read: the weakest part says
+// what can be hidden.
+func (m *merge) observation() (connectors.Observation, error) {
+	o := connectors.Observation{At: m.began, Path: m.foundBy, Records: []connectors.Record{}}
+	if o.Path == "" {
+		o.Path = m.paths[0]
+	}
+	strong := m.conclusive
+	for _, s := range m.seen {
+		strong = strong && s.strong
+		o.Records = append(o.Records, s.record)
+	}
+	if strong {
+		o.Strength = connectors.Strong
+	}
+	return o, nil
+}

@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// Probe makes the GET that the declaration names for it: that the API can be
+// reached, that the credentials work, and that what must be so is. It writes
+// nothing.
+func (c *Connector) Probe(ctx context.Context) error { return c.look(ctx, c.d.probe, c.given()) }
+
+// Sample returns an intent on the sample record of a name, as the declaration
+// describes samples.
+func (c *Connector) Sample(kindName string, w intent.WriteType, name string) (intent.WriteIntent, error) {
+	return c.d.Sample(kindName, w, name)
+}
+
+// Sample returns an intent on the sample record of a name. See
+// [connectors.Sampler].
+func (d *Declaration) Sample(kindName string, w intent.WriteType, name string) (intent.WriteIntent, error) {
+	k := d.kinds[kindName]
+	switch {
+	case k == nil:
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", ErrIntent, kindName, strings.Join(d.Kinds(), ", "))
+	case k.sample == nil:
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: the declaration has no sample of %s", ErrIntent, kindName)
+	case k.writes[w] == nil:
+		return intent.WriteIntent{}, fmt.Errorf("%w: /write: there is no %s of %s", ErrIntent, w, kindName)
+	case name == "" || len(name) > maxSample || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789") != "":
+		return intent.WriteIntent{}, fmt.Errorf("%w: the name of a sample is letters and digits, at most %d", ErrIntent, maxSample)
+	}
+	v := values{"sample": name}
+	in := intent.WriteIntent{Kind: kindName, Write: w}
+	var err error
+	if in.Key, err = k.sample.key.fields(v); err != nil {
+		return in, err
+	}
+	switch w {
+	case intent.Create, intent.Upsert:
+		if in.Expect, err = k.sample.create.fields(v); err == nil && k.sample.payload != nil {
+			in.Payload, err = k.sample.payload.fields(v)
+		}
+	case intent.Update:
+		if k.sample.update == nil {
+			return in, fmt.Errorf("%w: /write: the declaration's sample has no update", ErrIntent)
+		}
+		in.Expect, err = k.sample.update.fields(v)
+	}
+	return in, err
+}
+
+// fields is a tree that is an object, filled.
+func (t *tree) fields(v values) (intent.Fields, error) {
+	got, err := t.body(filling{values: v})
+	object, _ := got.(map[string]any)
+	return object, err
+}

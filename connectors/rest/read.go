@@ -1,0 +1,266 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/intent"
+)
+
+// Read finds every record that bears the stamp or has the business key: by all
+// declared look-ups that can be asked, and by the ref where one is known. What
+// they find is put together by the records' refs.
+func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	k, err := c.d.kindOf(q.Intent)
+	if err != nil {
+		return connectors.Observation{}, err
+	}
+	m := newMerge(k, q)
+	v := c.readValues(q)
+	for _, r := range k.reads {
+		if !r.asks(q) {
+			continue
+		}
+		found, err := c.ask(ctx, k, r, v)
+		if err != nil {
+			return connectors.Observation{}, fmt.Errorf("read %q: %w", r.name, err)
+		}
+		if err := m.add(r, found); err != nil {
+			return connectors.Observation{}, fmt.Errorf("read %q: %w", r.name, err)
+		}
+	}
+	if !m.lookedUp {
+		return connectors.Observation{}, fmt.Errorf("%w: /key: no look-up can be made by it", ErrIntent)
+	}
+	if err := c.readRefs(ctx, k, m, v); err != nil {
+		return connectors.Observation{}, err
+	}
+	return m.observation()
+}
+
+// asks reports whether a look-up by key or stamp can be made for a query.
+func (r *read) asks(q connectors.Query) bool {
+	if r.ref || r.bulk > 0 {
+		return false
+	}
+	for _, name := range r.keysAsked {
+		if _, there := q.Intent.Key[name]; !there {
+			return false
+		}
+	}
+	return r.key || q.Stamp != ""
+}
+
+func (c *Connector) readValues(q connectors.Query) values {
+	v := c.given()
+	v["key"] = map[string]any(q.Intent.Key)
+	if q.Stamp != "" {
+		v["stamp"] = q.Stamp
+	}
+	return v
+}
+
+// readRefs reads by refs: the one that is known, and those of the records found
+// where the declaration completes them so.
+func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) error {
+	i := slices.IndexFunc(k.reads, func(r *read) bool { return r.ref })
+	if i < 0 {
+		return nil
+	}
+	r := k.reads[i]
+	var refs []string
+	if r.complete {
+		refs = m.refs()
+	}
+	if m.q.Ref != "" && !slices.Contains(refs, m.q.Ref) {
+		refs = append(refs, m.q.Ref)
+	}
+	if len(refs) > maxCompleted {
+		return fmt.Errorf("read %q: %w: %d records are found, too many to read one by one", r.name, ErrAnswer, len(refs))
+	}
+	for _, ref := range refs {
+		v["ref"] = ref
+		found, err := c.ask(ctx, k, r, v)
+		if err == nil {
+			err = m.addRef(r, ref, found)
+		}
+		if err != nil {
+			return fmt.Errorf("read %q: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// found is what one declared read found.
+type found struct {
+	records []connectors.Record
+	// whole says that no record can have slipped through between two pages.
+	whole bool
+}
+
+// ask makes one declared read. An answer that is not as declared is an error.
+func (c *Connector) ask(ctx context.Context, k *kind, r *read, v values) (found, error) {
+	d, err := r.request.fill(filling{values: v, guarded: true})
+	if err != nil {
+		return found{}, err
+	}
+	f := found{whole: true}
+	if r.single != nil {
+		f.records, err = c.askOne(ctx, k, r, d, v)
+	} else {
+		f, err = c.askList(ctx, k, r, d, v)
+	}
+	if err == nil && len(f.records) == 0 {
+		err = c.see(ctx, r, v)
+	}
+	return f, err
+}
+
+// see looks at what the records are in, so that "may not see it" is not taken
+// for "is not there".
+func (c *Connector) see(ctx context.Context, r *read, v values) error {
+	if r.visible == nil {
+		return nil
+	}
+	if err := c.look(ctx, r.visible, v); err != nil {
+		return fmt.Errorf("nothing was found, and what it would be in cannot be read: %w", err)
+	}
+	return nil
+}
+
+// look makes a GET that must be answered as declared.
+func (c *Connector) look(ctx context.Context, l *look, v values) error {
+	path, err := l.route.expand(v)
+	if err != nil {
+		return err
+	}
+	query, err := fillNamed(l.query, filling{values: v, guarded: true})
+	if err != nil {
+		return err
+	}
+	a, err := c.get(ctx, &draft{method: http.MethodGet, path: path, query: query})
+	if err != nil {
+		return err
+	}
+	doc, err := decode(a)
+	if err != nil {
+		return err
+	}
+	return met(l.must, doc, a.Header)
+}
+
+// get makes a read that is a draft.
+func (c *Connector) get(ctx context.Context, d *draft) (httpsend.Answer, error) {
+	u, err := c.url(d.path, d.query)
+	if err != nil {
+		return httpsend.Answer{}, err
+	}
+	req, used, err := c.request(ctx, d, u)
+	if err != nil {
+		return httpsend.Answer{}, err
+	}
+	a, err := c.client.Read(req)
+	if a.Status == http.StatusUnauthorized && used != nil {
+		c.tokens.drop(ctx, used)
+	}
+	return a, err
+}
+
+// accepts takes the further statuses that are read like 200.
+func (r *read) accepts(a httpsend.Answer, err error) error {
+	if err != nil && slices.Contains(r.accept, a.Status) {
+		return a.BodyErr
+	}
+	return err
+}
+
+// askOne reads the one record that the request addresses.
+func (c *Connector) askOne(ctx context.Context, k *kind, r *read, d *draft, v values) ([]connectors.Record, error) {
+	a, err := c.get(ctx, d)
+	if err = r.accepts(a, err); err != nil {
+		if gone, unclear := r.says(a); gone || unclear != nil {
+			return nil, unclear
+		}
+		return nil, err
+	}
+	doc, err := decode(a)
+	if err != nil {
+		return nil, err
+	}
+	if err := met(r.must, doc, a.Header); err != nil {
+		return nil, err
+	}
+	one, there := r.single.value(doc)
+	if !there {
+		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.text)
+	}
+	rec, kept, err := k.record.of(one, stampOf(v))
+	if err != nil || !kept {
+		return nil, err
+	}
+	if r.version.header != "" || r.version.place != nil {
+		rec.Version = r.version.of(doc, a.Header)
+	}
+	if err := r.answersWith(k, rec, v); err != nil {
+		return nil, err
+	}
+	return []connectors.Record{rec}, nil
+}
+
+// says reports whether an answer says that the record is not there. It must be
+// the API's own answer, which is JSON: a gateway says 404 as well.
+func (r *read) says(a httpsend.Answer) (gone bool, err error) {
+	if !slices.Contains(r.absent, a.Status) {
+		return false, nil
+	}
+	doc, err := decode(a)
+	if err != nil {
+		return false, fmt.Errorf("the destination answered %d: %w", a.Status, err)
+	}
+	if r.absentWhere == nil {
+		return true, nil
+	}
+	holds, _ := r.absentWhere.holds(doc, true, a.Header)
+	return holds, nil
+}
+
+func stampOf(v values) string {
+	s, _ := v["stamp"].(string)
+	return s
+}
+
+// answersWith refuses a record that is another one than was asked for: the
+// destination then takes keys for equal that are not, and nobody can say what
+// is there under ours.
+func (r *read) answersWith(k *kind, rec connectors.Record, v values) error {
+	key, _ := v["key"].(map[string]any)
+	for _, name := range r.keysAsked {
+		if !k.sameField(name, key, rec.Fields) {
+			return fmt.Errorf("%w: the record has another %s than was asked for, or it is not shown: the destination does not compare it exactly", ErrAnswer, name)
+		}
+	}
+	if r.stampIsAsked && rec.Stamp != stampOf(v) {
+		return fmt.Errorf("%w: the record bears another stamp than was asked for", ErrAnswer)
+	}
+	return nil
+}
+
+// sameField reports whether a record has a field of the business key.
+func (k *kind) sameField(name string, key map[string]any, fields intent.Fields) bool {
+	got, there := fields[name]
+	return there && sameKey(key[name], got, k.profile.Compare["/"+name])
+}
+
+// sameKey reports whether a record has the business key.
+func (k *kind) sameKey(key, fields intent.Fields) bool {
+	for name := range key {
+		if !k.sameField(name, key, fields) {
+			return false
+		}
+	}
+	return len(key) > 0
+}

@@ -1,0 +1,181 @@
+package rest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// of reads one record of an answer; false when it is one that does not count.
+// stamp is the one that is asked for, which is taken where a record bears
+// several.
+func (r *record) of(v any, stamp string) (connectors.Record, bool, error) {
+	object, isObject := v.(map[string]any)
+	if !isObject {
+		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", ErrAnswer, kindOfValue(v))
+	}
+	if kept, err := r.keeps(object); err != nil || !kept {
+		return connectors.Record{}, false, err
+	}
+	one := connectors.Record{Ref: r.ref.scalar(object), URL: r.url.scalar(object), Version: r.version.scalar(object)}
+	if one.Ref == "" {
+		return one, false, fmt.Errorf("%w: a record has no %s", ErrAnswer, r.ref.text)
+	}
+	fields := intent.Fields{}
+	for _, p := range r.spread {
+		below, there := p.value(object)
+		members, isObject := below.(map[string]any)
+		if !there || !isObject {
+			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.text, kindOfValue(below))
+		}
+		for name, v := range members {
+			fields[name] = v
+		}
+	}
+	for name, f := range r.fields {
+		delete(fields, name) // also where the path shows nothing
+		value, there, err := f.of(object)
+		if err != nil {
+			return one, false, fmt.Errorf("field %s: %w", name, err)
+		}
+		if there {
+			fields[name] = value
+		}
+	}
+	one.Fields = fields
+	stamps, err := r.stamps(object)
+	switch {
+	case err != nil:
+		return one, false, fmt.Errorf("the stamp: %w", err)
+	case slices.Contains(stamps, stamp):
+		one.Stamp = stamp
+	case len(stamps) > 0:
+		one.Stamp = stamps[0]
+	}
+	return one, true, nil
+}
+
+// hasPlace reports whether a record has the place of a field, whatever stands
+// there.
+func (r *record) hasPlace(name string, v any) bool {
+	f := r.fields[name]
+	switch {
+	case f == nil:
+		for _, p := range r.spread {
+			below, _ := p.value(v)
+			if members, ok := below.(map[string]any); ok {
+				if _, there := members[name]; there {
+					return true
+				}
+			}
+		}
+		return false
+	case f.list != nil:
+		_, there := f.list.container.value(v)
+		return there
+	}
+	_, there := f.place.value(v)
+	return there
+}
+
+// keeps reports whether a record counts. What it is told by must be there,
+// unless it is told by not being there.
+func (r *record) keeps(object map[string]any) (bool, error) {
+	c := r.keep
+	if c == nil {
+		return true, nil
+	}
+	if c.exists == nil && len(c.place.all(object)) == 0 {
+		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", ErrAnswer, c.place.text)
+	}
+	holds, _ := c.holds(object, true, nil)
+	return holds, nil
+}
+
+// stamps lists what a record bears.
+func (r *record) stamps(object map[string]any) ([]string, error) {
+	if r.stamp == nil {
+		return nil, nil
+	}
+	values, _, err := r.stamp.chosen(object)
+	var all []string
+	for _, v := range values {
+		s, isText := v.(string)
+		if !isText || s == "" {
+			continue
+		}
+		if r.stamp.match == nil {
+			all = append(all, bounded(s))
+			continue
+		}
+		for _, m := range r.stamp.match.FindAllStringSubmatch(s, -1) {
+			all = append(all, bounded(m[1]))
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" }), err
+}
+
+// chosen is what the path of a field selects, joined where that is asked;
+// false when nothing is there.
+func (f *field) chosen(object map[string]any) ([]any, bool, error) {
+	if f.list == nil {
+		v, there := f.place.value(object)
+		return []any{v}, there, nil
+	}
+	container, there := f.list.container.value(object)
+	if !there || container == nil {
+		return nil, false, nil
+	}
+	values, err := f.list.all(object)
+	if err != nil || f.join == nil {
+		return values, true, err
+	}
+	var parts []string
+	for _, v := range values {
+		s, ok := scalarText(v)
+		if !ok {
+			return nil, false, fmt.Errorf("%w: an element of %s is %s, want text", ErrAnswer, f.list.text, kindOfValue(v))
+		}
+		parts = append(parts, s)
+	}
+	return []any{strings.Join(parts, *f.join)}, true, nil
+}
+
+// of is the value of a field; false when it is not there.
+func (f *field) of(object map[string]any) (any, bool, error) {
+	values, there, err := f.chosen(object)
+	if err != nil || !there {
+		return nil, false, err
+	}
+	if f.list != nil && f.join == nil && f.match == nil {
+		all := []any{}
+		for _, v := range values {
+			if s, isText := v.(string); isText && f.without != nil && f.without.MatchString(s) {
+				continue
+			}
+			all = append(all, f.stripped(v))
+		}
+		return all, true, nil
+	}
+	for _, v := range values {
+		if f.match == nil {
+			return f.stripped(v), true, nil
+		}
+		s, _ := v.(string)
+		if m := f.match.FindStringSubmatch(s); m != nil {
+			return f.stripped(m[1]), true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func (f *field) stripped(v any) any {
+	s, isText := v.(string)
+	if !isText || f.strip == nil {
+		return v
+	}
+	return f.strip.ReplaceAllString(s, "")
+}

@@ -1,0 +1,159 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// tokens fetches access tokens by the OAuth 2.0 client credentials grant and
+// keeps the last one.
+type tokens struct {
+	c      *Connector
+	config clientcredentials.Config
+	http   *http.Client
+	// turn is held by whoever looks at last or fetches a new one, so that a
+	// crowd fetches one token. It can be waited for with a context.
+	turn chan struct{}
+	last *token
+}
+
+// token is one access token.
+type token struct {
+	value string
+	until time.Time // zero: until it is refused
+}
+
+// expiryMargin is how long before its end a token is no longer used: it must
+// not end on the way.
+const expiryMargin = 30 * time.Second
+
+func (c *Connector) newTokens(transport http.RoundTripper) (*tokens, error) {
+	a := c.d.auth
+	text, _, err := a.tokenURL.expand(c.given(), false)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(text)
+	if err == nil && strings.HasPrefix(text, "/") {
+		u, err = c.url(text, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("auth.oauth2.token_url: %w", err)
+	}
+	if err := c.reachable(u); err != nil {
+		return nil, fmt.Errorf("auth.oauth2.token_url: %w", err)
+	}
+	id, _, err := a.clientID.expand(c.given(), false)
+	if err != nil {
+		return nil, err
+	}
+	style := oauth2.AuthStyleInHeader
+	if a.inParams {
+		style = oauth2.AuthStyleInParams
+	}
+	return &tokens{
+		c:      c,
+		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
+		http: &http.Client{
+			Transport:     brief{transport},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		turn: make(chan struct{}, 1),
+	}, nil
+}
+
+// get is a token that can be used now.
+func (t *tokens) get(ctx context.Context) (*token, error) {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-t.turn }()
+	if t.last != nil && (t.last.until.IsZero() || time.Now().Before(t.last.until)) {
+		return t.last, nil
+	}
+	fresh, err := t.fetch(ctx)
+	t.last = fresh
+	return fresh, err
+}
+
+func (t *tokens) fetch(ctx context.Context) (*token, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	secret, err := t.c.fetchSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		bounded, cancel := context.WithTimeout(ctx, tokenTimeout)
+		defer cancel()
+		ctx = bounded
+	}
+	config := t.config
+	config.ClientSecret = secret
+	got, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.http))
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	if len(got.AccessToken) > maxHeader || strings.ContainsFunc(got.AccessToken, isControl) {
+		return nil, errors.New("the token is too long, or has a control character")
+	}
+	fresh := &token{value: got.AccessToken}
+	if !got.Expiry.IsZero() {
+		fresh.until = got.Expiry.Add(-expiryMargin)
+	}
+	return fresh, nil
+}
+
+// tokenError is what may be told of a failure: the library's own error repeats
+// the answer, and an answer can repeat the secret.
+func tokenError(err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil {
+		return fmt.Errorf("the token endpoint answered %d", refused.Response.StatusCode)
+	}
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("the token endpoint: %w", known)
+		}
+	}
+	return errors.New("the token endpoint did not answer with a token")
+}
+
+// drop forgets a token that was refused, unless there is a newer one already.
+func (t *tokens) drop(ctx context.Context, used *token) {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return // the next send is refused as well, and drops it
+	}
+	if t.last == used {
+		t.last = nil
+	}
+	<-t.turn
+}
+
+// brief bounds the answers of a transport.
+type brief struct{ next http.RoundTripper }
+
+func (b brief) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.next.RoundTrip(r)
+	if err == nil {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxToken), res.Body}
+	}
+	return res, err
+}

@@ -1,0 +1,95 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Invert builds the write that undoes w, where the declaration says how. It
+// needs to know what was there before, and exactly one record on each side that
+// has one; what it changes must still be as after shows. The error wraps
+// [ErrNoUndo].
+func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
+	k, err := c.d.kindOf(w)
+	if err != nil {
+		return intent.WriteIntent{}, err
+	}
+	if before == nil && !(w.Write == intent.Create && k.profile.FreshKeys) {
+		return intent.WriteIntent{}, fmt.Errorf("%w: nobody looked before it", ErrNoUndo)
+	}
+	if before == nil {
+		before = &connectors.Observation{}
+	}
+	did := w.Write
+	had, has := len(before.Records), len(after.Records)
+	if did == intent.Upsert {
+		did = intent.Update
+		if had == 0 {
+			did = intent.Create
+		}
+	}
+	u, ok := k.undo[did]
+	if !ok {
+		return intent.WriteIntent{}, fmt.Errorf("%w: the declaration does not say how to undo a %s", ErrNoUndo, did)
+	}
+	inverse := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key), Write: u.write}
+	switch {
+	case did == intent.Create && had == 0 && has == 1:
+		return k.undoCreate(w, u, inverse, after.Records[0])
+	case did == intent.Update && had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
+		return k.undoUpdate(w, inverse, before.Records[0], after.Records[0])
+	case did == intent.Delete && had == 1 && has == 0:
+		inverse.Expect = k.lasting(before.Records[0].Fields)
+		return inverse, nil
+	}
+	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrNoUndo, had, has)
+}
+
+func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
+	if k.profile.Stamped && w.Write == intent.Create && now.Stamp != w.Stamp() {
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrNoUndo)
+	}
+	inverse.Require = k.lasting(now.Fields)
+	if u.write == intent.Update {
+		inverse.Expect = maps.Clone(u.expect)
+	}
+	return inverse, nil
+}
+
+// undoUpdate brings the named fields back to what they were. A field that was
+// not there cannot be brought back: an update can only set.
+func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was, now connectors.Record) (intent.WriteIntent, error) {
+	inverse.Expect, inverse.Require = intent.Fields{}, k.lasting(now.Fields)
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(w.Expect)), slices.Collect(maps.Keys(w.Payload))) {
+		old, there := was.Fields[name]
+		current, shown := now.Fields[name]
+		switch {
+		case w.Key[name] != nil, there == shown && reflect.DeepEqual(old, current):
+		case !there:
+			return intent.WriteIntent{}, fmt.Errorf("%w: the field %s was not there before", ErrNoUndo, name)
+		default:
+			inverse.Expect[name] = old
+		}
+	}
+	if len(inverse.Expect) == 0 {
+		return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrNoUndo)
+	}
+	return inverse, nil
+}
+
+// lasting leaves out what the destination changes by itself.
+func (k *kind) lasting(fields intent.Fields) intent.Fields {
+	kept := maps.Clone(fields)
+	for _, path := range k.profile.Volatile {
+		p := intent.Pointer(path)
+		if p.Parent() == "" {
+			delete(kept, p.LastToken())
+		}
+	}
+	return kept
+}

@@ -1,0 +1,297 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/intent"
+)
+
+// Write sends once. Whatever keeps it from being sent (an intent that the
+// declaration cannot serve, a secret or a token that cannot be had) is of fate
+// not sent.
+func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	k, err := c.d.kindOf(r.Intent)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	w := k.writes[r.Intent.Write]
+	if w == nil {
+		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, r.Intent.Write))
+	}
+	v, err := c.writeValues(k, w, r)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	d, err := w.draft(r, v)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	u, err := c.url(d.path, d.query)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	req, used, err := c.request(ctx, d, u)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	a, err := c.client.Write(req)
+	if a.Status == http.StatusUnauthorized && used != nil {
+		c.tokens.drop(ctx, used)
+	}
+	return w.receipt(a, err, v)
+}
+
+// before is the one record that was there, nil when there was another number.
+func before(r connectors.Request) *connectors.Record {
+	if r.Before == nil || len(r.Before.Records) != 1 || r.Before.Records[0].Ref == "" {
+		return nil
+	}
+	return &r.Before.Records[0]
+}
+
+// writeValues are what the placeholders of a write stand for.
+func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values, error) {
+	in := r.Intent
+	if in.Want() != 1 {
+		return nil, fmt.Errorf("%w: /count: is %d; one request writes one record", ErrIntent, in.Want())
+	}
+	if err := k.unforged(in); err != nil {
+		return nil, err
+	}
+	v := c.given()
+	both := maps.Clone(map[string]any(in.Payload))
+	if both == nil {
+		both = map[string]any{}
+	}
+	maps.Copy(both, in.Expect)
+	v["key"], v["fields"] = map[string]any(in.Key), both
+	v["expect"], v["payload"] = object1(in.Expect), object1(in.Payload)
+	for name, text := range map[string]string{"stamp": r.Stamp, "idempotency_key": r.IdempotencyKey} {
+		if text != "" {
+			v[name] = text
+		}
+	}
+	b := before(r)
+	changes := in.Write == intent.Update || in.Write == intent.Delete
+	switch {
+	case changes && r.Before != nil && b == nil:
+		return nil, fmt.Errorf("%w: /write: %s needs exactly one record in the read before it", ErrIntent, in.Write)
+	case w.needs.ref && b == nil:
+		return nil, fmt.Errorf("%w: /write: %s needs the ref of the one record in the read before it", ErrIntent, in.Write)
+	case w.needs.version && b.Version == "":
+		return nil, fmt.Errorf("%w: /write: %s needs the version of the record in the read before it", ErrIntent, in.Write)
+	}
+	if b != nil && in.Write != intent.Create {
+		v["ref"], v["before"] = b.Ref, object1(b.Fields)
+		if b.Version != "" {
+			v["version"] = b.Version
+		}
+		if b.Stamp != "" {
+			v["stamp_before"] = b.Stamp
+		}
+	}
+	return v, w.serves(in, b)
+}
+
+func object1(f intent.Fields) map[string]any {
+	if f == nil {
+		return map[string]any{}
+	}
+	return f
+}
+
+// serves refuses an intent of which something would silently not be done.
+func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
+	for _, part := range []struct {
+		name   string
+		fields intent.Fields
+	}{{"expect", in.Expect}, {"payload", in.Payload}} {
+		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
+			_, isKey := in.Key[name]
+			if !isKey && !w.covers["fields"] && !w.covers[part.name] && !w.mentions["fields."+name] && !w.mentions[part.name+"."+name] {
+				return fmt.Errorf("%w: /%s/%s: is not among what a %s can write", ErrIntent, part.name, name, in.Write)
+			}
+		}
+	}
+	if w.replaces || b == nil {
+		return nil
+	}
+	for _, path := range in.Absent {
+		if _, there := intent.Lookup(b.Fields, path); there {
+			return fmt.Errorf("%w: /absent: %s is there, and a %s cannot take fields away", ErrIntent, path, in.Write)
+		}
+	}
+	return nil
+}
+
+// unforged refuses values that would be read back as a stamp: they would make
+// another record's out of ours.
+func (k *kind) unforged(in intent.WriteIntent) error {
+	if k.record.stamp == nil || k.record.stamp.match == nil {
+		return nil
+	}
+	forged := false
+	for _, part := range []intent.Fields{in.Key, in.Expect, in.Payload} {
+		texts(map[string]any(part), func(s string) { forged = forged || k.record.stamp.match.MatchString(s) })
+	}
+	if forged {
+		return fmt.Errorf("%w: a value has in it what would be read as a stamp", ErrIntent)
+	}
+	return nil
+}
+
+// draft fills the request, with the idempotency key and the condition where
+// they are to be.
+func (w *write) draft(r connectors.Request, v values) (*draft, error) {
+	d, err := w.request.fill(filling{values: v})
+	if err != nil {
+		return nil, err
+	}
+	if w.key != nil {
+		switch key := r.IdempotencyKey; {
+		case key == "":
+			return nil, fmt.Errorf("%w: {idempotency_key} is missing, by which the destination is to know the write again", ErrIntent)
+		case w.key.header != "" && w.key.quoted:
+			err = d.setHeader(w.key.header, strconv.Quote(key))
+		case w.key.header != "":
+			err = d.setHeader(w.key.header, key)
+		}
+	}
+	if err != nil || !r.Conditional {
+		return d, err
+	}
+	return d, w.condition(d, r, v)
+}
+
+// condition adds what makes the request conditional.
+func (w *write) condition(d *draft, r connectors.Request, v values) error {
+	g, b := w.guard, before(r)
+	if g == nil {
+		return fmt.Errorf("%w: /write: a %s cannot be conditional here", ErrIntent, r.Intent.Write)
+	}
+	switch {
+	case b == nil && r.Before != nil && len(r.Before.Records) == 0 && g.ifAbsent != nil:
+		g = g.ifAbsent
+	case b == nil || b.Version == "":
+		return fmt.Errorf("%w: a conditional %s needs one record with a version in the read before it", ErrIntent, r.Intent.Write)
+	}
+	if err := d.addHeaders(g.headers, v); err != nil {
+		return err
+	}
+	query, err := fillNamed(g.query, filling{values: v})
+	if err != nil {
+		return err
+	}
+	maps.Copy(d.query, query)
+	if g.body == nil {
+		return nil
+	}
+	over, err := g.body.body(filling{values: v})
+	d.body = overlay(d.body, over)
+	return err
+}
+
+// receipt is what the answer says, and by its error what is known.
+func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Receipt, error) {
+	if a.Status == 0 {
+		return connectors.Receipt{}, err
+	}
+	doc, bodyErr := decode(a)
+	receipt := connectors.Receipt{Code: a.Code()}
+	if w.key != nil && w.key.replay != nil {
+		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
+	}
+	if err = w.meaning(a, doc, bodyErr == nil, err); err != nil {
+		return receipt, err
+	}
+	// It said yes. A body that makes no sense does not take that back.
+	if bodyErr == nil {
+		receipt.Ref, receipt.URL = w.ref.scalar(doc), w.url.scalar(doc)
+		receipt.Version = w.version.of(doc, a.Header)
+	}
+	if ref, ok := v["ref"].(string); ok && receipt.Ref == "" {
+		receipt.Ref = ref // the record that the request addressed
+	}
+	return receipt, nil
+}
+
+// of is the version in an answer, "" when there is none.
+func (v version) of(doc any, h http.Header) string {
+	if v.header != "" {
+		return bounded(h.Get(v.header))
+	}
+	return v.place.scalar(doc)
+}
+
+// meaning is what an answer means: as the declaration says, and otherwise by
+// its status.
+func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error) error {
+	for _, rule := range w.answers {
+		if !slices.Contains(rule.statuses, a.Status) {
+			continue
+		}
+		if rule.where != nil {
+			holds, known := rule.where.holds(doc, isJSON, a.Header)
+			if !known && byStatus == nil {
+				return &connectors.Error{Code: a.Code(), Err: errors.New("what the answer says of the write cannot be read")}
+			}
+			if !holds {
+				continue
+			}
+		}
+		return rule.verdict(a, byStatus)
+	}
+	return byStatus
+}
+
+func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
+	said := fmt.Errorf("the destination answered %d, which the declaration calls %s", a.Status, r.means)
+	var e *connectors.Error
+	wait := time.Duration(0)
+	if errors.As(byStatus, &e) {
+		wait = e.RetryAfter
+	} else {
+		wait, _ = httpsend.RetryAfter(a.Header, time.Now())
+	}
+	switch r.means {
+	case "answered":
+		return nil
+	case "refused":
+		return connectors.Refused(a.Code(), said)
+	case "conflict":
+		return connectors.Conflict(a.Code(), said)
+	case "throttled":
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: said}
+	}
+	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: said}
+}
+
+// wait reads a wait from a header of its own; otherwise is the wait where that
+// says nothing.
+func (f *after) wait(h http.Header, otherwise time.Duration) time.Duration {
+	if f == nil || otherwise > 0 {
+		return otherwise
+	}
+	seconds, err := strconv.ParseInt(h.Get(f.header), 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	if f.epoch {
+		now := time.Now()
+		if date, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = date
+		}
+		seconds -= now.Unix()
+	}
+	seconds = min(max(seconds, 0), int64(httpsend.MaxRetryAfter/time.Second))
+	return time.Duration(seconds) * time.Second
+}
