@@ -80,7 +80,7 @@ func TestConformanceInMemory(t *testing.T) {
 			connectortest.Run(t, connectortest.Harness{
 				Open: func(t *testing.T) *connectortest.Fixture {
 					s := mailtest.Start(t, mailtest.Options{InProcess: true})
-					return fixture(t, bench{t, s, c.kind, c.mailbox}, c.options(s))
+					return fixture(t, bench{t, s, c.kind, c.mailbox, false}, c.options(s))
 				},
 				Writes:   []intent.WriteType{intent.Create},
 				Lacks:    lacks(c.kind),
@@ -117,6 +117,7 @@ type bench struct {
 	s       *mailtest.Server
 	kind    string
 	mailbox string
+	queues  bool // what is taken over comes into the mailbox later
 }
 
 func fixture(t *testing.T, b bench, o mail.Options) *connectortest.Fixture {
@@ -290,13 +291,17 @@ func plainText(t *testing.T, h netmail.Header, body io.Reader) string {
 	return string(text)
 }
 
-// effects counts the mails that the server took over.
+// effects counts the mails that the server took over, once they are in the
+// mailbox: what a queue holds is in no store yet.
 func (b bench) effects(key intent.Fields) int {
 	n := 0
 	for _, m := range b.s.Accepted() {
 		if m.ID() == key["message_id"] {
 			n++
 		}
+	}
+	if b.queues {
+		n = min(n, len(b.records(key)))
 	}
 	return n
 }

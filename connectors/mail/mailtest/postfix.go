@@ -1,0 +1,368 @@
+//go:build unix
+
+package mailtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"text/template"
+	"time"
+
+	"github.com/readback-go/readback/connectors/imap/imaptest"
+)
+
+// Postfix is a real mail server, in processes of ours with a folder of their
+// own, that delivers into a real Dovecot by LMTP.
+type Postfix struct {
+	dovecot *imaptest.Dovecot
+	addr    string
+	folder  string
+	master  string // the program
+	cmd     *exec.Cmd
+	log     *tail
+}
+
+// ErrNoPostfix is returned by NewPostfix where something of it is missing. Its
+// text says what.
+var ErrNoPostfix = errors.New("mailtest: no Postfix before a Dovecot on this machine")
+
+// postfixStarts is how long Postfix may take to say that it is up. It needs
+// less than a second.
+const postfixStarts = 20 * time.Second
+
+// StartPostfix starts both for one test and stops them afterwards. Where they
+// are not installed, or we are not root, the test is skipped, or fails if
+// READBACK_STRICT is 1.
+func StartPostfix(tb TB) *Postfix {
+	tb.Helper()
+	p, err := NewPostfix()
+	if errors.Is(err, ErrNoPostfix) {
+		const left = "%v, so nothing was tested against a real mail server"
+		if os.Getenv("READBACK_STRICT") == "1" {
+			tb.Fatalf(left, err)
+		}
+		tb.Skipf(left, err)
+	}
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			tb.Logf("%v", err)
+		}
+	})
+	return p
+}
+
+// Start opens a new, empty account for one test, with the vices before it, and
+// closes it afterwards.
+func (p *Postfix) Start(tb TB, o Options) *Server {
+	tb.Helper()
+	s, err := p.NewServer(o)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// NewServer opens a new, empty account whose mail comes into INBOX; what is for
+// others goes nowhere. Nothing is filed, and nobody logs in at the submission
+// server. Close it; the processes go on. Of the options only those of TLS have
+// an effect: see [Server.Account].
+func (p *Postfix) NewServer(o Options) (*Server, error) {
+	box, err := p.dovecot.NewServer(imaptest.Options{})
+	if err != nil {
+		return nil, err
+	}
+	name, password := box.Account()
+	o.Address, o.Password, o.Sent = name+"@"+postfixDomain, password, imaptest.DovecotSent
+	o.FilesNothing, o.InProcess = true, false
+	o.defaults()
+	dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", p.addr) }
+	s, err := newFront(o, box, dial, func() error { return nil })
+	if err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	return s, nil
+}
+
+// postfixDomain is whose mail is delivered.
+const postfixDomain = "example.org"
+
+// The places of Postfix: sbin is not on everybody's path.
+var (
+	postfixNames  = []string{"postfix", "/usr/sbin/postfix"}
+	postfixMaster = []string{"/usr/lib/postfix/sbin/master", "/usr/libexec/postfix/master"}
+)
+
+// first is the first program that there is, "" for none.
+func first(names []string) string {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// missing says what there is not, "" if all is there.
+func missing() string {
+	switch _, err := user.Lookup("postfix"); {
+	case first(postfixNames) == "" || first(postfixMaster) == "":
+		return "postfix is not installed (Debian: postfix)"
+	case err != nil:
+		return "there is no user postfix (Debian: postfix)"
+	case os.Getuid() != 0:
+		return "its master process needs root, which we are not"
+	}
+	return ""
+}
+
+// NewPostfix starts Dovecot and Postfix 3 and waits until they are up. Close
+// it. The error wraps [ErrNoPostfix] where something is missing.
+func NewPostfix() (*Postfix, error) {
+	if what := missing(); what != "" {
+		return nil, fmt.Errorf("%w: %s", ErrNoPostfix, what)
+	}
+	dovecot, err := imaptest.NewDovecot()
+	if errors.Is(err, imaptest.ErrNoDovecot) {
+		return nil, fmt.Errorf("%w: dovecot is not installed (Debian: dovecot-imapd, dovecot-lmtpd)", ErrNoPostfix)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Postfix{dovecot: dovecot}
+	if dovecot.LMTP() == "" {
+		return nil, errors.Join(fmt.Errorf("%w: Dovecot has no LMTP server (Debian: dovecot-lmtpd)", ErrNoPostfix), p.Close())
+	}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("mailtest: start postfix: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+// mainConf is a Postfix that knows this machine alone: mail for the domain goes
+// to Dovecot, all other mail goes nowhere.
+var mainConf = template.Must(template.New("").Parse(`compatibility_level = 3.6
+queue_directory = {{.Folder}}/queue
+data_directory = {{.Folder}}/data
+command_directory = /usr/sbin
+daemon_directory = {{.Daemons}}
+mail_owner = postfix
+setgid_group = postdrop
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+myhostname = mx.{{.Domain}}
+mydestination =
+mynetworks = 127.0.0.0/8
+local_recipient_maps =
+alias_maps =
+alias_database =
+virtual_mailbox_domains = {{.Domain}}
+virtual_mailbox_maps = static:all
+virtual_transport = lmtp:inet:{{.LMTP}}
+default_transport = discard
+relay_transport = discard
+smtpd_relay_restrictions = permit_mynetworks, reject
+smtpd_client_connection_count_limit = 0
+smtpd_client_connection_rate_limit = 0
+smtp_tls_security_level = none
+smtpd_tls_security_level = none
+lmtp_tls_security_level = none
+maillog_file = {{.Folder}}/log
+maillog_file_prefixes = {{.Folder}}
+`))
+
+var masterConf = template.Must(template.New("").Parse(`127.0.0.1:{{.Port}} inet n - n - - smtpd
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+lmtp unix - - n - - lmtp
+smtp unix - - n - - smtp
+error unix - - n - - error
+retry unix - - n - - error
+discard unix - - n - - discard
+local unix - n n - - local
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+postlog unix-dgram n - n - 1 postlogd
+`))
+
+// start writes the configuration and starts the processes.
+func (p *Postfix) start() error {
+	folder, err := os.MkdirTemp("", "readback-postfix-")
+	if err != nil {
+		return err
+	}
+	p.folder = folder
+	_, port, err := p.free()
+	if err != nil {
+		return err
+	}
+	p.master = first(postfixMaster)
+	values := map[string]string{"Folder": folder, "Daemons": filepath.Dir(p.master), "Domain": postfixDomain, "LMTP": p.dovecot.LMTP(), "Port": port}
+	for _, name := range []string{"conf", "queue", "data"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
+			return err
+		}
+	}
+	for name, form := range map[string]*template.Template{"main.cf": mainConf, "master.cf": masterConf} {
+		var text strings.Builder
+		if err := form.Execute(&text, values); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, "conf", name), []byte(text.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := p.own(); err != nil {
+		return err
+	}
+	return p.run()
+}
+
+// free chooses a port of the loopback address.
+func (p *Postfix) free() (host, port string, err error) {
+	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	p.addr = ln.Addr().String()
+	host, port, err = net.SplitHostPort(p.addr)
+	return host, port, errors.Join(err, ln.Close())
+}
+
+// own gives the folder of data to Postfix, and lets it enter ours.
+func (p *Postfix) own() error {
+	owner, err := user.Lookup("postfix")
+	if err != nil {
+		return err
+	}
+	var uid, gid int
+	if _, err := fmt.Sscan(owner.Uid, &uid); err != nil {
+		return err
+	}
+	if _, err := fmt.Sscan(owner.Gid, &gid); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(p.folder, 0o755), os.Chown(filepath.Join(p.folder, "data"), uid, gid)) //nolint:gosec // other users' processes must enter it
+}
+
+// run starts the master process in the foreground and waits until it listens.
+func (p *Postfix) run() error {
+	conf := filepath.Join(p.folder, "conf")
+	if said, err := exec.CommandContext(context.Background(), first(postfixNames), "-c", conf, "check").CombinedOutput(); err != nil {
+		return fmt.Errorf("postfix check: %w: %s", err, said)
+	}
+	p.cmd = exec.CommandContext(context.Background(), p.master, "-c", conf, "-d")
+	p.cmd.Dir = filepath.Join(p.folder, "queue")
+	p.cmd.Env = append(os.Environ(), "MAIL_CONFIG="+conf)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends the processes of its group
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.cmd = nil
+		return err
+	}
+	p.log = follow(stderr)
+	return p.awaitGreeting()
+}
+
+// awaitGreeting asks until the server greets: it says nowhere that it is up.
+func (p *Postfix) awaitGreeting() error {
+	ctx, cancel := context.WithTimeout(context.Background(), postfixStarts)
+	defer cancel()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		if greeted(ctx, p.addr) {
+			return nil
+		}
+		select {
+		case <-p.log.ended:
+			return fmt.Errorf("it stopped at once: %s", p.words())
+		case <-ctx.Done():
+			return fmt.Errorf("not up after %v: %s", postfixStarts, p.words())
+		case <-pause.C:
+		}
+	}
+}
+
+func greeted(ctx context.Context, addr string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return err == nil && strings.HasPrefix(line, "220")
+}
+
+// words is what Postfix said, here and in its log.
+func (p *Postfix) words() string {
+	log, _ := os.ReadFile(filepath.Join(p.folder, "log")) // there may be none yet
+	return p.log.text() + string(log[max(0, len(log)-4000):])
+}
+
+// Close stops Postfix and Dovecot and removes their folders.
+func (p *Postfix) Close() error {
+	var err error
+	if p.cmd != nil {
+		// Asked, the master ends its children, which a killed one leaves behind.
+		err = p.cmd.Process.Signal(syscall.SIGTERM)
+		<-p.log.ended
+		_ = p.cmd.Wait() // its exit status says nothing
+		p.cmd = nil
+	}
+	if p.folder != "" {
+		err = errors.Join(err, os.RemoveAll(p.folder))
+	}
+	return errors.Join(err, p.dovecot.Close())
+}
+
+// tail keeps the end of what a process says, and notices when it has ended.
+type tail struct {
+	ended chan struct{}
+	mu    sync.Mutex
+	lines []string
+}
+
+func follow(r io.Reader) *tail {
+	t := &tail{ended: make(chan struct{})}
+	go func() {
+		defer close(t.ended)
+		for scan := bufio.NewScanner(r); scan.Scan(); {
+			t.mu.Lock()
+			t.lines = append(t.lines[max(0, len(t.lines)-49):], scan.Text())
+			t.mu.Unlock()
+		}
+	}()
+	return t
+}
+
+func (t *tail) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
+}
