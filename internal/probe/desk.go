@@ -1,0 +1,242 @@
+package probe
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// sample is one record that the probe makes, or tries to.
+type sample struct {
+	name    string
+	creates []intent.WriteIntent // the writes that may have made it
+	sent    time.Time            // when the last send on it had ended, zero for none
+	doubt   bool                 // a send on it was not answered
+	variant int                  // tells the writes on it apart
+}
+
+// errBudget says that a check wanted more sends than were declared for it.
+var errBudget = errors.New("the sends that were declared beforehand are used up")
+
+// sample notes a new sample before anything of it is sent.
+func (r *run) sample() *sample {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &sample{name: fmt.Sprintf("%sn%d", r.id, len(r.samples))}
+	r.samples = append(r.samples, s)
+	return s
+}
+
+// write is one send that a check makes.
+type write struct {
+	in          intent.WriteIntent
+	before      *connectors.Observation
+	key         string // the idempotency key; default a new one
+	attempt     int    // default 1
+	conditional bool
+}
+
+// of is the intent of a write on a sample; each call has a stamp of its own.
+func (r *run) of(s *sample, w intent.WriteType) (intent.WriteIntent, error) {
+	r.mu.Lock()
+	s.variant++
+	variant := s.variant
+	r.mu.Unlock()
+	return r.intent(s.name, w, variant)
+}
+
+// send sends, within the budget and the destination's rate. A throttled send is
+// made again after the time it asks for.
+func (r *run) send(ctx context.Context, s *sample, w write) (verify.Result, error) {
+	for {
+		if err := r.spend(); err != nil {
+			return verify.Result{}, err
+		}
+		res, err := r.dispatch(ctx, s, w)
+		if err != nil || res.Fate != connectors.FateThrottled || !r.mayRepeat() {
+			return res, err
+		}
+		if err := sleep(ctx, min(max(res.RetryAfter, time.Second), longestThrottle)); err != nil {
+			return res, err
+		}
+	}
+}
+
+func (r *run) spend() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left == 0 {
+		return errBudget
+	}
+	r.left--
+	return nil
+}
+
+func (r *run) mayRepeat() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stalled++
+	return r.stalled <= maxThrottled
+}
+
+// dispatch makes one send and notes what follows from it for the sample.
+func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, error) {
+	if err := r.pace(ctx); err != nil {
+		return verify.Result{}, err
+	}
+	req := connectors.Request{Intent: w.in, Stamp: w.in.Stamp(), IdempotencyKey: w.key, Attempt: max(w.attempt, 1)}
+	if req.IdempotencyKey == "" {
+		req.IdempotencyKey = "rbk-probe-" + rand.Text()
+	}
+	prepared, err := verify.Prepare(ctx, r.c, r.p, req)
+	if err != nil {
+		return verify.Result{}, fmt.Errorf("the %s cannot be prepared: %w", w.in.Write, err)
+	}
+	req.Prepared, req.Before, req.Conditional = prepared, w.before, w.conditional
+	r.mu.Lock()
+	if w.in.Write == intent.Create || w.in.Write == intent.Upsert {
+		s.creates = append(s.creates, w.in)
+	}
+	s.sent = time.Now()
+	r.report.Sent++
+	r.mu.Unlock()
+	res := verify.Send(ctx, r.c, r.p, req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.sent = time.Now()
+	s.doubt = s.doubt || res.Fate == connectors.FateUnknown
+	return res, nil
+}
+
+// answered sends what the destination has to take.
+func (r *run) answered(ctx context.Context, s *sample, w write) (verify.Result, error) {
+	res, err := r.send(ctx, s, w)
+	switch {
+	case err != nil:
+		return res, err
+	case res.Fate == connectors.FateUnknown:
+		return res, unmeasured("the %s was not answered: %v", w.in.Write, res.Err)
+	case res.Fate != connectors.FateAnswered:
+		return res, unmeasured("the %s was turned down: %v", w.in.Write, res.Err)
+	}
+	return res, nil
+}
+
+// made has a new sample created, and read back.
+func (r *run) made(ctx context.Context) (*sample, connectors.Observation, error) {
+	s := r.sample()
+	in, err := r.of(s, intent.Create)
+	if err != nil {
+		return s, connectors.Observation{}, err
+	}
+	if _, err := r.answered(ctx, s, write{in: in, before: none()}); err != nil {
+		return s, connectors.Observation{}, err
+	}
+	o, err := r.until(ctx, in, func(o connectors.Observation) bool { return len(o.Records) == 1 })
+	return s, o, err
+}
+
+// none is what a read shows of a sample that nobody has written.
+func none() *connectors.Observation {
+	return &connectors.Observation{Strength: connectors.Strong, At: time.Now()}
+}
+
+// read reads once.
+func (r *run) read(ctx context.Context, in intent.WriteIntent, ref string) (connectors.Observation, error) {
+	if err := r.pace(ctx); err != nil {
+		return connectors.Observation{}, err
+	}
+	return verify.Read(ctx, r.c, r.p, connectors.Query{Intent: in, Stamp: in.Stamp(), Ref: ref})
+}
+
+// until reads until enough reads in a row show something, for as long as the
+// destination may be given.
+func (r *run) until(ctx context.Context, in intent.WriteIntent, shows func(connectors.Observation) bool) (connectors.Observation, error) {
+	began, pauses, agreeing := time.Now(), r.pauses(), 0
+	var last connectors.Observation
+	for {
+		o, err := r.read(ctx, in, "")
+		if ctx.Err() != nil {
+			return o, ctx.Err()
+		}
+		if err == nil {
+			last = o
+		}
+		if agreeing++; err != nil || !shows(o) {
+			agreeing = 0
+		}
+		if agreeing >= agree {
+			return o, nil
+		}
+		if time.Since(began) > r.patience() {
+			return last, unmeasured("after %v the reads do not show it: %d records, %v", r.patience(), len(last.Records), err)
+		}
+		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
+			return o, err
+		}
+	}
+}
+
+// settled waits until reads can show all that was sent, and reads.
+func (r *run) settled(ctx context.Context, s *sample, in intent.WriteIntent) (connectors.Observation, error) {
+	settle, _ := r.p.Settle.Declared()
+	if err := sleep(ctx, time.Until(s.sent.Add(max(settle, 2*r.lag)))); err != nil {
+		return connectors.Observation{}, err
+	}
+	return r.until(ctx, in, func(connectors.Observation) bool { return true })
+}
+
+// patience is how long reads may take to show a write.
+func (r *run) patience() time.Duration {
+	settle, _ := r.p.Settle.Declared()
+	return 2*settle + patience
+}
+
+// pauses lie between the reads of one write.
+func (r *run) pauses() backoff.BackOff {
+	settle, declared := r.p.Settle.Declared()
+	most := longestPause
+	if declared {
+		most = min(max(settle/pausePart, shortPause), longestPause)
+	}
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(1.5), backoff.WithMaxInterval(most),
+		backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
+}
+
+// pace keeps to the rate that the profile declares.
+func (r *run) pace(ctx context.Context) error {
+	if r.p.Rate.Calls <= 0 || r.p.Rate.Per <= 0 {
+		return ctx.Err()
+	}
+	r.mu.Lock()
+	at := r.due
+	if now := time.Now(); at.Before(now) {
+		at = now
+	}
+	r.due = at.Add(r.p.Rate.Per / time.Duration(r.p.Rate.Calls))
+	r.mu.Unlock()
+	return sleep(ctx, time.Until(at))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

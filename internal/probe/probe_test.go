@@ -1,0 +1,297 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+)
+
+// rich is a class with everything on that it leaves off.
+func rich(class simulated.Class) simulated.Options {
+	o := class.Options()
+	o.Versions, o.StampUpdates = true, true
+	return o
+}
+
+// TestHonest: a destination that is as it says gives no line that is weaker,
+// and nothing is left of the samples.
+func TestHonest(t *testing.T) {
+	for _, class := range simulated.Classes() {
+		for name, o := range map[string]simulated.Options{"bare": class.Options(), "rich": rich(class)} {
+			t.Run(string(class)+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					g := open(t, o, o)
+					rep, err := g.probe(t, t.Context(), Options{})
+					if err != nil || len(rep.Weaker) > 0 || len(rep.Left) > 0 {
+						t.Errorf("error %v\n%s", err, rep.Text())
+					}
+					for _, l := range rep.Lines {
+						if l.Result == NotMeasured && l.About != "horizon" && l.About != "same key again: delete" {
+							t.Errorf("%s is not measured: %s", l.About, l.Measured)
+						}
+					}
+					t.Log("\n" + rep.Text())
+				})
+			})
+		}
+	}
+}
+
+// lies are destinations that are weaker than they say, and the line that must
+// say so.
+var lies = map[string]struct {
+	is, declares func() simulated.Options
+	lie          func(t *testing.T, g *target)
+	about        string
+	reason       string
+}{
+	"native key": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+		"same key again: create", "the key is ignored"},
+	"native key, at once": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+		"same key, two at once: create", "the key is ignored"},
+	"native key, another body": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+		"same key, another body: create", "the key is ignored"},
+	"native key, update": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+		"same key again: update", "an old update acts again"},
+	"unique key": {plain, with(func(o *simulated.Options) { o.Unique = true }), nil,
+		"unique key: second create", "a second create makes a second record"},
+	"unique key, at once": {plain, with(func(o *simulated.Options) { o.Unique = true }), nil,
+		"unique key, two at once: create", "two creates make two records"},
+	"no versions": {plain, with(func(o *simulated.Options) { o.Versions = true }), nil,
+		"conditional update", "records have no version"},
+	"condition ignored": {versions, versions, func(_ *testing.T, g *target) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+			r.Conditional = false
+			return next.Write(ctx, r)
+		}})
+	}, "conditional update", "the change in between is overwritten"},
+	"condition ignored, delete": {versions, versions, func(_ *testing.T, g *target) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+			r.Conditional = false
+			return next.Write(ctx, r)
+		}})
+	}, "conditional delete", "what changed in between is deleted"},
+	"condition never holds": {versions, versions, func(_ *testing.T, g *target) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+			if r.Conditional {
+				return connectors.Receipt{}, connectors.Conflict("412", errors.New("changed"))
+			}
+			return next.Write(ctx, r)
+		}})
+	}, "conditional update", "it is refused although nothing changed"},
+	"stamps": {with(func(o *simulated.Options) { o.Stamps = false }), plain, nil,
+		"stamp on creates", "no stamp is kept"},
+	"stamps on updates": {plain, with(func(o *simulated.Options) { o.StampUpdates = true }), nil,
+		"stamp of the last write on updates", "an update keeps the first stamp"},
+	"lag": {with(func(o *simulated.Options) { o.Lags = []time.Duration{10 * time.Second} }),
+		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+		`lag of "list"`, "reads lag five times as far as declared"},
+	"lag of one replica": {with(func(o *simulated.Options) { o.Lags = []time.Duration{0, 10 * time.Second} }),
+		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+		`lag of "list"`, "every second read lags, and the first read may be a good one"},
+	"lag just over": {with(func(o *simulated.Options) { o.Lags = []time.Duration{2500 * time.Millisecond} }),
+		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+		`lag of "list"`, "half a second more than declared"},
+	"strong": {with(func(o *simulated.Options) { o.Lags = []time.Duration{time.Second} }),
+		with(func(o *simulated.Options) { o.Settle = connectors.Within(time.Minute) }), func(_ *testing.T, g *target) {
+			g.twist(&twisted{read: func(o *connectors.Observation) { o.Strength = connectors.Strong }})
+		}, `lag of "list"`, "a replica calls itself the primary, within the settle time"},
+	"phantom": {plain, plain, func(t *testing.T, g *target) { set(t, g, simulated.Fault{Vice: simulated.PhantomSuccess}) },
+		`lag of "list"`, "what is answered with yes never shows"},
+	"value changed": {plain, plain, func(t *testing.T, g *target) {
+		set(t, g, simulated.Fault{Vice: simulated.NormalisedField, Field: "note"})
+	}, "value of /note", "it comes back in capitals, and no rule says so"},
+	"value dropped": {plain, plain, func(t *testing.T, g *target) {
+		set(t, g, simulated.Fault{Vice: simulated.DroppedField, Field: "note"})
+	}, "value of /note", "it is not stored"},
+	"volatile": {plain, plain, func(_ *testing.T, g *target) { g.p.Volatile = nil },
+		"fields that change by themselves", "the time of the update changes too"},
+	"fresh keys": {plain, plain, func(t *testing.T, g *target) {
+		g.p.FreshKeys = true
+		if _, err := g.world.Seed(intent.Fields{"order_id": "readback-sample-testing1n1"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}, "fresh keys", "something is there before anybody wrote"},
+	"undo fails": {plain, plain, func(_ *testing.T, g *target) {
+		g.twist(&twisted{invert: func(*intent.WriteIntent) error { return errors.New("cannot") }})
+	}, "undo of update", "there is no inverse"},
+	"undo in part": {plain, plain, func(_ *testing.T, g *target) {
+		g.twist(&twisted{invert: func(w *intent.WriteIntent) error {
+			if w.Write == intent.Update {
+				delete(w.Expect, "note")
+			}
+			return nil
+		}})
+	}, "undo of update", "a field stays as the update left it"},
+}
+
+func plain() simulated.Options { return simulated.Plain.Options() }
+
+func versions() simulated.Options { return rich(simulated.Plain) }
+
+func with(change func(o *simulated.Options)) func() simulated.Options {
+	return func() simulated.Options {
+		o := plain()
+		change(&o)
+		return o
+	}
+}
+
+func set(t *testing.T, g *target, f simulated.Fault) {
+	t.Helper()
+	if err := g.world.Set(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLies: each declaration that is too strong is found, and even then nothing
+// is left.
+func TestLies(t *testing.T) {
+	for name, c := range lies {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := open(t, c.is(), c.declares())
+				if c.lie != nil {
+					c.lie(t, g)
+				}
+				rep, err := g.probe(t, t.Context(), Options{Rounds: 2})
+				if err != nil {
+					t.Errorf("the probe failed: %v", err)
+				}
+				if !weaker(rep, c.about) {
+					t.Errorf("nothing about %q is called weaker, and %s\n%s", c.about, c.reason, rep.Text())
+				}
+				if len(rep.Left) > 0 {
+					t.Errorf("left behind: %+v", rep.Left)
+				}
+			})
+		})
+	}
+}
+
+// TestCleanup: whatever happens on the way, nothing of the samples is left.
+func TestCleanup(t *testing.T) {
+	for name, faults := range map[string][]simulated.Fault{
+		"lost answers":      {{Vice: simulated.LostAnswer, Chance: 0.3}},
+		"late commits":      {{Vice: simulated.LateCommit, Chance: 0.3, Delay: 20 * time.Second}},
+		"dropped":           {{Vice: simulated.DroppedBefore, Chance: 0.3}},
+		"unreadable":        {{Vice: simulated.UnreadableRead, Chance: 0.3}},
+		"throttled":         {{Vice: simulated.Throttled, Times: 4, Delay: 5 * time.Second}},
+		"duplicates":        {{Vice: simulated.DuplicateBehindOurBack, Times: 3}},
+		"lost and late":     {{Vice: simulated.LostAnswer, Chance: 0.3}, {Vice: simulated.LateCommit, Chance: 0.2, Delay: 9 * time.Second}},
+		"deletes are lost":  {{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpDelete}, Times: 2}},
+		"creates are late":  {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Times: 3, Delay: 25 * time.Second}},
+		"everything passes": nil,
+	} {
+		for _, class := range []simulated.Class{simulated.Plain, simulated.Lagging} {
+			t.Run(name+"/"+string(class), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := rich(class)
+					o.Faults = faults
+					g := open(t, o, o)
+					rep, err := g.probe(t, t.Context(), Options{Rounds: 4})
+					if err != nil {
+						t.Errorf("the probe failed: %v", err)
+					}
+					if len(rep.Left) > 0 {
+						t.Errorf("left behind: %+v\n%s", rep.Left, rep.Text())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestCalledOff: a run that is called off at any send takes away what it made.
+func TestCalledOff(t *testing.T) {
+	for n := 1; n <= 24; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				g, sent := open(t, rich(simulated.Native), rich(simulated.Native)), 0
+				g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+					if sent++; sent == n {
+						cancel()
+						return next.Write(context.WithoutCancel(ctx), r) // it was on its way
+					}
+					return next.Write(ctx, r)
+				}})
+				rep, err := g.probe(t, ctx, Options{Rounds: 3})
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("the error is %v, want one that says that it was called off", err)
+				}
+				if len(rep.Left) > 0 {
+					t.Errorf("left behind: %+v", rep.Left)
+				}
+			})
+		})
+	}
+}
+
+// TestLeftovers: what cannot be taken away is listed with where it is.
+func TestLeftovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, plain(), plain())
+		g.p.Undo = nil
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+			if r.Intent.Write == intent.Delete {
+				return connectors.Receipt{}, connectors.Refused("403", errors.New("no"))
+			}
+			return next.Write(ctx, r)
+		}})
+		rep, _ := g.probe(t, t.Context(), Options{Rounds: 2})
+		if len(rep.Left) == 0 || rep.Left[0].Ref == "" || rep.Left[0].URL == "" || rep.Left[0].Name == "" {
+			t.Errorf("left behind: %+v; want each record with its ref and URL", rep.Left)
+		}
+	})
+}
+
+// TestRefusals: a probe that cannot begin writes nothing.
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(g *target)
+		want   error
+		reason string
+	}{
+		"no sampler":   {func(g *target) { g.c = struct{ connectors.Connector }{g.c} }, ErrNoSamples, "there is nothing to write"},
+		"irreversible": {func(g *target) { g.p.Irreversible = []intent.WriteType{intent.Create} }, ErrIrreversible, "nobody allowed it"},
+		"no way back": {func(g *target) {
+			g.p.Writes, g.p.Undo = []intent.WriteType{intent.Create}, nil
+		}, ErrIrreversible, "the records would stay"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := open(t, plain(), plain())
+				c.change(g)
+				_, err := Run(t.Context(), g.c, g.p, simulated.Kind, Options{})
+				if !errors.Is(err, c.want) {
+					t.Errorf("error %v, want %v: %s", err, c.want, c.reason)
+				}
+				if sent, _ := g.world.Count(); sent > 0 {
+					t.Errorf("%d writes were sent", sent)
+				}
+			})
+		})
+	}
+}
+
+// TestAllowed: with leave, an irreversible kind is probed, once somebody says
+// so.
+func TestAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, plain(), plain())
+		g.p.Irreversible = []intent.WriteType{intent.Create}
+		rep, err := g.probe(t, t.Context(), Options{Rounds: 1, AllowIrreversible: true})
+		if err != nil || rep.Sent == 0 {
+			t.Errorf("%d writes, error %v; want it probed", rep.Sent, err)
+		}
+	})
+}

@@ -1,0 +1,116 @@
+package probe
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Result says how what was measured stands to what was declared.
+type Result string
+
+// The results. The zero value is none of them.
+const (
+	OK          Result = "ok"           // as declared
+	Weaker      Result = "WEAKER"       // the destination does not keep what is declared
+	Stronger    Result = "stronger"     // it did more than is declared, which is no promise
+	NotMeasured Result = "not measured" // nothing could be found out, see Measured
+)
+
+// Line is one thing that was measured.
+type Line struct {
+	About    string `json:"about"`
+	Measured string `json:"measured"`
+	Declared string `json:"declared"`
+	Result   Result `json:"result"`
+}
+
+// Leftover is a record that the probe made and could not take away.
+type Leftover struct {
+	Name string `json:"name"`          // of the sample
+	Ref  string `json:"ref,omitempty"` // the destination's own id
+	URL  string `json:"url,omitempty"` // where a person finds it
+	Why  string `json:"why"`
+}
+
+// Report is what a probe found.
+type Report struct {
+	Destination string `json:"destination"`
+	Kind        string `json:"kind"`
+	Run         string `json:"run"` // part of the name of every sample
+	Rounds      int    `json:"rounds"`
+	// Writes is how many sends the probe could make at most, Sent how many it
+	// made, cleaning up included.
+	Writes int       `json:"writes"`
+	Sent   int       `json:"sent"`
+	Began  time.Time `json:"began,omitzero"`
+	Ended  time.Time `json:"ended,omitzero"`
+	Lines  []Line    `json:"lines"`
+	// Weaker are the lines that are weaker than declared, in words. Not empty:
+	// the profile promises too much for this destination.
+	Weaker []string `json:"weaker,omitempty"`
+	// Left are the records that are still there.
+	Left []Leftover `json:"left,omitempty"`
+}
+
+func (r *run) line(about, measured, declared string, result Result) {
+	l := Line{About: about, Measured: shown(measured), Declared: declared, Result: result}
+	r.report.Lines = append(r.report.Lines, l)
+	if result == Weaker {
+		r.report.Weaker = append(r.report.Weaker, fmt.Sprintf("%s: %s; declared: %s", l.About, l.Measured, l.Declared))
+	}
+}
+
+// found is the line of a check.
+func (r *run) found(k check, measured string, result Result) {
+	r.line(k.name, measured, k.declared, result)
+}
+
+// finished is the report with its end.
+func (r *run) finished() Report {
+	r.report.Ended = time.Now()
+	return r.report
+}
+
+// shown makes text from a destination fit for a screen and cuts it.
+func shown(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if c == utf8.RuneError || !unicode.IsPrint(c) {
+			return '·'
+		}
+		return c
+	}, s)
+	if runes := []rune(s); len(runes) > 3*maxValue {
+		return string(runes[:3*maxValue]) + "…"
+	}
+	return s
+}
+
+// Text is the report as a table for people.
+func (r Report) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "probe %s of %s/%s: %d rounds, %d of at most %d writes, %v\n\n",
+		r.Run, r.Destination, r.Kind, r.Rounds, r.Sent, r.Writes, r.Ended.Sub(r.Began).Round(time.Millisecond))
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\tMEASURED\tDECLARED\tRESULT")
+	for _, l := range r.Lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.About, l.Measured, l.Declared, l.Result)
+	}
+	_ = w.Flush() // a Builder takes everything
+	if len(r.Weaker) > 0 {
+		fmt.Fprintf(&b, "\nWEAKER THAN DECLARED, so that writes could be called verified or sent again when they must not:\n")
+		for _, what := range r.Weaker {
+			fmt.Fprintf(&b, "  %s\n", what)
+		}
+	}
+	if len(r.Left) > 0 {
+		fmt.Fprintf(&b, "\nStill there, please remove:\n")
+		for _, l := range r.Left {
+			fmt.Fprintf(&b, "  %s %s %s (%s)\n", l.Name, l.Ref, l.URL, l.Why)
+		}
+	}
+	return b.String()
+}
