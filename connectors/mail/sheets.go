@@ -1,0 +1,119 @@
+package mail
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Where things are known from.
+const (
+	rfc5321    = "RFC 5321"
+	rfc1047    = "RFC 1047"
+	rfc3501    = "RFC 3501"
+	rfc6154    = "RFC 6154"
+	gmailIMAP  = "developers.google.com/gmail/imap_extensions"
+	sentCopies = "github.com/edmozley/freeitsm/wiki/Basic-IMAP-Sent-Copy-Developer-Guide"
+	here       = "this package"
+)
+
+// Sheets are what is known about sending mail and seeing it again, by the proof
+// that there is; they need no account.
+func Sheets() []connectors.Sheet {
+	return []connectors.Sheet{
+		sheet("smtp-filed-message", "SMTP, seen in the mailbox of what was sent", KindMessage, Filed, filedClaims()),
+		sheet("smtp-filed-named-message", "SMTP, seen in the mailbox of what was sent", KindNamed, Filed, append(namedClaims(), filedClaims()...)),
+		sheet("smtp-copied-message", "SMTP, seen in a mailbox that gets a copy", KindMessage, Copied, copiedClaims()),
+		sheet("gmail-smtp-message", "Gmail by SMTP and IMAP", KindMessage, Filed, gmailClaims()),
+	}
+}
+
+// sheet puts what is known of this system before what is known of all, topic by
+// topic.
+func sheet(name, system, kind string, proof Proof, own []connectors.Claim) connectors.Sheet {
+	claims := slices.Concat(own, smtpClaims())
+	order := connectors.Topics()
+	slices.SortStableFunc(claims, func(a, b connectors.Claim) int {
+		return cmp.Compare(slices.Index(order, a.About), slices.Index(order, b.About))
+	})
+	return connectors.Sheet{Name: name, System: system, Kind: kind, Type: "mail",
+		Profile: profiles(Options{Proof: proof})[kind], Claims: claims}
+}
+
+func namedClaims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicLookup, Source: here,
+			Says: "The Message-ID is the caller's, so that two workflows can mean one mail by it: a mail that has it already, and not our stamp, stands in the way of a create."},
+	}
+}
+
+// smtpClaims hold for every submission server.
+func smtpClaims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicNative, Source: rfc5321,
+			Says: "None. The protocol has no key and no question that could be asked afterwards; no server has to recognise a Message-ID that it knows."},
+		{About: connectors.TopicNative, Source: rfc5321 + " section 4.2.5",
+			Says: "250 after the final dot means that the server took the mail over, 4yz and 5yz that it did not. A filter before its queue that loses an answer can make a 4yz of a mail that was taken."},
+		{About: connectors.TopicNative, Source: rfc1047,
+			Says: "An answer to the final dot that is lost leaves it open; mail programs that send again then are where duplicates come from. Here it is read back and never sent again."},
+		{About: connectors.TopicLookup, Source: here,
+			Says: "The Message-ID is made from the stamp, and the header X-Readback-Stamp bears it too, for servers that put a Message-ID of their own."},
+		{About: connectors.TopicLookup, Source: rfc3501 + " section 6.4.4",
+			Says: "IMAP's SEARCH HEADER finds substrings in any case, so what it finds is compared again."},
+		{About: connectors.TopicStrong, Source: here,
+			Says: "None. What a server took over comes into a mailbox later, so that nothing found never proves that nothing was taken over."},
+		{About: connectors.TopicHorizon, Source: rfc5321 + " section 4.5.3.2.6", Assumed: true,
+			Says: "Clients wait ten minutes for the answer to the final dot. A server that holds the whole mail is taken to need no longer; nobody promises it."},
+		{About: connectors.TopicConditional, Source: rfc5321, Says: "None."},
+		{About: connectors.TopicUnique, Source: rfc5321, Says: "None: a mail sent twice is two mails, also with one Message-ID."},
+		{About: connectors.TopicUndo, Source: rfc5321 + " section 6.1", Says: "None: who has taken a mail over delivers it or reports that it cannot."},
+		{About: connectors.TopicIrreversible, Source: here,
+			Says: "Everything. After a send of unknown fate only a person sends again; what is not found goes to review."},
+		{About: connectors.TopicIrreversible, Source: here,
+			Says: "A copy in a mailbox proves that copy. It does not prove that anybody else got the mail: queues hold mail for days, and bounces are not read."},
+		{About: connectors.TopicValues, Source: here,
+			Says: "SMTP ends every text with a line end, and CRLF is its only one: texts are compared without the line ends at their end. Subjects are compared trimmed; addresses to the letter."},
+		{About: connectors.TopicLimits, Source: rfc5321 + " section 4.5.3.1",
+			Says: "Servers take at least 100 recipients and 64 KB; here a mail has at most 1 MiB as it is sent, since the ledger keeps it, and 100 recipients in each field."},
+		{About: connectors.TopicLimits, Source: here, Assumed: true,
+			Says: "Three connections at a time. Providers limit them, and the mails of an hour, and few publish how."},
+	}
+}
+
+func filedClaims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicLookup, Source: rfc6154,
+			Says: `The mailbox of what was sent is found by its mark, \Sent, since its name is in the language of the account.`},
+		{About: connectors.TopicLagging, Source: sentCopies,
+			Says: "Some submission servers file what is sent by themselves, others do not: ask yours. The connector never files it: that would prove nothing, and where the server does it too there would be two."},
+		{About: connectors.TopicSettle, Source: here, Assumed: true,
+			Says: "Five minutes until what was taken over is filed and found. No provider publishes a number."},
+	}
+}
+
+func copiedClaims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicLookup, Source: here,
+			Says: "The mail goes to one recipient more, whom no header names, and is looked for there. Whoever knows that address can write to it, so keep it to yourself."},
+		{About: connectors.TopicLagging, Source: rfc5321 + " section 4.5.4.1",
+			Says: "The copy travels as mail does: through queues that may hold it for days, past greylists and filters. One that was filed as spam is not found."},
+		{About: connectors.TopicSettle, Source: here, Assumed: true,
+			Says: "Thirty minutes for the copy to arrive. A queue that is stuck takes longer; then a person decides, or a later look does."},
+	}
+}
+
+func gmailClaims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicLookup, Source: gmailIMAP,
+			Says: `\Sent is marked in every list of mailboxes; its name is localised. Gmail's own message ids are not used: they say nothing of what was sent.`},
+		{About: connectors.TopicLagging, Source: sentCopies,
+			Says: "Gmail files what is sent through it by itself, so nothing else may file it."},
+		{About: connectors.TopicSettle, Source: here, Assumed: true,
+			Says: "Five minutes until what was sent is filed and found. Google publishes no number."},
+		{About: connectors.TopicValues, Source: here, Assumed: true,
+			Says: "A Message-ID that is valid is kept. A sender that is no alias of the account is replaced by the account, which shows as a mismatch."},
+		{About: connectors.TopicUnique, Source: gmailIMAP, Assumed: true,
+			Says: "A mail to oneself may be shown once where two came with one Message-ID: what INBOX shows is no count. The mailbox of what was sent is read instead."},
+	}
+}
