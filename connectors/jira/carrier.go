@@ -71,7 +71,14 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
 	}
 	if k.answer.Status == http.StatusNotFound {
-		return false, nil
+		var said struct {
+			Messages []string `json:"errorMessages"`
+		}
+		if k.answer.Decode(&said) == nil {
+			return false, nil
+		}
+		// A gateway that does not let the call through says 404, too.
+		return false, fmt.Errorf("%w: a 404 that is not Jira's; see whether the option URL is right", ErrUnreadable)
 	}
 	if err := readError(k); err != nil {
 		return false, err

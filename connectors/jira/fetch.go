@@ -96,12 +96,14 @@ func (r *reader) one(p *pool, idOrKey string, fields []string) error {
 func (r *reader) bulk(p *pool, wanted, fields []string) error {
 	var answer struct {
 		Issues *[]issue `json:"issues"`
+		Errors []any    `json:"issueErrors"`
 	}
 	err := r.c.post(r.ctx, "rest/api/2/issue/bulkfetch", map[string]any{
 		"issueIdsOrKeys": wanted, "fields": fields, "properties": []string{r.c.o.Property},
 	}, &answer)
-	if err == nil && answer.Issues == nil {
-		err = fmt.Errorf("%w: it lists no issues", ErrUnreadable)
+	if err == nil && (answer.Issues == nil || len(answer.Errors) > 0) {
+		// What is missing is simply not listed; an error is something else.
+		err = fmt.Errorf("%w: it lists no issues, or %d errors", ErrUnreadable, len(answer.Errors))
 	}
 	if err != nil {
 		return fmt.Errorf("bulk fetch: %w", err)

@@ -110,7 +110,7 @@ func TestProbe(t *testing.T) {
 		"good":           {func(_ *jiratest.Site, o *jira.Options) { o.Project = "OPS" }, nil, "all can be seen"},
 		"no project":     {func(*jiratest.Site, *jira.Options) {}, nil, "none was named"},
 		"hidden project": {func(s *jiratest.Site, o *jira.Options) { o.Project = "OPS"; s.Hide("OPS", true) }, jira.ErrNoAccess, "it cannot be seen"},
-		"wrong address":  {func(_ *jiratest.Site, o *jira.Options) { o.URL += "/wrong" }, jira.ErrDeployment, "no Jira answers there"},
+		"wrong address":  {func(_ *jiratest.Site, o *jira.Options) { o.URL += "/wrong" }, jira.ErrUnreadable, "no Jira answers there"},
 		"no token": {func(_ *jiratest.Site, o *jira.Options) {
 			o.Token = func(context.Context) (string, error) { return "", nil }
 		}, nil, ""},

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 )
 
 // The ways of reading, as observations name them.
@@ -201,9 +203,14 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 			}
 			elsewhere = false
 		}
-		if answers || elsewhere {
-			o.Records = append(o.Records, r.c.record(i, q, r.d))
+		if !answers && !elsewhere {
+			continue
 		}
+		if name := q.unseen(i); name != "" {
+			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so nobody can see whether it is empty", ErrUnreadable, name, i.Key)
+			return nil
+		}
+		o.Records = append(o.Records, r.c.record(i, q, r.d))
 	}
 	// Nothing there, or something that the index shows and nobody gives: both
 	// may mean that we may not look.
@@ -215,6 +222,20 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 	}
 	q.answer.Observation = o
 	return nil
+}
+
+// unseen names a field that should be empty and is not in the answer at all.
+// Jira shows what is not set as null: a field that is left out is hidden from
+// us, and may hold anything.
+func (q *question) unseen(i *issue) string {
+	for _, wanted := range []intent.Fields{q.Intent.Expect, q.Intent.Require} {
+		for name, v := range wanted {
+			if _, there := i.Fields[name]; !there && (v == nil || v == "") {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // answeredBy reports whether an issue is one that the question asks for, with

@@ -52,7 +52,14 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 			if _, inKey := inverse.Key[name]; inKey || forms[name] == shown {
 				continue
 			}
-			inverse.Expect[name] = before.Records[0].Fields[name]
+			was, there := before.Records[0].Fields[name]
+			if !there && name != "visibility" { // which is only there where it is limited
+				return intent.WriteIntent{}, fmt.Errorf("%w: what the field %s was is not known", ErrNoUndo, name)
+			}
+			inverse.Expect[name] = was
+		}
+		if len(inverse.Expect) == 0 {
+			return intent.WriteIntent{}, fmt.Errorf("%w: the update names no field but the key", ErrNoUndo)
 		}
 		return inverse, nil
 	}

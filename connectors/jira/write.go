@@ -105,7 +105,9 @@ func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
 	given, _ := fields["labels"].([]any)
-	fields["labels"] = withLabels(given, w.reference, w.r.Stamp)
+	if fields["labels"], err = withLabels(given, w.reference, w.r.Stamp); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
 	fields["project"] = map[string]any{"key": w.project}
 	k := w.c.request(ctx, true, http.MethodPost, "rest/api/2/issue", map[string]any{
 		"fields": fields, "properties": w.c.properties(w.r.Stamp, w.reference),
@@ -117,14 +119,19 @@ func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 	return w.said(k, made.ID, made.Key)
 }
 
-func withLabels(given []any, own ...string) []any {
+// withLabels adds our labels to the caller's, which show without ours.
+func withLabels(given []any, reference, stamp string) ([]any, error) {
 	all := slices.Clone(given)
-	for _, l := range own {
-		if l != "" && !slices.Contains(all, any(l)) {
+	for _, l := range []string{reference, stamp} {
+		switch {
+		case l == "":
+		case slices.Contains(given, any(l)):
+			return nil, unusable("/expect/labels", "holds the reference "+clip(l), "it left out: it is always there, and shown apart")
+		default:
 			all = append(all, l)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // encode makes Jira's fields of what is expected and the payload. The status
@@ -176,7 +183,9 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 	if given, there := fields["labels"].([]any); there {
 		// A set replaces all labels, ours included: they go along.
 		reference, _ := before.Fields["reference"].(string)
-		fields["labels"] = withLabels(given, reference, before.Stamp)
+		if fields["labels"], err = withLabels(given, reference, before.Stamp); err != nil {
+			return connectors.Receipt{}, connectors.NotSent(err)
+		}
 	}
 	key, _ := before.Fields["key"].(string)
 	wanted, change := w.r.Intent.Expect["status"].(string)

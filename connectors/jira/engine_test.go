@@ -1,0 +1,162 @@
+package jira_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/jira"
+	"github.com/readback-go/readback/connectors/jira/jiratest"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// operate runs one write through the engine until it is settled or with a
+// person, and then goes on until what is owed has been looked at.
+func operate(t *testing.T, c *jira.Connector, in intent.WriteIntent) engine.Outcome {
+	t.Helper()
+	var reg connectors.Registry
+	if err := reg.Register("jira", connectors.Destination{Connector: c, Profiles: c.Profiles()}); err != nil {
+		t.Fatal(err)
+	}
+	book := ledger.NewMemory()
+	eng := engine.New(book, &reg, nil)
+	defer eng.Close()
+	var out engine.Outcome
+	for range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var err error
+		out, err = eng.Do(ctx, in)
+		cancel()
+		if err == nil && out.Status != engine.StatusInProgress {
+			break
+		}
+		<-time.After(20 * time.Second)
+		if _, err := eng.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.Status == engine.StatusVerified {
+		for range 3 { // the rechecks
+			<-time.After(20 * time.Minute)
+			if _, err := eng.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if out, err = eng.Do(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestThroughEngine: whatever is lost, behind or late, there is never a second
+// issue, and what is called verified is there as declared.
+func TestThroughEngine(t *testing.T) {
+	verified, review := engine.StatusVerified, engine.StatusReview
+	cases := map[string]struct {
+		faults []jiratest.Fault
+		lag    time.Duration
+		want   engine.Status
+		sends  int
+		reason string
+	}{
+		"nothing wrong":         {nil, 0, verified, 1, "one send"},
+		"index behind":          {nil, 2 * time.Minute, verified, 1, "the answer names the issue, which is read itself"},
+		"answer lost":           {[]jiratest.Fault{{Vice: jiratest.LostAnswer}}, 0, verified, 1, "the label finds it"},
+		"answer lost, behind":   {[]jiratest.Fault{{Vice: jiratest.LostAnswer}}, 2 * time.Minute, verified, 1, "the label finds it when the index has caught up"},
+		"body cut, behind":      {[]jiratest.Fault{{Vice: jiratest.CutBody}}, 2 * time.Minute, verified, 1, "a yes without a name"},
+		"502, behind":           {[]jiratest.Fault{{Vice: jiratest.BadGateway}}, 4 * time.Minute, verified, 1, ""},
+		"503, behind":           {[]jiratest.Fault{{Vice: jiratest.Unavailable}}, 4 * time.Minute, verified, 1, ""},
+		"409":                   {[]jiratest.Fault{{Vice: jiratest.ConflictDone}}, time.Minute, verified, 1, ""},
+		"late, behind":          {[]jiratest.Fault{{Vice: jiratest.LateCommit, Delay: 3 * time.Minute}}, 2 * time.Minute, verified, 1, "within the horizon"},
+		"dropped":               {[]jiratest.Fault{{Vice: jiratest.DroppedBefore}}, 2 * time.Minute, verified, 2, "absence is conclusive after settle and horizon"},
+		"phantom":               {[]jiratest.Fault{{Vice: jiratest.PhantomSuccess}}, 2 * time.Minute, verified, 2, "as above"},
+		"refused once":          {[]jiratest.Fault{{Vice: jiratest.Throttled}}, 0, verified, 2, "nothing was applied"},
+		"redirected":            {[]jiratest.Fault{{Vice: jiratest.Redirected}}, 0, verified, 2, "found absent in the end"},
+		"field dropped":         {[]jiratest.Fault{{Vice: jiratest.DroppedField}}, 0, review, 1, "it is not as declared"},
+		"duplicate":             {[]jiratest.Fault{{Vice: jiratest.Duplicate}}, 0, review, 1, "two are there"},
+		"duplicate, behind":     {[]jiratest.Fault{{Vice: jiratest.Duplicate}}, 2 * time.Minute, review, 1, "the recheck sees the second"},
+		"reads fail for a time": {[]jiratest.Fault{{Vice: jiratest.LostAnswer}, {Vice: jiratest.UnreadableRead, How: "html"}, {Vice: jiratest.UnreadableRead, How: "503"}}, 0, verified, 1, "a failed read shows nothing"},
+	}
+	for name, c := range cases {
+		for deployment, dataCenter := range deployments {
+			t.Run(deployment+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: c.lag})
+					for _, f := range c.faults {
+						if err := s.Set(f); err != nil {
+							t.Fatal(err)
+						}
+					}
+					in := named(issueIntent(intent.Create, 1), 1)
+					out := operate(t, connect(t, s, nil), in)
+					if out.Status != c.want || s.Sends() != c.sends {
+						t.Errorf("%s after %d sends (%s), want %s after %d: %s", out.Status, s.Sends(), out.Text, c.want, c.sends, c.reason)
+					}
+					ours := 0
+					for _, e := range s.Effects() {
+						if !e.Itself && e.Op == "create" {
+							ours++
+						}
+					}
+					if ours > 1 {
+						t.Errorf("%d issues were made by us", ours)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestUpdatesThroughEngine: updates, transitions, deletes and comments whose
+// answer is lost are made once, and so are their undoings.
+func TestUpdatesThroughEngine(t *testing.T) {
+	for deployment, dataCenter := range deployments {
+		for _, vice := range []jiratest.Vice{"", jiratest.LostAnswer, jiratest.DroppedBefore, jiratest.ConflictDone, jiratest.ConflictUndone, jiratest.LateCommit} {
+			for _, op := range operations() {
+				t.Run(strings.Join([]string{deployment, op.name, string(vice)}, "/"), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s, c := stage(t, dataCenter)
+						in := named(op.in, 3)
+						if vice != "" {
+							if err := s.Set(jiratest.Fault{Vice: vice, Delay: 20 * time.Second}); err != nil {
+								t.Fatal(err)
+							}
+						}
+						effects := len(s.Effects())
+						out := operate(t, c, in)
+						if out.Status != engine.StatusVerified {
+							t.Errorf("%s: %s", out.Status, out.Text)
+						}
+						if made := len(s.Effects()) - effects; made != 1 && op.write == intent.Create || made < 1 || made > 2 {
+							t.Errorf("%d effects", made)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestByReferenceThroughEngine: an update by reference is verified when the
+// index cannot hide anything any more.
+func TestByReferenceThroughEngine(t *testing.T) {
+	for _, w := range []intent.WriteType{intent.Update, intent.Delete} {
+		synctest.Test(t, func(t *testing.T) {
+			s, c := stage(t, false)
+			<-time.After(10 * time.Minute)
+			began := time.Now()
+			out := operate(t, c, named(issueIntent(w, 0), 3))
+			if out.Status != engine.StatusVerified || s.Sends() != 3 {
+				t.Errorf("%s: %s after %d sends: %s", w, out.Status, s.Sends(), out.Text)
+			}
+			t.Logf("%s: verified after %v", w, out.Settled.Sub(began))
+		})
+	}
+}
