@@ -34,7 +34,8 @@ func addressOf(path string, v any) (address, error) {
 	back, err := mail.ParseAddress(line)
 	quoted := len(name) > 1 && strings.HasPrefix(name, `"`) && strings.HasSuffix(name, `"`) // as headers write it: they would stand in the name
 	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
-	if err != nil || quoted || control || !isAddress(plain) || back.Name != name || back.Address != plain {
+	encoded := strings.Contains(name, "=?") // some would decode it
+	if err != nil || quoted || control || encoded || !isAddress(plain) || back.Name != name || back.Address != plain {
 		return address{}, unusable(path, fmt.Sprintf("is %q", clip(s)), wantAddress)
 	}
 	return address{line, plain}, nil

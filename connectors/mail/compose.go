@@ -124,7 +124,9 @@ func writeMixed(w *message.Writer, m content) error {
 	for _, a := range m.attachments {
 		var h message.Header
 		h.SetContentType(a.kind, nil)
-		h.SetContentDisposition("attachment", map[string]string{"filename": a.name})
+		// go-message would write a name beyond ASCII as headers write text,
+		// which parameters are not.
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.name}))
 		h.Set("Content-Transfer-Encoding", "base64")
 		if err := writePart(w, h, string(a.bytes)); err != nil {
 			return err

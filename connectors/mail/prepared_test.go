@@ -1,0 +1,76 @@
+package mail_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+)
+
+// TestOnlyWhatWasPrepared: whatever the ledger gives back that is not whole, or
+// not of this write, is not sent; nothing is built in its place.
+func TestOnlyWhatWasPrepared(t *testing.T) {
+	swap := func(old, with string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(old), []byte(with), 1) }
+	}
+	for name, tt := range map[string]struct {
+		change func(built []byte) []byte
+		reason string
+	}{
+		"nothing":             {func([]byte) []byte { return nil }, "the engine always prepares"},
+		"no envelope":         {func(b []byte) []byte { _, raw, _ := bytes.Cut(b, []byte("\n")); return raw }, "nobody to send it to"},
+		"no message":          {func(b []byte) []byte { line, _, _ := bytes.Cut(b, []byte("\n")); return line }, "nothing to send"},
+		"an empty message":    {func(b []byte) []byte { line, _, _ := bytes.Cut(b, []byte("\n")); return append(line, '\n') }, "nothing to send"},
+		"another version":     {swap(`{"v":1`, `{"v":2`), "its form is not known"},
+		"more than is known":  {swap(`{"v":1`, `{"dsn":true,"v":1`), "it was made by a program that meant more"},
+		"another stamp":       {swap(`"stamp":"rb-`, `"stamp":"xx-`), "it is another write's"},
+		"another header":      {swap("X-Readback-Stamp: rb-", "X-Readback-Stamp: xx-"), "it is another write's"},
+		"no header":           {swap("X-Readback-Stamp: ", "X-Other: "), "it could not be found again"},
+		"two headers":         {swap("X-Readback-Stamp: ", "X-Readback-Stamp: other\r\nX-Readback-Stamp: "), "it would be another's too"},
+		"another Message-ID":  {swap("Message-ID: <rb-", "Message-ID: <xx-"), "it is not the one of the envelope"},
+		"blind copies named":  {swap("Subject: ", "Bcc: dora@example.org\r\nSubject: "), "they would not be blind"},
+		"no recipients":       {swap(`["bob@example.org","chloe@example.org"]`, `[]`), "nobody to send it to"},
+		"a command in one":    {swap(`"chloe@example.org"`, `"chloe@example.org> NOTIFY=NEVER"`), "it is no address"},
+		"a line end alone":    {swap("Hi.\r\n", "Hi.\n"), "the wire would change it"},
+		"an early end":        {swap("Hi.\r\n", "Hi.\n.\nMAIL FROM:<x@y>\r\n"), "some servers would take it for the end"},
+		"a carriage return":   {swap("Hi.\r\n", "Hi.\r.\r\n"), "the wire would change it"},
+		"an end without line": {func(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\r\n")) }, "the wire would change it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+				c := scripted(t, s, nil)
+				r := prepared(t, c, letter())
+				changed := tt.change(r.Prepared)
+				if bytes.Equal(changed, r.Prepared) {
+					t.Fatal("the test changes nothing")
+				}
+				r.Prepared = changed
+				_, err := c.Write(t.Context(), r)
+				if got := connectors.FateOf(err); got != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
+					t.Errorf("the write says %q (%v), the server heard %q; want not sent, and nothing heard: %s", got, err, s.Heard(), tt.reason)
+				}
+			})
+		})
+	}
+}
+
+// TestPreparedForAnother: what was prepared for one write is not sent for
+// another.
+func TestPreparedForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+		c := scripted(t, s, nil)
+		one, two := letter(), letter()
+		two.Call = 1
+		r := prepared(t, c, two)
+		r.Prepared = prepared(t, c, one).Prepared
+		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
+			t.Errorf("the write says %v, the server heard %q; want not sent, and nothing heard", err, s.Heard())
+		}
+	})
+}
