@@ -45,7 +45,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 // bulkFor is the bulk read that can serve a query, nil when there is none.
 func (k *kind) bulkFor(q connectors.Query) *read {
 	for _, r := range k.reads {
-		able := r.bulk > 0 && (r.key || q.Stamp != "")
+		able := r.bulk > 0 && (q.Stamp != "" || r.key && !r.stampIsAsked)
 		for _, name := range r.keysAsked {
 			_, there := q.Intent.Key[name]
 			able = able && there
@@ -73,7 +73,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	if len(merges) == 0 {
 		return
 	}
-	records, err := c.askMany(ctx, k, r, each)
+	f, err := c.askMany(ctx, k, r, each)
 	for _, i := range which {
 		m := merges[i]
 		if m == nil {
@@ -83,7 +83,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 			answers[i].Err = fmt.Errorf("read %q: %w", r.name, err)
 			continue
 		}
-		answers[i] = m.answer(r, records)
+		answers[i] = m.answer(r, f)
 	}
 	if err == nil && slices.ContainsFunc(which, func(i int) bool { return answers[i].Err == nil && len(answers[i].Observation.Records) == 0 }) {
 		err = c.see(ctx, r, c.given())
@@ -96,8 +96,8 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 }
 
 // answer is what one query gets of the records that many asked for.
-func (m *merge) answer(r *read, records []connectors.Record) connectors.BulkAnswer {
-	if err := m.add(r, found{records: records, whole: true}); err != nil {
+func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
+	if err := m.add(r, f); err != nil {
 		return connectors.BulkAnswer{Err: err}
 	}
 	o, err := m.observation()
@@ -105,32 +105,32 @@ func (m *merge) answer(r *read, records []connectors.Record) connectors.BulkAnsw
 }
 
 // askMany makes one bulk request.
-func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) ([]connectors.Record, error) {
+func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) (found, error) {
 	d, err := r.request.fill(filling{values: c.given(), each: each, guarded: true})
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	u, err := c.url(d.path, d.query)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	_, doc, err := c.askPage(ctx, r, d, u)
+	a, doc, err := c.askPage(ctx, r, d, u)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	elements, err := r.list.all(doc)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	var all []connectors.Record
+	f := found{strong: r.showsAll(doc, a)}
 	for _, e := range elements {
 		rec, kept, err := k.listed(r, e, "")
 		if err != nil {
-			return nil, err
+			return found{}, err
 		}
 		if kept {
-			all = append(all, rec)
+			f.records = append(f.records, rec)
 		}
 	}
-	return all, nil
+	return f, nil
 }

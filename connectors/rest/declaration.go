@@ -183,6 +183,7 @@ type read struct {
 	must         []*condition
 	visible      *look
 	complete     bool
+	strongIf     *condition
 	version      version
 	paging       *paging
 	pages        int

@@ -20,7 +20,7 @@ type fileDeclaration struct {
 	Auth        *fileAuth                `yaml:"auth"`
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
 	Rate        *fileRate                `yaml:"rate"`
-	Probe       *fileProbe               `yaml:"probe"`
+	Probe       *fileLook                `yaml:"probe"`
 	Kinds       map[string]*fileKind     `yaml:"kinds"`
 }
 
@@ -71,12 +71,6 @@ type fileRate struct {
 	At    yamlfile.Place
 	Calls int           `yaml:"calls"`
 	Per   yamlfile.Span `yaml:"per"`
-}
-
-type fileProbe struct {
-	At   yamlfile.Place
-	Path yamlfile.Text   `yaml:"path"`
-	Must []fileCondition `yaml:"must"`
 }
 
 type fileKind struct {
@@ -204,9 +198,10 @@ type fileRead struct {
 	Absent          fileStatuses    `yaml:"absent"`
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
-	Visible         *fileVisible    `yaml:"visible"`
+	Visible         *fileLook       `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`
 	Must            []fileCondition `yaml:"must"`
+	StrongIf        *fileCondition  `yaml:"strong_if"`
 	Complete        bool            `yaml:"complete"`
 	Version         fileVersion     `yaml:"version"`
 	Paging          *filePaging     `yaml:"paging"`
@@ -214,8 +209,8 @@ type fileRead struct {
 	Bulk            int             `yaml:"bulk"`
 }
 
-// fileVisible is a look at what the records are in.
-type fileVisible struct {
+// fileLook is a GET that must be answered as it says.
+type fileLook struct {
 	At    yamlfile.Place
 	Path  yamlfile.Text            `yaml:"path"`
 	Query map[string]yamlfile.Node `yaml:"query"`

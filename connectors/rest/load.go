@@ -63,7 +63,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 	if f.Probe == nil {
 		l.Say(f.At.Line, "probe", "is missing; want a GET that needs the credentials and changes nothing: {path: /me}")
 	} else {
-		l.d.probe = l.newLook(f.Probe.Path, nil, f.Probe.Must, f.Probe.At, forAccount)
+		l.d.probe = l.newLook(*f.Probe, forAccount)
 	}
 	if len(f.Kinds) == 0 {
 		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
@@ -218,10 +218,10 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-func (l *loader) newLook(path yamlfile.Text, query map[string]yamlfile.Node, must []fileCondition, at yamlfile.Place, allowed known) *look {
-	k := &look{must: l.conditions(must), query: l.newNamed(query, at.Field+".query", allowed)}
-	if l.required(path, at, "path", "the path of a GET") {
-		k.route, _ = l.newRoute(path, allowed)
+func (l *loader) newLook(f fileLook, allowed known) *look {
+	k := &look{must: l.conditions(f.Must), query: l.newNamed(f.Query, f.At.Field+".query", allowed)}
+	if l.required(f.Path, f.At, "path", "the path of a GET") {
+		k.route, _ = l.newRoute(f.Path, allowed)
 	}
 	return k
 }

@@ -43,7 +43,7 @@ func (m *merge) matches(r connectors.Record) bool {
 func (m *merge) add(r *read, f found) error {
 	m.lookedUp = true
 	m.paths = append(m.paths, r.name)
-	if r.strong && f.whole && (r.key || r.stamp && m.stamped()) {
+	if f.strong && (r.key || r.stamp && m.stamped()) {
 		m.conclusive = true
 	}
 	for _, rec := range f.records {
@@ -53,7 +53,7 @@ func (m *merge) add(r *read, f found) error {
 		if m.foundBy == "" {
 			m.foundBy = r.name
 		}
-		m.see(rec, sighting{strong: r.strong})
+		m.see(rec, sighting{strong: f.strong})
 	}
 	if len(m.seen) > maxMatches {
 		return fmt.Errorf("%w: more than %d records match", ErrAnswer, maxMatches)
@@ -80,7 +80,7 @@ func (m *merge) addRef(r *read, ref string, f found) error {
 			return fmt.Errorf("%w: the record has another ref than was asked for", ErrAnswer)
 		}
 		if !m.matches(rec) {
-			if r.strong {
+			if f.strong {
 				m.drop(ref) // it is another one by now
 			}
 			continue
@@ -88,9 +88,9 @@ func (m *merge) addRef(r *read, ref string, f found) error {
 		if m.foundBy == "" {
 			m.foundBy = r.name
 		}
-		m.see(rec, sighting{byRef: true, strong: r.strong})
+		m.see(rec, sighting{byRef: true, strong: f.strong})
 	}
-	if len(f.records) == 0 && r.strong {
+	if len(f.records) == 0 && f.strong {
 		m.drop(ref) // a look-up may show what is gone by now
 	}
 	return nil

@@ -22,7 +22,7 @@ var errEndless = errors.New("the list has more pages than are read")
 
 // askList reads a list to its end.
 func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v values) (found, error) {
-	f := found{whole: true}
+	f := found{strong: r.strong}
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}
@@ -35,6 +35,7 @@ func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v v
 		if err != nil {
 			return f, err
 		}
+		f.strong = f.strong && r.showsAll(doc, a)
 		elements, err := r.list.all(doc)
 		if err != nil {
 			return f, err
@@ -55,7 +56,7 @@ func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v v
 		if page >= r.pages || len(f.records) > maxRecords {
 			return f, fmt.Errorf("%w: %w (%d)", ErrAnswer, errEndless, page)
 		}
-		u, f.whole = next, !r.paging.jumps()
+		u, f.strong = next, f.strong && !r.paging.jumps()
 	}
 }
 

@@ -44,7 +44,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 
 // asks reports whether a look-up by key or stamp can be made for a query.
 func (r *read) asks(q connectors.Query) bool {
-	if r.ref || r.bulk > 0 {
+	if r.ref || r.bulk > 0 || r.stampIsAsked && q.Stamp == "" {
 		return false
 	}
 	for _, name := range r.keysAsked {
@@ -98,8 +98,8 @@ func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) e
 // found is what one declared read found.
 type found struct {
 	records []connectors.Record
-	// whole says that no record can have slipped through between two pages.
-	whole bool
+	// strong says that the read showed everything that was applied before.
+	strong bool
 }
 
 // ask makes one declared read. An answer that is not as declared is an error.
@@ -108,9 +108,9 @@ func (c *Connector) ask(ctx context.Context, k *kind, r *read, v values) (found,
 	if err != nil {
 		return found{}, err
 	}
-	f := found{whole: true}
+	var f found
 	if r.single != nil {
-		f.records, err = c.askOne(ctx, k, r, d, v)
+		f, err = c.askOne(ctx, k, r, d, v)
 	} else {
 		f, err = c.askList(ctx, k, r, d, v)
 	}
@@ -179,53 +179,61 @@ func (r *read) accepts(a httpsend.Answer, err error) error {
 }
 
 // askOne reads the one record that the request addresses.
-func (c *Connector) askOne(ctx context.Context, k *kind, r *read, d *draft, v values) ([]connectors.Record, error) {
+func (c *Connector) askOne(ctx context.Context, k *kind, r *read, d *draft, v values) (found, error) {
 	a, err := c.get(ctx, d)
 	if err = r.accepts(a, err); err != nil {
-		if gone, unclear := r.says(a); gone || unclear != nil {
-			return nil, unclear
+		gone, doc, unclear := r.says(a)
+		if gone || unclear != nil {
+			return found{strong: r.showsAll(doc, a)}, unclear
 		}
-		return nil, err
+		return found{}, err
 	}
 	doc, err := decode(a)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	if err := met(r.must, doc, a.Header); err != nil {
-		return nil, err
+		return found{}, err
 	}
 	one, there := r.single.value(doc)
 	if !there {
-		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.text)
+		return found{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.text)
 	}
+	f := found{strong: r.showsAll(doc, a)}
 	rec, kept, err := k.record.of(one, stampOf(v))
 	if err != nil || !kept {
-		return nil, err
+		return f, err
 	}
 	if r.version.header != "" || r.version.place != nil {
 		rec.Version = r.version.of(doc, a.Header)
 	}
-	if err := r.answersWith(k, rec, v); err != nil {
-		return nil, err
+	f.records = []connectors.Record{rec}
+	return f, r.answersWith(k, rec, v)
+}
+
+// showsAll reports whether an answer shows everything that was applied before.
+func (r *read) showsAll(doc any, a httpsend.Answer) bool {
+	if !r.strong || r.strongIf == nil {
+		return r.strong
 	}
-	return []connectors.Record{rec}, nil
+	holds, known := r.strongIf.holds(doc, true, a.Header)
+	return holds && known
 }
 
 // says reports whether an answer says that the record is not there. It must be
 // the API's own answer, which is JSON: a gateway says 404 as well.
-func (r *read) says(a httpsend.Answer) (gone bool, err error) {
+func (r *read) says(a httpsend.Answer) (gone bool, doc any, err error) {
 	if !slices.Contains(r.absent, a.Status) {
-		return false, nil
+		return false, nil, nil
 	}
-	doc, err := decode(a)
-	if err != nil {
-		return false, fmt.Errorf("the destination answered %d: %w", a.Status, err)
+	if doc, err = decode(a); err != nil {
+		return false, nil, fmt.Errorf("the destination answered %d: %w", a.Status, err)
 	}
 	if r.absentWhere == nil {
-		return true, nil
+		return true, doc, nil
 	}
 	holds, _ := r.absentWhere.holds(doc, true, a.Header)
-	return holds, nil
+	return holds, doc, nil
 }
 
 func stampOf(v values) string {

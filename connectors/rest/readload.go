@@ -58,6 +58,10 @@ func (l *loader) read(f *fileRead) *read {
 	l.absence(r, f)
 	l.paging(r, f)
 	r.must = l.conditions(f.Must)
+	r.strongIf = l.condition(f.StrongIf)
+	if r.strongIf != nil && !r.strong {
+		l.At(f.StrongIf.At, "stands at a read that is not strong")
+	}
 	r.version = l.version(f.Version)
 	return r
 }
@@ -140,9 +144,9 @@ func (l *loader) absence(r *read, f *fileRead) {
 	case v != nil && f.AbsentIfVisible.Value != "":
 		l.At(v.At, "stands beside absent_if_visible; want one of the two")
 	case v != nil:
-		r.visible = l.newLook(v.Path, v.Query, v.Must, v.At, allowed)
+		r.visible = l.newLook(*v, allowed)
 	case f.AbsentIfVisible.Value != "":
-		r.visible = l.newLook(f.AbsentIfVisible, nil, nil, f.AbsentIfVisible.Place, allowed)
+		r.visible = l.newLook(fileLook{At: f.AbsentIfVisible.Place, Path: f.AbsentIfVisible}, allowed)
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 
 var (
 	forWrites = known{"key": object, "fields": object, "expect": object, "payload": object, "stamp": alone,
-		"stamp_before": alone, "ref": alone, "version": alone, "idempotency_key": alone, "param": named, "before": named}
+		"stamp_before": alone, "ref": alone, "version": alone, "idempotency_key": alone, "param": named, "before": named, "absent": alone}
 	forAccount = known{"param": named}
 	forSample  = known{"sample": alone}
 )
@@ -218,7 +218,7 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 // something else.
 func mayLack(h *hole) bool {
 	switch h.path[0] {
-	case "fields", "expect", "payload", "before", "stamp_before":
+	case "fields", "expect", "payload", "before", "stamp_before", "absent":
 		return true
 	}
 	return false

@@ -61,8 +61,7 @@ func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteInte
 	return inverse, nil
 }
 
-// undoUpdate brings the named fields back to what they were. A field that was
-// not there cannot be brought back: an update can only set.
+// undoUpdate brings the named fields back to what they were.
 func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was, now connectors.Record) (intent.WriteIntent, error) {
 	inverse.Expect, inverse.Require = intent.Fields{}, k.lasting(now.Fields)
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(w.Expect)), slices.Collect(maps.Keys(w.Payload))) {
@@ -70,15 +69,30 @@ func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was,
 		current, shown := now.Fields[name]
 		switch {
 		case w.Key[name] != nil, there == shown && reflect.DeepEqual(old, current):
+		case !there && k.writes[intent.Update].takesAway():
+			inverse.Absent = append(inverse.Absent, string(intent.Pointer("").AppendToken(name)))
 		case !there:
 			return intent.WriteIntent{}, fmt.Errorf("%w: the field %s was not there before", ErrNoUndo, name)
 		default:
 			inverse.Expect[name] = old
 		}
 	}
-	if len(inverse.Expect) == 0 {
-		return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrNoUndo)
+	for _, path := range w.Absent {
+		name := ""
+		for name = range intent.Pointer(path).Tokens() {
+			break // the field that it is in
+		}
+		if old, there := was.Fields[name]; there {
+			inverse.Expect[name] = old
+		}
 	}
+	switch {
+	case len(inverse.Expect)+len(inverse.Absent) == 0:
+		return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrNoUndo)
+	case len(inverse.Expect) == 0: // an intent must expect something; the key always holds
+		inverse.Expect = maps.Clone(inverse.Key)
+	}
+	slices.Sort(inverse.Absent)
 	return inverse, nil
 }
 

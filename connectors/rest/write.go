@@ -75,6 +75,13 @@ func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values
 	maps.Copy(both, in.Expect)
 	v["key"], v["fields"] = map[string]any(in.Key), both
 	v["expect"], v["payload"] = object1(in.Expect), object1(in.Payload)
+	if len(in.Absent) > 0 {
+		all := []any{}
+		for _, p := range in.Absent {
+			all = append(all, p)
+		}
+		v["absent"] = all
+	}
 	for name, text := range map[string]string{"stamp": r.Stamp, "idempotency_key": r.IdempotencyKey} {
 		if text != "" {
 			v[name] = text
@@ -122,7 +129,7 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 			}
 		}
 	}
-	if w.replaces || b == nil {
+	if w.takesAway() || b == nil {
 		return nil
 	}
 	for _, path := range in.Absent {
@@ -132,6 +139,9 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 	}
 	return nil
 }
+
+// takesAway reports whether the write can take fields away.
+func (w *write) takesAway() bool { return w.replaces || uses(w.request.holes(), "absent") }
 
 // unforged refuses values that would be read back as a stamp: they would make
 // another record's out of ours.

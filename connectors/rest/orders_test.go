@@ -1,0 +1,331 @@
+package rest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/connectortest"
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/wire"
+)
+
+// ordersFile declares the simulated destination as somebody would who knows no
+// more of it than its documentation.
+func ordersFile(o simulated.Options) string {
+	has := func(yes bool, text string) string {
+		if yes {
+			return text
+		}
+		return ""
+	}
+	key := has(o.Window > 0, "\n        idempotency: {header: Idempotency-Key, window: "+o.Window.String()+", replay: {header: Idempotent-Replayed, equals: \"true\"}}")
+	guard := has(o.Versions, "\n        condition: {headers: {If-Match: '\"{version}\"'}}")
+	strength := "strength: weak"
+	if len(o.Lags) == 0 {
+		strength = "strength: strong, strong_if: {header: Read-Source, equals: primary}"
+	}
+	settle, _ := o.Settle.Declared()
+	return `
+declaration: 1
+name: orders
+system: Orders
+base_url: http://127.0.0.1:1
+probe: {path: /orders, query: {order_id: probe}, must: [{path: "$.orders", exists: true}]}
+kinds:
+  order:
+    key: [order_id]
+    writes:
+      create:
+        method: POST
+        path: /orders
+        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}"}` + key + has(o.Unique, "\n        unique: true") + `
+        ref: $.id
+        version: $.version
+      update:
+        method: PATCH
+        path: /orders/{ref}
+        needs: ref
+        body: {order: {"...": "{fields}"}, stamp: "{stamp}", unset: "{absent}"}` + key + guard + `
+        ref: $.id
+        version: {header: ETag}
+      delete:
+        method: DELETE
+        path: /orders/{ref}
+        needs: ref
+        unique: true` + key + guard + `
+        answers: [{status: [404, 410], means: conflict}]` + has(o.Unique, `
+      upsert:
+        method: PUT
+        path: /orders/by-key/{key.order_id}
+        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}", unset: "{absent}"}`+key+guard+has(o.Versions, `
+        unique: true`)+`
+        ref: $.id`) + `
+    reads:
+      - {name: list, by: key, ` + strength + `, path: /orders, query: {order_id: "{key.order_id}"}, records: "$.orders[*]", paging: {next: $.next, query: after}, max_pages: 50}` +
+		has(o.Stamps, `
+      - {name: stamped, by: stamp, `+strength+`, path: /orders, query: {stamp: "{stamp}"}, records: "$.orders[*]", paging: {next: $.next, query: after}, max_pages: 50}`) + `
+      - {name: get, by: ref, ` + strength + `, path: "/orders/{ref}", record: $, absent: [404], absent_where: {path: $.error, equals: not_found}}` +
+		has(o.Bulk, `
+      - {name: bulk, by: [key], bulk: 50, `+strength+`, method: POST, path: /bulk, body: {questions: {"[...]": {order_id: "{key.order_id}"}}}, records: "$.orders[*]"}`) + `
+    record:
+      ref: $.id
+      version: $.version` + has(o.Stamps, `
+      stamp: {path: $.stamp}`) + `
+      fields: {"...": $.order}
+    undo: {create: delete, update: update, delete: create}
+    profile:
+      stamped: ` + fmt.Sprint(o.Stamps) + `
+      stamps_updates: ` + fmt.Sprint(o.Stamps && o.StampUpdates) + `
+      settle: ` + settle.String() + `
+      horizon: 30s
+      volatile: [/updated_at]
+    sample:
+      key: {order_id: "sample-{sample}"}
+      create: {amount_cents: 100, note: "readback sample {sample}"}
+      update: {note: "readback sample {sample}, changed"}
+`
+}
+
+func ordersWrites(o simulated.Options) []intent.WriteType {
+	all := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
+	if o.Unique {
+		all = append(all, intent.Upsert)
+	}
+	return all
+}
+
+// TestOrders runs the suite in fake time for every class of destination, bare
+// and with everything on that the class leaves off.
+func TestOrders(t *testing.T) {
+	for _, class := range simulated.Classes() {
+		bare, rich, stampless := class.Options(), class.Options(), class.Options()
+		rich.Versions, rich.StampUpdates, rich.Bulk = true, true, true
+		stampless.Stamps = false
+		for name, o := range map[string]simulated.Options{"bare": bare, "rich": rich, "stampless": stampless} {
+			t.Run(string(class)+"/"+name, func(t *testing.T) {
+				connectortest.Run(t, connectortest.Harness{
+					Open: func(t *testing.T) *connectortest.Fixture {
+						w := ordersWorld(t, o)
+						h := withBulk(simulated.Handler(w))
+						refuse := new(bool)
+						return ordersFixture(t, w, o, refuse, rest.Options{Transport: wire.Transport(h, dials(refuse))})
+					},
+					Writes:   ordersWrites(o),
+					Variants: orderVariants(),
+					Lacks:    orderLacks(o),
+				})
+			})
+		}
+	}
+}
+
+// TestOrdersOverHTTP runs the suite in real time over a real network.
+func TestOrdersOverHTTP(t *testing.T) {
+	o := simulated.Native.Options()
+	o.Versions = true
+	lacks, forms := orderLacks(o), orderVariants()
+	forms[connectortest.UnreadableRead] = slices.DeleteFunc(forms[connectortest.UnreadableRead], func(how string) bool { return how == "cut" })
+	lacks[string(connectortest.Unreachable)] = "a server cannot refuse connections that it has taken"
+	connectortest.Run(t, connectortest.Harness{
+		Open: func(t *testing.T) *connectortest.Fixture {
+			w := ordersWorld(t, o)
+			server := httptest.NewServer(simulated.Handler(w))
+			t.Cleanup(server.Close)
+			transport := http.DefaultTransport.(*http.Transport).Clone()
+			t.Cleanup(transport.CloseIdleConnections)
+			return ordersFixture(t, w, o, new(bool), rest.Options{BaseURL: server.URL, Transport: transport})
+		},
+		Writes: ordersWrites(o), Variants: forms, Lacks: lacks, RealTime: true,
+	})
+}
+
+func ordersWorld(t *testing.T, o simulated.Options) *simulated.World {
+	t.Helper()
+	w, err := simulated.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// dials refuses one connection where the vice is on.
+func dials(refuse *bool) func(*http.Request) bool {
+	return func(*http.Request) bool {
+		refused := *refuse
+		*refuse = false
+		return !refused
+	}
+}
+
+// withBulk adds a bulk read in a shape of its own: one list for all questions.
+func withBulk(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/bulk" {
+			h.ServeHTTP(rw, r)
+			return
+		}
+		inner := r.Clone(r.Context())
+		inner.URL.Path = "/orders/lookup"
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, inner)
+		var pages struct {
+			Answers []struct {
+				Orders []json.RawMessage `json:"orders"`
+			} `json:"answers"`
+		}
+		if rec.Code != http.StatusOK || json.Unmarshal(rec.Body.Bytes(), &pages) != nil {
+			rw.WriteHeader(rec.Code)
+			return
+		}
+		var all bytes.Buffer
+		for _, a := range pages.Answers {
+			for _, o := range a.Orders {
+				if all.Len() > 0 {
+					all.WriteByte(',')
+				}
+				all.Write(o)
+			}
+		}
+		maps.Copy(rw.Header(), rec.Header())
+		rw.Header().Del("Content-Length")
+		fmt.Fprintf(rw, `{"orders":[%s]}`, all.String())
+	})
+}
+
+func orderVariants() map[connectortest.Vice][]string {
+	v := map[connectortest.Vice][]string{}
+	for _, vice := range []simulated.Vice{simulated.NormalisedField, simulated.UnreadableRead, simulated.DuplicateBehindOurBack} {
+		v[connectortest.Vice(vice)] = simulated.Hows(vice)
+	}
+	return v
+}
+
+func orderLacks(o simulated.Options) map[string]string {
+	l := map[string]string{}
+	if o.Unique {
+		l[string(connectortest.DuplicateBehindOurBack)] = "order_id is unique, no second record can appear"
+	}
+	return l
+}
+
+// orderDelays are of vices that happen later than the answer.
+var orderDelays = map[connectortest.Vice]time.Duration{
+	connectortest.LateCommit:             50 * time.Millisecond,
+	connectortest.LaggingRead:            100 * time.Millisecond,
+	connectortest.DuplicateBehindOurBack: 50 * time.Millisecond,
+	connectortest.Rollback:               50 * time.Millisecond,
+	connectortest.Throttled:              time.Second,
+}
+
+func ordersConnector(t *testing.T, o simulated.Options, ro rest.Options) *rest.Connector {
+	t.Helper()
+	d, err := rest.Load([]byte(ordersFile(o)), "orders.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.New(d, ro)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse *bool, ro rest.Options) *connectortest.Fixture {
+	c := ordersConnector(t, o, ro)
+	id := func(key intent.Fields) string { return key["order_id"].(string) }
+	return &connectortest.Fixture{
+		Connector: c,
+		Profile:   c.Profiles()["order"],
+		Intent:    orderIntent,
+		Near:      orderNear,
+		NullField: "customer",
+		Set: func(v connectortest.Vice, how string) error {
+			if v == connectortest.Unreachable {
+				*refuse = true
+				return nil
+			}
+			f := simulated.Fault{Vice: simulated.Vice(v), Times: 1, Delay: orderDelays[v], How: how}
+			switch {
+			case v == connectortest.HangingRead:
+				f.Vice, f.How = simulated.UnreadableRead, "hang"
+			case v == connectortest.LaggingRead:
+				f.Times = 2 // by key and by stamp
+			}
+			return w.Set(f)
+		},
+		Seed: func(in intent.WriteIntent) {
+			all := intent.Fields{}
+			for _, part := range []intent.Fields{in.Key, in.Expect, in.Payload} {
+				maps.Copy(all, part)
+			}
+			if _, err := w.Seed(all, ""); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Change: func(key intent.Fields) {
+			if _, err := w.Edit(w.Records(id(key))[0].ID, intent.Fields{"note": "somebody else's"}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Records: func(key intent.Fields) []connectors.Record {
+			var found []connectors.Record
+			for _, o := range w.Records(id(key)) {
+				found = append(found, connectors.Record{Ref: o.ID, Version: fmt.Sprint(o.Version), Stamp: o.Stamp, Fields: o.Fields})
+			}
+			return found
+		},
+		Effects: func(key intent.Fields) int {
+			n := 0
+			for _, e := range w.Effects() {
+				if e.By == simulated.ByRequest && e.Applied() && e.OrderID == id(key) {
+					n++
+				}
+			}
+			return n
+		},
+		Sends: func() int {
+			writes, _ := w.Count()
+			return writes
+		},
+	}
+}
+
+func orderIntent(w intent.WriteType, n int) intent.WriteIntent {
+	in := intent.WriteIntent{Kind: "order", Write: w, Key: intent.Fields{"order_id": fmt.Sprintf("Order-%03d", n)}}
+	switch w {
+	case intent.Create:
+		in.Expect = intent.Fields{
+			"amount_cents": json.Number(fmt.Sprint(1000 + n)), "currency": "eur", "note": " Two \"Words\" {{ ",
+			"customer": map[string]any{"name": "Ada", "tags": []any{"a", "b"}},
+		}
+		in.Payload = intent.Fields{"channel": "test"}
+	case intent.Update:
+		in.Expect = intent.Fields{"note": " Changed ", "amount_cents": json.Number("2000"), "customer": map[string]any{"name": "Grace"}}
+		in.Absent = []string{"/currency"}
+	case intent.Upsert:
+		in.Expect = intent.Fields{"note": "set", "amount_cents": json.Number("3000")}
+	}
+	return in
+}
+
+func orderNear(n int) []intent.WriteIntent {
+	id := fmt.Sprintf("Order-%03d", n)
+	var all []intent.WriteIntent
+	for i, other := range []string{strings.ToLower(id), id[:len(id)-1], id + "0", " " + id, id + " ", id + "%", "Order_001", "1", "Ordér-001", id + "&stamp=x"} {
+		in := orderIntent(intent.Create, 100+i)
+		in.Key["order_id"] = other
+		all = append(all, in)
+	}
+	return all
+}
