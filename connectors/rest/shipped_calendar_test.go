@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,11 +21,7 @@ import (
 const team = "team@example.com"
 
 func calendar() (api, *resttest.Calendar) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		panic(err)
-	}
-	c := resttest.NewCalendar("ya29", team, berlin)
+	c := resttest.NewCalendar("ya29", team, berlin())
 	a := api{
 		fake: c.Fake, name: "google-calendar-events", kind: "event", collection: "events",
 		options: rest.Options{
@@ -51,7 +48,7 @@ func event(w intent.WriteType, n int) intent.WriteIntent {
 	switch w {
 	case intent.Create:
 		in.Expect = intent.Fields{
-			"summary": "Meet Ada", "location": "Room 1", "attendees": []any{"Grace@Example.com", "ada@example.com"},
+			"summary": fmt.Sprintf("Meet Ada, %d", n), "location": fmt.Sprintf("Room %d", n), "attendees": []any{"Grace@Example.com", "ada@example.com"},
 			"start": map[string]any{"dateTime": "2030-06-01T10:00:00Z"},
 			"end":   map[string]any{"dateTime": "2030-06-01T11:00:00Z"},
 		}
@@ -119,15 +116,38 @@ func putEvent(c *resttest.Calendar, f intent.Fields, stamp string) error {
 func setEvent(o resttest.Object, f intent.Fields) {
 	for name, v := range f {
 		o[name] = v
+		if name == "start" || name == "end" {
+			o[name] = inBerlin(v)
+		}
 		if list, ok := v.([]any); ok && name == "attendees" {
 			var all []any
 			for _, email := range list {
-				all = append(all, map[string]any{"email": email, "responseStatus": "needsAction"})
+				all = append(all, map[string]any{"email": strings.ToLower(fmt.Sprint(email)), "responseStatus": "needsAction"})
 			}
+			slices.SortFunc(all, func(a, b any) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 			o[name] = all
 		}
 	}
 	o["etag"] = fmt.Sprintf(`"%d"`, time.Now().UnixNano())
+}
+
+// inBerlin is a time as the calendar keeps it.
+func inBerlin(v any) any {
+	at, _ := v.(map[string]any)
+	text, _ := at["dateTime"].(string)
+	instant, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return v
+	}
+	return map[string]any{"dateTime": instant.In(berlin()).Format(time.RFC3339), "timeZone": "Europe/Berlin"}
+}
+
+func berlin() *time.Location {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		panic(err)
+	}
+	return zone
 }
 
 func calendarSuite() connectortest.Harness {

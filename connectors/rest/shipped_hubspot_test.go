@@ -49,7 +49,7 @@ func contact(kind, key string, w intent.WriteType, n int) intent.WriteIntent {
 	in := intent.WriteIntent{Kind: kind, Write: w, Key: intent.Fields{key: contactKey(key, n)}}
 	switch w {
 	case intent.Create:
-		in.Expect = intent.Fields{"firstname": "Ada", "lastname": "Lovelace", "jobtitle": "analyst"}
+		in.Expect = intent.Fields{"firstname": "Ada", "lastname": fmt.Sprintf("Lovelace the %dth", n), "jobtitle": fmt.Sprintf("analyst %d", n)}
 		in.Payload = intent.Fields{"city": "London"}
 	case intent.Update:
 		in.Expect = intent.Fields{"firstname": "Augusta", "lastname": "King"}
