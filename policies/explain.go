@@ -72,7 +72,7 @@ func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time
 	case RowConditional:
 		return fmt.Sprintf("a repeated %s is sent only on the condition that the record is as it was before the first one", w)
 	case RowAbsence:
-		return fmt.Sprintf("after a lost answer the %s is looked for, and sent again when nothing is there after %s; a request delayed for longer could still double it, which a later look would find", w, after)
+		return fmt.Sprintf("after a lost answer the effect of the %s is looked for, and it is sent again when that is still missing after %s; a request delayed for longer could still double it, which a later look would find", w, after)
 	}
-	return fmt.Sprintf("after a lost answer the %s is looked for; where nothing is found a person decides, and there is never a second send by itself: %s", w, permit.Reason)
+	return fmt.Sprintf("after a lost answer the effect of the %s is looked for; where it is missing a person decides, and nothing is sent again by itself: %s", w, permit.Reason)
 }

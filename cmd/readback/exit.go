@@ -52,7 +52,7 @@ var exits = []struct {
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
-	{exitInvalid, "invalid", "the intent is not acceptable; nothing was recorded"},
+	{exitInvalid, "invalid", "the intent, or a declaration, is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},
 	{exitUnusable, "unusable", "a person must see to the ledger or the clock (corrupt, newer version, clock went back); nothing was sent"},
 	{exitUnknown, "unknown", "the ledger failed after the write may have been sent; it will be read back, ask again later"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
@@ -35,6 +36,7 @@ var kinds = []struct {
 }{
 	{config.ErrMissing, "configuration", exitConfig, ""},
 	{config.ErrInvalid, "configuration", exitConfig, ""},
+	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},

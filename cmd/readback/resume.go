@@ -102,8 +102,8 @@ func untilStopped(ctx context.Context, e *engine.Engine, work func() error) erro
 
 var errLate = fmt.Errorf("stopped after %s with work still in hand: it is in the ledger and is taken up again when its lease has ended", grace)
 
-// rest is what is left after a resume.
-type rest struct {
+// remainder is what is left after a resume.
+type remainder struct {
 	// Taken is how many times a write was taken up.
 	Taken int `json:"taken"`
 	// States counts what is not settled, by state.
@@ -114,8 +114,8 @@ type rest struct {
 	now time.Time
 }
 
-func (d *desk) unsettled(ctx context.Context) (rest, error) {
-	r := rest{States: map[ledger.State]int{}}
+func (d *desk) unsettled(ctx context.Context) (remainder, error) {
+	r := remainder{States: map[ledger.State]int{}}
 	var open []ledger.State
 	for _, s := range states {
 		if s != ledger.Settled {
@@ -133,7 +133,7 @@ func (d *desk) unsettled(ctx context.Context) (rest, error) {
 	return r, err
 }
 
-func (r rest) text() string {
+func (r remainder) text() string {
 	text := fmt.Sprintf("Took writes up %d times.", r.Taken)
 	var parts []string
 	for _, s := range states {

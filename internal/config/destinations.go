@@ -22,8 +22,12 @@ type settings interface {
 
 // types makes empty settings by type.
 var types = map[string]func() settings{
-	"imap":      func() settings { return &imapSettings{} },
-	"simulated": func() settings { return &simulatedSettings{Class: string(simulated.Plain)} },
+	"imap":       func() settings { return &imapSettings{} },
+	"jira":       func() settings { return &jiraSettings{} },
+	"mail":       func() settings { return &mailSettings{} },
+	"postgresql": func() settings { return &postgresSettings{} },
+	"rest":       func() settings { return &restSettings{} },
+	"simulated":  func() settings { return &simulatedSettings{Class: string(simulated.Plain)} },
 }
 
 // promises replace what a connector says about its destination, for whoever

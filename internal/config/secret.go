@@ -52,6 +52,14 @@ func (s source) open(dir string, env func(string) string) (func(context.Context)
 // given reports whether there is a secret at all.
 func (s source) given() bool { return s.variable != "" || s.file != "" }
 
+// openIfGiven is open where the secret may be left out; nil then.
+func (s source) openIfGiven(dir string, env func(string) string) (func(context.Context) (string, error), error) {
+	if !s.given() {
+		return nil, nil
+	}
+	return s.open(dir, env)
+}
+
 func (s source) read(path string) (string, error) {
 	text, err := yamlfile.ReadBounded(path, maxSecret)
 	if err != nil {

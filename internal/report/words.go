@@ -128,6 +128,11 @@ func Problems(all []intent.Problem) string {
 	return table("  ", rows...)
 }
 
+// Paragraph is a text in lines of a readable length, each behind an indent.
+func Paragraph(text, indent string) string {
+	return indent + strings.Join(wrap(text, wrapAt-len(indent)), "\n"+indent) + "\n"
+}
+
 // wrap breaks a sentence into lines of at most n characters, where it has
 // blanks.
 func wrap(s string, n int) []string {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+func TestCatalog(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	all := p.want(0, p.run("catalog"))
+	says(t, all, "NAME NATIVE KEY LOOK-UP SETTLE", "jira-cloud-issue none weak 5m 5m", "zendesk-tickets create for 2h strong")
+	one := p.want(0, p.run("catalog", "jira-cloud-issue"))
+	says(t, one, "# Jira Cloud: issue", "- **create**: after a lost answer", "| look-up |", "developer.atlassian.com")
+	says(t, p.want(exitUsage, p.run("catalog", "jira")), `"jira"; there are`, "jira-cloud-issue")
+
+	var answer struct {
+		Catalog []struct {
+			Name     string
+			Promises []struct{ Write, Row, Text string }
+			Claims   []struct{ About, Says, Source string }
+		}
+	}
+	if err := json.Unmarshal([]byte(p.want(0, p.run("--json", "catalog")).out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.Catalog) < 20 || answer.Catalog[0].Name == "" || len(answer.Catalog[0].Promises) == 0 || answer.Catalog[0].Claims[0].Source == "" {
+		t.Errorf("%+v; want every entry with promises and sources", answer.Catalog)
+	}
+}
+
+// What is printed is right as it is, so that one can begin from it.
+func TestShippedDeclarationsCanBePrintedAndChecked(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	for _, name := range rest.Shipped() {
+		text := p.want(0, p.run("destination", "print", name)).out
+		path := p.write(name+".yaml", text)
+		says(t, p.want(0, p.run("destination", "check", path)), "needs the secret", "create: ", "settle time")
+	}
+	says(t, p.want(exitUsage, p.run("destination", "print", "erp")), "github-issues")
+}
+
+func TestDestinationCheckSaysWhatIsWrongByLine(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	good := p.want(0, p.run("destination", "print", "github-issues")).out
+	for name, c := range map[string]struct{ from, to, says string }{
+		"an unknown field":    {"\nsystem:", "\nsistem:", "sistem: is not known; did you mean system?"},
+		"no escape by itself": {"{param.owner}", "{+param.owner}", "{+param.owner}"},
+		"a secret":            {"secret: token", "secret: ghp_S3cr3tValue0123456789abcdefghijklmnop", "secret"},
+		"another host":        {"base_url: https://api.github.com", "base_url: http://api.github.com", "https"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(good, c.from) {
+				t.Fatalf("the declaration has no %q", c.from)
+			}
+			path := p.write("bad.yaml", strings.Replace(good, c.from, c.to, 1))
+			r := p.want(exitInvalid, p.run("destination", "check", path))
+			says(t, r, "invalid declaration:", "bad.yaml:", c.says)
+			if strings.Contains(r.String(), "S3cr3t") {
+				t.Errorf("the secret is repeated:\n%s", r)
+			}
+		})
+	}
+	says(t, p.want(exitFailed, p.run("destination", "check", "./missing.yaml")), "missing.yaml")
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/internal/catalog"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+)
+
+func (a *app) declaredCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "destination",
+		Short: "Declarations of HTTP APIs: check one, or print one that comes with readback",
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a declaration, and say in plain words what can be promised there",
+		Long: "FILE is a declaration, or the name of one that comes with readback. Everything\n" +
+			"that is wrong with it is listed by line. Nothing is sent, and no configuration\n" +
+			"is needed.",
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.checkDeclaration(args[0]) }),
+	}, &cobra.Command{
+		Use:   "print NAME",
+		Short: "Print a declaration that comes with readback, to begin your own from",
+		Long:  "The declarations that come with readback: " + strings.Join(rest.Shipped(), ", ") + ".",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) {
+			text, err := rest.ShippedText(args[0])
+			if err != nil {
+				return 0, usagef("%w", err)
+			}
+			return 0, a.print(map[string]string{"name": args[0], "declaration": string(text)}, func() string { return string(text) })
+		}),
+	})
+	return cmd
+}
+
+// checked is what a declaration comes to.
+type checked struct {
+	Name       string          `json:"name"`
+	System     string          `json:"system"`
+	BaseURL    string          `json:"base_url"`
+	Parameters []parameter     `json:"parameters"`
+	Secrets    []string        `json:"secrets"`
+	Kinds      []catalog.Entry `json:"kinds"`
+}
+
+// parameter is what an account must give.
+type parameter struct {
+	Name    string `json:"name"`
+	About   string `json:"about"`
+	Pattern string `json:"pattern"`
+	Default string `json:"default,omitempty"`
+}
+
+func (a *app) checkDeclaration(named string) error {
+	d, err := config.Declaration(".", named)
+	if err != nil {
+		return err
+	}
+	c := checked{Name: d.Name(), System: d.System(), BaseURL: d.BaseURL(), Parameters: []parameter{}, Secrets: d.Secrets()}
+	for _, p := range d.Parameters() {
+		c.Parameters = append(c.Parameters, parameter{Name: p.Name, About: p.About, Pattern: p.Pattern, Default: p.Default})
+	}
+	for _, s := range d.Sheets() {
+		c.Kinds = append(c.Kinds, catalog.Of(s))
+	}
+	return a.print(c, func() string { return c.text() })
+}
+
+func (c checked) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s), at %s\n", report.Safe(c.System), c.Name, report.Safe(c.BaseURL))
+	for _, p := range c.Parameters {
+		fmt.Fprintf(&b, "  needs the parameter %s: %s\n", p.Name, report.Safe(p.About))
+	}
+	for _, s := range c.Secrets {
+		fmt.Fprintf(&b, "  needs the secret %s\n", s)
+	}
+	for _, k := range c.Kinds {
+		fmt.Fprintf(&b, "\n%s:\n", k.Kind)
+		for _, g := range k.Promises {
+			fmt.Fprintf(&b, "  %s: %s\n", g.Write, g.Row)
+			b.WriteString(report.Paragraph(g.Text+".", "    "))
+		}
+		b.WriteString("\n")
+		var rows []string
+		for _, d := range k.Declared {
+			rows = append(rows, "  "+d.Name+"\t"+report.Safe(d.Value))
+		}
+		b.WriteString(report.Table(rows...))
+	}
+	return b.String()
+}

@@ -1,0 +1,20 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/jira"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+// All are the sheets of every destination, by name.
+func All() []connectors.Sheet {
+	all := slices.Concat(imap.Sheets(), jira.Sheets(), mail.Sheets(), rest.Sheets(), simulated.Sheets())
+	slices.SortFunc(all, func(a, b connectors.Sheet) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
