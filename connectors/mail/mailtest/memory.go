@@ -36,10 +36,11 @@ func Start(tb TB, o Options) *Server {
 // itself, in INBOX. Close it.
 func NewServer(o Options) (*Server, error) {
 	o.defaults()
-	box, err := imaptest.NewServer(imaptest.Options{
-		Username: o.Address, Password: o.Password, InProcess: o.InProcess,
-		Mailboxes: []string{"INBOX"}, SpecialUse: map[string]string{o.Sent: `\Sent`},
-	})
+	boxes := imaptest.Options{Username: o.Address, Password: o.Password, InProcess: o.InProcess, Mailboxes: []string{"INBOX", o.Sent}}
+	if !o.Unmarked {
+		boxes.SpecialUse = map[string]string{o.Sent: `\Sent`}
+	}
+	box, err := imaptest.NewServer(boxes)
 	if err != nil {
 		return nil, err
 	}
@@ -101,30 +102,31 @@ func (s *session) Auth(mechanism string) (sasl.Server, error) {
 		s.in = true
 		return nil
 	}
-	if mechanism == sasl.Login {
+	switch mechanism {
+	case sasl.Login:
 		return &loginServer{check: check}, nil
+	case sasl.Plain:
+		return sasl.NewPlainServer(func(_, username, password string) error { return check(username, password) }), nil
 	}
-	return sasl.NewPlainServer(func(_, username, password string) error { return check(username, password) }), nil
+	return nil, smtp.ErrAuthUnknownMechanism
 }
 
 // loginServer is the LOGIN mechanism, which go-sasl knows for clients alone.
 type loginServer struct {
 	check    func(username, password string) error
-	asked    int
 	username string
 }
 
 // Next implements [sasl.Server].
 func (l *loginServer) Next(response []byte) (challenge []byte, done bool, err error) {
-	l.asked++
-	switch l.asked {
-	case 1:
+	switch {
+	case l.username != "":
+		return nil, true, l.check(l.username, string(response))
+	case len(response) == 0: // it did not come with the command
 		return []byte("Username:"), false, nil
-	case 2:
-		l.username = string(response)
-		return []byte("Password:"), false, nil
 	}
-	return nil, true, l.check(l.username, string(response))
+	l.username = string(response)
+	return []byte("Password:"), false, nil
 }
 
 // Mail implements [smtp.Session].

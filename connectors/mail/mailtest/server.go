@@ -23,6 +23,8 @@ type Options struct {
 	// Sent is the mailbox of what was sent, marked as such. Default
 	// "Gesendet".
 	Sent string
+	// Unmarked makes it a server without SPECIAL-USE. Default false.
+	Unmarked bool
 	// FilesNothing makes it a server that does not file what is sent. Default
 	// false.
 	FilesNothing bool
