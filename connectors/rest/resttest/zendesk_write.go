@@ -179,7 +179,11 @@ func deskFill(o Object, given map[string]any) *Answer {
 		o["tags"] = Tags(texts(v))
 	}
 	if v, ok := given["external_id"]; ok {
-		if _, isText := v.(string); !isText && v != nil {
+		switch n := v.(type) {
+		case json.Number:
+			v = string(n) // it is a text, whatever is given
+		case string, nil:
+		default:
 			return deskInvalid("external_id", "InvalidValue", "External: is invalid")
 		}
 		o["external_id"] = v

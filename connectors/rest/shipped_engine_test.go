@@ -1,0 +1,219 @@
+package rest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/rest/resttest"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// shippedFakes are the shipped declarations whose lives are tried here.
+var shippedFakes = map[string]func() api{
+	"github":  func() api { a, _ := gitHub(resttest.GitHubOptions{}); return a },
+	"notion":  func() api { a, _ := notion(resttest.NotionOptions{}); return a },
+	"zendesk": func() api { a, _ := zendesk(resttest.ZendeskOptions{TriggerTag: "routed"}); return a },
+}
+
+// lives are what can happen to a create on its way, and how it must end.
+var lives = map[string]struct {
+	faults []resttest.Fault
+	want   map[engine.Status]bool
+	reason string
+}{
+	"nothing":       {nil, only(engine.StatusVerified), "nothing goes wrong"},
+	"lost answer":   {faults(resttest.LostAnswer), only(engine.StatusVerified), "it is there, nobody was told"},
+	"gateway":       {faults(resttest.BadGateway), only(engine.StatusVerified), "it is there, a gateway says otherwise"},
+	"late":          {[]resttest.Fault{{Vice: resttest.LateCommit, Delay: 90 * time.Second}}, only(engine.StatusVerified), "it lands within the horizon"},
+	"dropped":       {faults(resttest.DroppedBefore), only(engine.StatusVerified), "it never landed; absence becomes conclusive"},
+	"unreachable":   {faults(resttest.Unreachable), only(engine.StatusVerified), "nothing was sent"},
+	"throttled":     {[]resttest.Fault{{Vice: resttest.Throttled, Delay: 40 * time.Second}}, only(engine.StatusVerified), "not now"},
+	"dropped twice": {[]resttest.Fault{{Vice: resttest.DroppedBefore, Times: 2}}, only(engine.StatusVerified, engine.StatusReview), "two never landed"},
+	"phantom":       {faults(resttest.PhantomSuccess), only(engine.StatusVerified, engine.StatusReview), "the answer was a lie"},
+	"refused":       {faults(resttest.Refused), only(engine.StatusNotApplied), "a definite no"},
+	"field dropped": {faults(resttest.DroppedField), only(engine.StatusReview), "201, and less was stored"},
+	"field altered": {faults(resttest.NormalisedField), only(engine.StatusReview), "201, and something else was stored"},
+	"twice":         {faults(resttest.DuplicateBehindOurBack, resttest.LostAnswer), only(engine.StatusReview), "somebody on the way sent it twice"},
+	"blind":         {append(faults(resttest.LostAnswer), resttest.Fault{Vice: resttest.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
+}
+
+func only(all ...engine.Status) map[engine.Status]bool {
+	m := map[engine.Status]bool{}
+	for _, s := range all {
+		m[s] = true
+	}
+	return m
+}
+
+func faults(vices ...resttest.Vice) []resttest.Fault {
+	var all []resttest.Fault
+	for _, v := range vices {
+		all = append(all, resttest.Fault{Vice: v})
+	}
+	return all
+}
+
+// TestLives takes a create through the engine while the API misbehaves and its
+// reads lag, and asks the API's own store what became of it.
+func TestLives(t *testing.T) {
+	for name, open := range shippedFakes {
+		for life, c := range lives {
+			for _, lag := range []time.Duration{0, 30 * time.Second, 110 * time.Second} {
+				t.Run(fmt.Sprintf("%s/%s/%v", name, life, lag), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						a := open()
+						a.fake.SetLag(lag)
+						for _, f := range c.faults {
+							if f.Vice == resttest.UnreadableRead {
+								f.Path = a.list
+							}
+							if err := a.fake.SetFault(f); err != nil {
+								t.Fatal(err)
+							}
+						}
+						in := a.intent(intent.Create, 1)
+						delete(in.Expect, "tags") // triggers add some
+						out := a.live(t, in)
+						a.judgeLife(t, in, out, c.want, c.faults, c.reason)
+					})
+				})
+			}
+		}
+	}
+}
+
+// judgeLife compares an outcome with the store.
+func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, want map[engine.Status]bool, met []resttest.Fault, reason string) {
+	t.Helper()
+	there := a.under(in.Key)
+	if !want[out.Status] {
+		t.Errorf("the outcome is %s (%s) after %d sends, with %d records there; want one of %v: %s", out.Status, out.Text, out.Sends, len(there), want, reason)
+	}
+	duplicated := len(met) > 0 && met[0].Vice == resttest.DuplicateBehindOurBack
+	if len(there) > 1 && !duplicated {
+		t.Errorf("%d records, and nobody but us made any: %s", len(there), reason)
+	}
+	if out.Status == engine.StatusVerified && len(there) != 1 {
+		t.Errorf("verified, and there are %d records: %s", len(there), reason)
+	}
+	if out.Status == engine.StatusNotApplied && len(there) != 0 {
+		t.Errorf("not applied, and there are %d records: %s", len(there), reason)
+	}
+}
+
+// TestNumbersAsKeys: a key that was given as a number is stored as a text. It
+// must be found again all the same, or every repeat makes another record.
+func TestNumbersAsKeys(t *testing.T) {
+	for name, open := range shippedFakes {
+		for _, number := range []json.Number{"4711", "1.0", "1e2"} {
+			t.Run(name+"/"+string(number), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a := open()
+					in := a.intent(intent.Create, 1)
+					delete(in.Expect, "tags")
+					for field := range in.Key {
+						in.Key[field] = number
+					}
+					if err := a.fake.Set(resttest.LostAnswer, ""); err != nil {
+						t.Fatal(err)
+					}
+					out := a.live(t, in)
+					if n := len(a.fake.Now(a.collection)); n > 1 || out.Status == engine.StatusVerified && n != 1 {
+						t.Errorf("%s, %d records", out.Status, n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTwoWorkflowsOneKey: two workflows that know nothing of each other make a
+// record under one key while the look-up lags. The second cannot be kept away,
+// but neither may end as if it were the only one.
+func TestTwoWorkflowsOneKey(t *testing.T) {
+	for name, open := range shippedFakes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := open()
+				a.fake.SetLag(20 * time.Second)
+				one := a.intent(intent.Create, 1)
+				delete(one.Expect, "tags")
+				two := one
+				one.Tool, two.Tool = "first", "second"
+				for i, out := range a.lives(t, one, two) {
+					if n := len(a.under(one.Key)); out.Status == engine.StatusVerified && n != 1 {
+						t.Errorf("write %d is verified, and there are %d records", i, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestGitHubNoPushLostAnswer: the label was dropped and nobody was told of the
+// issue. It cannot be found; that must not make a second one.
+func TestGitHubNoPushLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, g := gitHub(resttest.GitHubOptions{NoPush: true})
+		if err := g.Set(resttest.LostAnswer, ""); err != nil {
+			t.Fatal(err)
+		}
+		out := a.live(t, a.intent(intent.Create, 1))
+		if n := len(g.Now(resttest.Issues)); n > 1 || out.Status == engine.StatusVerified {
+			t.Errorf("%s (%s), %d issues; want at most one and no word of success", out.Status, out.Text, n)
+		}
+	})
+}
+
+// live submits a write, lets a worker see to it for hours, and submits it
+// again.
+func (a api) live(t *testing.T, in intent.WriteIntent) engine.Outcome {
+	t.Helper()
+	return a.lives(t, in)[0]
+}
+
+// lives does so with several at once.
+func (a api) lives(t *testing.T, writes ...intent.WriteIntent) []engine.Outcome {
+	t.Helper()
+	con, _ := a.connector(t)
+	var reg connectors.Registry
+	if err := reg.Register(a.name, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(ledger.NewMemory(), &reg, nil)
+	defer e.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Hour)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- e.Work(ctx, &engine.WorkOptions{Idle: 20 * time.Second}) }()
+	for _, in := range writes {
+		go func() {
+			asking, stop := context.WithTimeout(ctx, time.Minute)
+			defer stop()
+			if _, err := e.Do(asking, whole(a, in)); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	<-time.After(4 * time.Hour)
+	var outs []engine.Outcome
+	for _, in := range writes {
+		out, err := e.Do(ctx, whole(a, in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		outs = append(outs, out)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	return outs
+}
