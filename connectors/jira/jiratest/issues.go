@@ -190,7 +190,7 @@ func asDocument(fields map[string]any) {
 		return
 	}
 	var blocks []any
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
 		blocks = append(blocks, map[string]any{"type": "paragraph", "content": []any{map[string]any{"type": "text", "text": line}}})
 	}
 	fields["description"] = map[string]any{"type": "doc", "version": 1, "content": blocks}

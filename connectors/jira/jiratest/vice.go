@@ -69,6 +69,13 @@ func (s *Site) Set(f Fault) error {
 	return nil
 }
 
+// Waits reports whether a vice is set and has not yet met a request.
+func (s *Site) Waits(v Vice) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.faults, func(f Fault) bool { return f.Vice == v })
+}
+
 // take switches the first fault off that is one of those, and returns it.
 func (s *Site) take(vices ...Vice) *Fault {
 	s.mu.Lock()
