@@ -22,6 +22,7 @@ const (
 	exitRefused     = 30
 	exitNotWaiting  = 31
 	exitNotFound    = 32
+	exitWeaker      = 40
 	exitUsage       = 64
 	exitInvalid     = 65
 	exitUnavailable = 69
@@ -51,6 +52,7 @@ var exits = []struct {
 	{exitRefused, "refused", "another write has this structural key or idempotency key; nothing was recorded"},
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
+	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
 	{exitInvalid, "invalid", "the intent, or a declaration, is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},

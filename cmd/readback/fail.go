@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
@@ -37,6 +38,8 @@ var kinds = []struct {
 	{config.ErrMissing, "configuration", exitConfig, ""},
 	{config.ErrInvalid, "configuration", exitConfig, ""},
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
+	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
+	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},

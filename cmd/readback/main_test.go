@@ -73,6 +73,13 @@ func (p *place) configure(url, settings string) {
 	p.write("readback.yaml", text)
 }
 
+// configureClass says that the destination is of a class, which may be a lie.
+func (p *place) configureClass(class string) {
+	p.t.Helper()
+	text := fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: %s\n", p.url, class)
+	p.write("readback.yaml", text)
+}
+
 func (p *place) write(name, text string) string {
 	p.t.Helper()
 	path := filepath.Join(p.dir, name)

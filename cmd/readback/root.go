@@ -40,7 +40,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more on standard error")
 	root.AddCommand(
 		a.submitCommand(), a.showCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(),
-		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.initCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
+		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.probeCommand(), a.initCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
 	)
 	return root
 }

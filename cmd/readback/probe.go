@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/probe"
+	"github.com/readback-go/readback/internal/report"
+)
+
+func (a *app) probeCommand() *cobra.Command {
+	var kind string
+	var o probe.Options
+	cmd := &cobra.Command{
+		Use:   "probe DESTINATION",
+		Short: "Measure a destination against what it declares, in a sandbox account",
+		Long: "Writes marked sample records, measures how soon each way of reading shows them,\n" +
+			"whether keys and conditions are honoured and which values come back changed,\n" +
+			"and takes the samples away again. Use a sandbox account: the samples are real\n" +
+			"writes. Ends with 40 where the destination is weaker than declared: then the\n" +
+			"configuration promises too much, and a write could be called verified or be\n" +
+			"sent again when it must not.",
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.probe(ctx, args[0], kind, o) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&kind, "kind", "", "the kind of record (default the only one there is)")
+	flags.IntVar(&o.Rounds, "rounds", 5, "how many records the lag is measured with, 1 to 50")
+	flags.BoolVar(&o.AllowIrreversible, "allow-irreversible", false, "permit samples that cannot be taken back: a mail to the configured address")
+	return cmd
+}
+
+func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (int, error) {
+	c, err := a.settings()
+	if err != nil {
+		return 0, err
+	}
+	if o.Rounds < 1 || o.Rounds > 50 {
+		return 0, usagef("--rounds is %d; want 1 to 50", o.Rounds)
+	}
+	reg, err := c.Registry(a.env)
+	if err != nil {
+		return 0, err
+	}
+	if kinds := kindsOf(reg, name); kind == "" && len(kinds) > 1 {
+		return 0, usagef("--kind is missing; %s has %s", name, strings.Join(kinds, ", "))
+	} else if kind == "" && len(kinds) == 1 {
+		kind = kinds[0]
+	}
+	conn, profile, err := reg.Lookup(name, kind)
+	if err != nil {
+		return 0, err
+	}
+	log := a.logger()
+	o.Progress = func(line string) { log.Info("probe", "destination", name, "kind", kind, "now", line) }
+	found, err := probe.Run(ctx, conn, profile, kind, o)
+	if len(found.Lines) > 0 || len(found.Left) > 0 { // what was found is good, and what is left must be known, also after an error
+		if printed := a.print(found, found.Text); printed != nil {
+			return 0, errors.Join(err, printed)
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case len(found.Weaker) > 0:
+		return exitWeaker, nil
+	case len(found.Left) > 0:
+		return 0, fmt.Errorf("%d sample records could not be taken away: %s", len(found.Left), report.Safe(found.Left[0].Why))
+	}
+	return exitVerified, nil
+}
