@@ -52,6 +52,14 @@ func (s *Server) SetVice(v Vice, times int) {
 	s.vices[v] = times
 }
 
+// Left is how often a vice is still to show: a test that wants it to have shown
+// looks for 0.
+func (s *Server) Left(v Vice) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vices[v]
+}
+
 // shows reports whether the vice shows now, and counts it.
 func (s *Server) shows(v Vice) bool {
 	s.mu.Lock()
