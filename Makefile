@@ -59,3 +59,4 @@ $(BIN)/govulncheck-$(VULN_VERSION):
 .PHONY: docs
 docs: ## render the documents that tests hold against the code
 	$(GO) test ./internal/matrix -update
+	$(GO) test ./internal/catalog -update
