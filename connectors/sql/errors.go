@@ -1,0 +1,66 @@
+package sql
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrOptions is wrapped by New's errors.
+	ErrOptions = errors.New("sql options")
+	// ErrIntent is wrapped by errors about an intent that the table cannot hold
+	// or look up. They name the field and what would be right.
+	ErrIntent = errors.New("not for this table")
+	// ErrExists is wrapped when a create meets a row under its key.
+	ErrExists = errors.New("a row under the key exists already")
+	// ErrMatches is wrapped when a change would touch another number of rows
+	// than declared, or rows that are no longer as they were read.
+	ErrMatches = errors.New("other than the declared number of rows match, or they have changed")
+	// ErrUnreadable is wrapped when the answer to a read is not what was asked
+	// for.
+	ErrUnreadable = errors.New("the answer of the database cannot be used")
+	// ErrBehind is wrapped when a read is not shown to have everything that the
+	// primary has, and a settle time is declared that would make absence of it.
+	ErrBehind = errors.New("the server that was read is not shown to have caught up with the primary")
+	// ErrElsewhere is wrapped when the read connection leads to another primary
+	// or another table than the write connection.
+	ErrElsewhere = errors.New("reads and writes lead to different places")
+	// ErrInexact is wrapped when a text key matches a row whose key is written
+	// otherwise: the column's collation does not tell them apart.
+	ErrInexact = errors.New("the key matches a row whose key is another text; declare the column as CaseFold or give it an exact collation")
+	// ErrNoUndo is wrapped by Invert for what cannot be undone.
+	ErrNoUndo = errors.New("cannot be undone")
+	// ErrTable is wrapped by Probe when the table is not as declared.
+	ErrTable = errors.New("the table is not as declared")
+	// ErrSample is wrapped by Sample when the configuration lacks something.
+	ErrSample = errors.New("no sample")
+)
+
+// unusable is an error about one field of an intent.
+func unusable(path, problem, want string) error {
+	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+}
+
+// serverWords is an error that may hold the server's own words: cut short and
+// made printable, since they are shown and recorded.
+type serverWords struct{ err error }
+
+func (e *serverWords) Error() string { return clip(e.err.Error()) }
+func (e *serverWords) Unwrap() error { return e.err }
+
+func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, &serverWords{err}) }
+
+// clip makes foreign text fit to be shown.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxServerText {
+		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,252 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// postgres is PostgreSQL through pgx: one pool for writes, one for reads.
+type postgres struct {
+	o       Options
+	dialect Dialect
+	idle    time.Duration // how long the server waits for our COMMIT
+	writes  *lazyPool
+	reads   *lazyPool
+	// newest is the highest timeline that a primary has shown: one that shows
+	// a lower one was replaced.
+	newest atomic.Uint64
+}
+
+// lazyPool is a pool that is made when it is first needed.
+type lazyPool struct {
+	config *pgxpool.Config
+	mu     sync.Mutex
+	pool   *pgxpool.Pool
+	closed bool
+}
+
+var errClosed = errors.New("the connector is closed")
+
+func (l *lazyPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	pool, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pool.Acquire(ctx)
+}
+
+func (l *lazyPool) get(ctx context.Context) (*pgxpool.Pool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed
+	}
+	if l.pool == nil {
+		pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), l.config)
+		if err != nil {
+			return nil, err
+		}
+		l.pool = pool
+	}
+	return l.pool, nil
+}
+
+func (l *lazyPool) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed = true; l.pool != nil {
+		l.pool.Close()
+	}
+}
+
+func newPostgres(o Options, d Dialect) (*postgres, error) {
+	connections := orDefault(o.MaxConnections, defaultConnections)
+	writes, err := poolConfig("DSN", o.DSN, o.Password, connections)
+	if err != nil {
+		return nil, err
+	}
+	// A standby cannot take a write; with several hosts this finds the one
+	// that can.
+	if writes.ConnConfig.ValidateConnect == nil {
+		writes.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	dsn, password := o.ReadDSN, o.ReadPassword
+	if dsn == "" {
+		dsn = o.DSN
+	}
+	if password == nil {
+		password = o.Password
+	}
+	reads, err := poolConfig("ReadDSN", dsn, password, connections)
+	if err != nil {
+		return nil, err
+	}
+	send := connectors.Profile{SendTimeout: o.SendTimeout}.SendFor()
+	return &postgres{o: o, dialect: d, idle: send, writes: &lazyPool{config: writes}, reads: &lazyPool{config: reads}}, nil
+}
+
+func beforeConnect(password func(context.Context) (string, error)) func(context.Context, *pgx.ConnConfig) error {
+	if password == nil {
+		return nil
+	}
+	return func(ctx context.Context, c *pgx.ConnConfig) error {
+		secret, err := password(ctx)
+		if err != nil {
+			return fmt.Errorf("fetch the password: %w", err)
+		}
+		c.Password = secret
+		return nil
+	}
+}
+
+func (p *postgres) close() {
+	p.writes.close()
+	p.reads.close()
+}
+
+// row is one row of an answer in text form; nil is NULL.
+type row []*string
+
+func (r row) text(i int) string {
+	if i < len(r) && r[i] != nil {
+		return *r[i]
+	}
+	return ""
+}
+
+// ask runs one statement and gives its rows, at most so many; further ones are
+// counted. Values go and come as text: nothing is lost on the way.
+func ask(ctx context.Context, c *pgconn.PgConn, s *statement, most int) (rows []row, n int, err error) {
+	args := make([][]byte, len(s.args))
+	for i, a := range s.args {
+		if !a.null {
+			args[i] = []byte(a.text)
+		}
+	}
+	answer := c.ExecParams(ctx, s.String(), args, nil, nil, nil)
+	for answer.NextRow() {
+		if n++; n > most {
+			continue
+		}
+		var r row
+		for _, v := range answer.Values() {
+			if v == nil {
+				r = append(r, nil)
+				continue
+			}
+			text := string(v)
+			r = append(r, &text)
+		}
+		rows = append(rows, r)
+	}
+	_, err = answer.Close()
+	return rows, n, err
+}
+
+// write runs the change in a transaction that bounds itself.
+func (p *postgres) write(ctx context.Context, t *table, c change) (connectors.Receipt, error) {
+	conn, err := p.writes.acquire(ctx)
+	if err != nil {
+		return connectors.Receipt{}, beforeCommit(doing("connect", err))
+	}
+	defer conn.Release() // one that is not idle and well is closed
+	pg := conn.Conn().PgConn()
+	receipt, err := p.prepareCommit(ctx, pg, t, c)
+	if err != nil {
+		rollback(ctx, pg)
+		return connectors.Receipt{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		rollback(ctx, pg)
+		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", context.Cause(ctx)))
+	}
+	return receipt, commit(ctx, pg)
+}
+
+// prepareCommit does everything but the COMMIT. Its errors are classified.
+func (p *postgres) prepareCommit(ctx context.Context, pg *pgconn.PgConn, t *table, c change) (connectors.Receipt, error) {
+	if _, err := pg.Exec(ctx, p.beginWrite(ctx)).ReadAll(); err != nil {
+		return connectors.Receipt{}, beforeCommit(doing("begin", err))
+	}
+	rows, n, err := ask(ctx, pg, c.statement, 1)
+	if err != nil {
+		return connectors.Receipt{}, beforeCommit(doing(t.kind, err))
+	}
+	if n != c.rows {
+		return connectors.Receipt{}, c.missed(n)
+	}
+	record, err := nativeRecord(t, t.names(), rows[0])
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", err))
+	}
+	return connectors.Receipt{Ref: record.Ref, Version: record.Version, Code: "COMMIT"}, nil
+}
+
+// missed is the refusal of a change that would touch another number of rows.
+func (c change) missed(n int) error {
+	if c.makes && n == 0 {
+		return connectors.Conflict("23505", ErrExists)
+	}
+	return connectors.Conflict("", fmt.Errorf("%w: %d, want %d; it was rolled back", ErrMatches, n, c.rows))
+}
+
+// beginWrite opens a transaction that ends by itself: the statement a little
+// before the client gives up, so that the server's word comes in time; the
+// transaction when COMMIT does not come. Constraints are checked within the
+// statement, since nothing bounds what COMMIT does. A commit that a crash of
+// the server could lose is none.
+func (p *postgres) beginWrite(ctx context.Context) string {
+	left := p.idle
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end))
+	}
+	ms := func(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
+	return fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d;
+SET LOCAL idle_in_transaction_session_timeout = %d; SET LOCAL tcp_user_timeout = %d;
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
+		ms(left*9/10), ms(left*8/10), ms(p.idle), ms(p.idle))
+}
+
+// commit sends COMMIT. A transaction that had failed answers ROLLBACK to it.
+func commit(ctx context.Context, pg *pgconn.PgConn) error {
+	results, err := pg.Exec(ctx, "COMMIT").ReadAll()
+	switch {
+	case err != nil:
+		return atCommit(doing("commit", err))
+	case len(results) == 1 && results[0].CommandTag.String() == "COMMIT":
+		return nil
+	case len(results) == 1 && results[0].CommandTag.String() == "ROLLBACK":
+		return connectors.Refused("ROLLBACK", errors.New("the server rolled the transaction back"))
+	}
+	return fmt.Errorf("no certain answer to COMMIT: %d results", len(results))
+}
+
+// rollback frees the rows at once. Where it cannot be sent the connection is
+// closed, which comes to the same.
+func rollback(ctx context.Context, pg *pgconn.PgConn) {
+	if pg.IsClosed() || pg.TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanup)
+	defer cancel()
+	_, _ = pg.Exec(ctx, "ROLLBACK").ReadAll()
+}
+
+func sqlOf(d Dialect, parts ...string) *statement {
+	s := &statement{d: d}
+	s.add(strings.Join(parts, " "))
+	return s
+}

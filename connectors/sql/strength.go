@@ -1,0 +1,202 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// place says where a connection leads, in the words of the server.
+type place struct {
+	standby  bool
+	system   string // of the cluster and its copies, whatever their history
+	started  string // when this very server was started
+	database string
+	table    string // its oid: the same on all copies
+	timeline string // of the history that is written, 8 hex digits; "" for a standby
+	lsn      string // up to where the log was filled; "" for a standby
+}
+
+// placeOf asks where a connection leads. The log position is that of what is
+// filled in by now: every commit that anybody can see lies before it. One taken
+// within a transaction would lie before its own commit.
+func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (place, error) {
+	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()), pg_postmaster_start_time(),
+		current_database(),`)
+	s.add("to_regclass(", s.textParam(p.dialect.name(t)), ")::oid",
+		`, CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END,
+		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() END`)
+	rows, n, err := ask(ctx, pg, s, 1)
+	switch {
+	case err != nil:
+		return place{}, doing("ask where a connection leads", err)
+	case n != 1 || len(rows[0]) != 7:
+		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
+	}
+	r := rows[0]
+	return place{standby: r.text(0) != "f", system: r.text(1), started: r.text(2), database: r.text(3),
+		table: r.text(4), timeline: r.text(5), lsn: r.text(6)}, nil
+}
+
+// askPrimary asks where writes go and how far the log is there. It is asked
+// before the read: what it says covers all that was committed by then.
+func (p *postgres) askPrimary(ctx context.Context, t *table) (place, error) {
+	conn, err := p.writes.acquire(ctx)
+	if err != nil {
+		return place{}, doing("connect to the primary", err)
+	}
+	defer conn.Release()
+	at, err := p.placeOf(ctx, conn.Conn().PgConn(), t)
+	if err != nil {
+		return place{}, err
+	}
+	return at, p.latest(at)
+}
+
+var errReplaced = errors.New("the server that takes our writes was replaced by a newer primary, or is none")
+
+// latest refuses a primary that is older than one that was seen: after a
+// failover a connection can still lead to the one before.
+func (p *postgres) latest(at place) error {
+	timeline, err := strconv.ParseUint(at.timeline, 16, 32)
+	if at.standby || err != nil {
+		return errReplaced
+	}
+	for {
+		newest := p.newest.Load()
+		switch {
+		case timeline < newest:
+			return errReplaced
+		case timeline == newest || p.newest.CompareAndSwap(newest, timeline):
+			return nil
+		}
+	}
+}
+
+// relate finds out what a read on this connection can be trusted to show. lost
+// is why the primary could not be asked.
+func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, primary place, lost error) (connectors.Strength, string, error) {
+	if _, err := pg.Exec(ctx, "SAVEPOINT relate").ReadAll(); err != nil {
+		return connectors.Weak, "", doing("begin reading", err)
+	}
+	here, err := p.placeOf(ctx, pg, t)
+	if err != nil {
+		return connectors.Weak, pathStandby, p.undo(ctx, pg, err)
+	}
+	path := pathPrimary
+	if here.standby {
+		path = pathStandby
+	}
+	switch {
+	case lost != nil:
+		strength, err := p.unproven()
+		return strength, path, err
+	case here.system != primary.system || here.system == "": // a logical copy
+		return connectors.Weak, path, nil
+	case here.database != primary.database || here.table != primary.table:
+		return connectors.Weak, path, fmt.Errorf("%w: table %s of database %q here, %s of %q there; check databases and search paths",
+			ErrElsewhere, here.table, here.database, primary.table, primary.database)
+	case !here.standby && here.started != primary.started:
+		return connectors.Weak, path, fmt.Errorf("%w: to two servers that both take writes", ErrElsewhere)
+	case !here.standby:
+		return connectors.Strong, path, nil
+	}
+	strength, err := p.awaitReplay(ctx, pg, primary)
+	return strength, path, err
+}
+
+// undo goes on after a question that the server refused: a function that it
+// has not, or that our role may not call. A lost connection is an error.
+func (p *postgres) undo(ctx context.Context, pg *pgconn.PgConn, cause error) error {
+	var refused *pgconn.PgError
+	if !errors.As(cause, &refused) || pg.IsClosed() || classOf(refused.Code) != "42" {
+		return cause
+	}
+	if _, err := pg.Exec(ctx, "ROLLBACK TO SAVEPOINT relate").ReadAll(); err != nil {
+		return doing("begin reading", err)
+	}
+	return nil
+}
+
+// progress is how far a standby is, as seen from one question.
+type progress int
+
+const (
+	unrelated progress = iota // nobody can tell: it follows nobody, or our role may not see whom
+	otherLine                 // it follows another history than the primary writes
+	behind
+	caughtUp
+)
+
+// awaitReplay waits until the standby has replayed what the primary had.
+func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, primary place) (connectors.Strength, error) {
+	wait := orDefault(p.o.StandbyWait, defaultStandbyWait)
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end)/2) // the rest is for the read itself
+	}
+	enough := time.NewTimer(wait)
+	defer enough.Stop()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		state, err := p.progressOf(ctx, pg, primary)
+		if err != nil {
+			return connectors.Weak, err
+		}
+		switch state {
+		case caughtUp:
+			return connectors.Strong, nil
+		case unrelated, otherLine:
+			return p.unproven()
+		}
+		next := time.NewTimer(pause)
+		select {
+		case <-next.C:
+		case <-enough.C:
+			next.Stop()
+			return p.unproven()
+		case <-ctx.Done():
+			next.Stop()
+			return connectors.Weak, context.Cause(ctx)
+		}
+	}
+}
+
+// unproven: the read may not show everything. Where a settle time is declared, a
+// weak read would become proof of absence after it, which a standby that stands
+// still outlasts.
+func (p *postgres) unproven() (connectors.Strength, error) {
+	if p.o.Settle > 0 {
+		return connectors.Weak, ErrBehind
+	}
+	return connectors.Weak, nil
+}
+
+// progressOf compares positions only within one history: after a failover the
+// same number means another thing. The receiver names the history that the
+// standby follows; where it cannot be seen nothing is known.
+func (p *postgres) progressOf(ctx context.Context, pg *pgconn.PgConn, primary place) (progress, error) {
+	s := sqlOf(p.dialect, "SELECT pg_is_in_recovery(), (SELECT lpad(to_hex(received_tli), 8, '0') FROM pg_stat_wal_receiver),")
+	s.add(" pg_last_wal_replay_lsn() >= ", s.textParam(primary.lsn), "::pg_lsn")
+	rows, n, err := ask(ctx, pg, s, 1)
+	switch {
+	case err != nil:
+		return unrelated, doing("ask how far the standby is", err)
+	case n != 1 || len(rows[0]) != 3:
+		return unrelated, fmt.Errorf("%w: how far the standby is", ErrUnreadable)
+	}
+	switch r := rows[0]; {
+	case r.text(0) != "t" || r.text(1) == "":
+		return unrelated, nil
+	case r.text(1) != strings.ToLower(primary.timeline):
+		return otherLine, nil
+	case r.text(2) == "t":
+		return caughtUp, nil
+	}
+	return behind, nil
+}

@@ -1,0 +1,153 @@
+package sql
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Invert deletes a row that was created, brings a row that was changed back to
+// the values before, and inserts a row that was deleted, as it was. It needs
+// [Table].Whole, a read before the write, and requires what after shows. The
+// error wraps [ErrNoUndo].
+func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
+	undo, err := c.invert(w, before, after)
+	if err == nil {
+		err = acceptable(undo)
+	}
+	if err != nil {
+		return intent.WriteIntent{}, fmt.Errorf("%w: %w", ErrNoUndo, err)
+	}
+	return undo, nil
+}
+
+func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
+	p, err := c.lookup(w, "")
+	t := p.t
+	switch {
+	case err != nil:
+		return intent.WriteIntent{}, err
+	case !slices.Contains(t.undo(c.dialect), w.Write):
+		return intent.WriteIntent{}, fmt.Errorf("a %s of %s; only whole rows can be brought back", w.Write, t.kind)
+	case before == nil:
+		return intent.WriteIntent{}, fmt.Errorf("nobody looked before it")
+	}
+	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key)}
+	had, has := len(before.Records), len(after.Records)
+	switch {
+	case had == 0 && has == 1 && t.Stamp != "" && after.Records[0].Stamp != w.Stamp():
+		return undo, fmt.Errorf("the row that is there bears another stamp: it is somebody else's")
+	case had == 0 && has == 1:
+		undo.Write = intent.Delete
+		undo.Require = t.lasting(after.Records[0].Fields, nil)
+	case had == 1 && has == 0:
+		undo.Write = intent.Create
+		undo.Expect = t.lasting(before.Records[0].Fields, func(c Column) bool { return c.ReadOnly })
+	case had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
+		return t.backTo(undo, before.Records[0], after.Records[0])
+	default:
+		return undo, fmt.Errorf("%d rows before and %d after", had, has)
+	}
+	return undo, nil
+}
+
+// backTo is the update that brings a row back.
+func (t *table) backTo(undo intent.WriteIntent, before, after connectors.Record) (intent.WriteIntent, error) {
+	undo.Write = intent.Update
+	generated := func(c Column) bool { return c.ReadOnly }
+	steps := back("", t.lasting(before.Fields, generated), t.lasting(after.Fields, generated))
+	undo.Expect, undo.Require, undo.Absent = steps.expect, steps.require, steps.absent
+	if len(undo.Expect)+len(undo.Absent) == 0 {
+		return undo, fmt.Errorf("nothing has changed")
+	}
+	if len(undo.Expect) == 0 { // an intent must expect something; the key always holds
+		undo.Expect = maps.Clone(undo.Key)
+	}
+	if len(undo.Require) == 0 {
+		undo.Require = maps.Clone(undo.Key)
+	}
+	return undo, nil
+}
+
+// lasting leaves out what the database sets by itself.
+func (t *table) lasting(fields intent.Fields, also func(Column) bool) intent.Fields {
+	kept := intent.Fields{}
+	for _, c := range t.Columns {
+		v, there := fields[c.Name]
+		if !there || c.Volatile || (also != nil && also(c)) {
+			continue
+		}
+		kept[c.Name] = c.exact(v)
+	}
+	return kept
+}
+
+// exact writes a number that no double holds as a string, as intents must.
+func (c Column) exact(v any) any {
+	n, ok := v.(json.Number)
+	if !ok || (c.Type != Integer && c.Type != Numeric) {
+		return v
+	}
+	if _, err := intent.Canonical(map[string]any{"n": n}); err != nil {
+		return string(n)
+	}
+	return v
+}
+
+// steps are what an update has to do, and what must hold before.
+type steps struct {
+	expect, require map[string]any
+	absent          []string
+}
+
+// back works out what brings after back to before. Objects of JSON columns are
+// gone through, since an update merges them.
+func back(at intent.Pointer, before, after map[string]any) steps {
+	s := steps{expect: map[string]any{}, require: map[string]any{}}
+	for name, was := range before {
+		now, there := after[name]
+		wasObject, okWas := was.(map[string]any)
+		nowObject, okNow := now.(map[string]any)
+		switch {
+		case there && reflect.DeepEqual(was, now):
+		case okWas && okNow:
+			inner := back(at.AppendToken(name), wasObject, nowObject)
+			s.absent = append(s.absent, inner.absent...)
+			if len(inner.expect) > 0 {
+				s.expect[name] = inner.expect
+			}
+			if len(inner.require) > 0 {
+				s.require[name] = inner.require
+			}
+		default:
+			s.expect[name] = was
+			if there {
+				s.require[name] = now
+			}
+		}
+	}
+	for name, now := range after {
+		if _, there := before[name]; !there {
+			s.absent = append(s.absent, string(at.AppendToken(name)))
+			s.require[name] = now
+		}
+	}
+	slices.Sort(s.absent)
+	return s
+}
+
+// acceptable asks whether the inverse could be accepted as an intent: a number
+// within a JSON column may be one that no intent can hold.
+func acceptable(undo intent.WriteIntent) error {
+	undo.Tenant, undo.Workflow, undo.Tool, undo.Deadline = "t", "w", "undo", time.Time{}
+	if undo.Destination == "" {
+		undo.Destination = "d"
+	}
+	return undo.Validate()
+}
