@@ -45,7 +45,7 @@ func (c *Connector) request(ctx context.Context, write bool, method, path string
 		if err != nil {
 			return err
 		}
-		_, err = c.lib.Do(req, nil) //nolint:bodyclose // the carrier has read it into memory
+		_, err = c.lib.Do(req, nil)
 		return err
 	})
 }

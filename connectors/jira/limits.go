@@ -15,9 +15,6 @@ const (
 	// characters, administrators of a Data Center may allow more.
 	maxProject = 64
 
-	// maxDigits is the most digits of an id; ids have 64 bits.
-	maxDigits = 18
-
 	// bulkLimit is how many queries one bulk read takes, and fetchChunk how
 	// many issues one bulk fetch: the vendor documents 100.
 	bulkLimit  = 100

@@ -16,7 +16,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 	}
 	var me *lib.User
 	k := c.do(ctx, false, func(ctx context.Context) (err error) {
-		me, _, err = c.lib.User.GetSelfWithContext(ctx) //nolint:bodyclose // in memory
+		me, _, err = c.lib.User.GetSelfWithContext(ctx)
 		return err
 	})
 	var answer map[string]any

@@ -167,8 +167,8 @@ func (r *reader) answer(questions []*question) error {
 		return err
 	}
 	for _, q := range questions {
-		if err := r.share(q, all, found, questions); err != nil {
-			return err
+		if !r.share(q, all, found, questions) {
+			return errShared
 		}
 	}
 	return nil
@@ -186,8 +186,9 @@ func fieldsOfAll(questions []*question) []string {
 // errShared sends questions that were asked together back to be asked alone.
 var errShared = errors.New("it cannot be told which question found an issue")
 
-// share gives a question its records out of all that were read for several.
-func (r *reader) share(q *question, all *pool, found []string, several []*question) error {
+// share gives a question its records out of all that were read for several. It
+// reports whether that could be done.
+func (r *reader) share(q *question, all *pool, found []string, several []*question) bool {
 	o := connectors.Observation{Path: pathSearch, Records: []connectors.Record{}}
 	if q.issue != "" {
 		o.Path, o.Strength = pathGet, connectors.Strong
@@ -199,7 +200,7 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 				theirs, _ := other.answeredBy(i, all, r.c.o.Property)
 				return other != q && theirs
 			}); !explained {
-				return errShared
+				return false
 			}
 			elsewhere = false
 		}
@@ -208,20 +209,19 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 		}
 		if name := q.unseen(i); name != "" {
 			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so nobody can see whether it is empty", ErrUnreadable, name, i.Key)
-			return nil
+			return true
 		}
 		o.Records = append(o.Records, r.c.record(i, q, r.d))
 	}
 	// Nothing there, or something that the index shows and nobody gives: both
 	// may mean that we may not look.
 	if len(o.Records) == 0 || all.lacks(found) {
-		if err := r.permitted(q.home()); err != nil {
-			q.answer.Err = err
-			return nil
+		if q.answer.Err = r.permitted(q.home()); q.answer.Err != nil {
+			return true
 		}
 	}
 	q.answer.Observation = o
-	return nil
+	return true
 }
 
 // unseen names a field that should be empty and is not in the answer at all.

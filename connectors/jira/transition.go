@@ -19,7 +19,7 @@ import (
 func (w writer) transition(ctx context.Context, id, key, wanted string, fields map[string]any) (connectors.Receipt, error) {
 	var edges []lib.Transition
 	k := w.c.do(ctx, false, func(ctx context.Context) (err error) {
-		edges, _, err = w.c.lib.Issue.GetTransitionsWithContext(ctx, id) //nolint:bodyclose // in memory
+		edges, _, err = w.c.lib.Issue.GetTransitionsWithContext(ctx, id)
 		return err
 	})
 	var answer struct {
@@ -45,7 +45,7 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 		payload["fields"] = fields
 	}
 	k = w.c.do(ctx, true, func(ctx context.Context) error {
-		_, err := w.c.lib.Issue.DoTransitionWithPayloadWithContext(ctx, id, payload) //nolint:bodyclose // in memory
+		_, err := w.c.lib.Issue.DoTransitionWithPayloadWithContext(ctx, id, payload)
 		return err
 	})
 	return w.said(k, id, key)

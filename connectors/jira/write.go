@@ -200,7 +200,7 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 		return connectors.Receipt{}, connectors.NotSent(unusable("/expect", "holds nothing but the key", "at least one field to change"))
 	}
 	k := w.c.do(ctx, true, func(ctx context.Context) error {
-		_, err := w.c.lib.Issue.UpdateIssueWithContext(ctx, before.Ref, map[string]any{"fields": fields}) //nolint:bodyclose // in memory
+		_, err := w.c.lib.Issue.UpdateIssueWithContext(ctx, before.Ref, map[string]any{"fields": fields})
 		return err
 	})
 	return w.said(k, before.Ref, key)

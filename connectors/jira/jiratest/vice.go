@@ -2,6 +2,7 @@ package jiratest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -118,9 +119,9 @@ func (s *Site) Effects() []Effect {
 }
 
 func (s *Site) log(op string, i *issue, c *comment, itself bool) {
-	e := Effect{At: time.Now(), Op: op, Issue: i.id, Key: i.key(), Labels: labelsOf(i.fields), Properties: i.properties, Itself: itself}
+	e := Effect{At: time.Now(), Op: op, Issue: i.id, Key: i.key(), Labels: labelsOf(i.fields), Properties: maps.Clone(i.properties), Itself: itself}
 	if c != nil {
-		e.Comment, e.Properties = c.id, c.properties
+		e.Comment, e.Properties = c.id, maps.Clone(c.properties)
 	}
 	s.effects = append(s.effects, e)
 }
