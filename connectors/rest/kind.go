@@ -16,6 +16,7 @@ import (
 var writeTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 
 func (l *loader) kind(name string, f *fileKind) {
+	before := len(l.Problems)
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
 	l.d.kinds[name] = k
 	l.key(k, f)
@@ -43,7 +44,9 @@ func (l *loader) kind(name string, f *fileKind) {
 	l.profile(k, f)
 	l.samples(k, f)
 	l.claims(k, f)
-	l.checkKind(k, f)
+	if len(l.Problems) == before { // else what is missing would be said twice
+		l.checkKind(k, f)
+	}
 }
 
 func (l *loader) key(k *kind, f *fileKind) {
@@ -191,9 +194,6 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 
 // checkKind checks what the parts of a kind say together.
 func (l *loader) checkKind(k *kind, f *fileKind) {
-	if len(l.Problems) > 0 {
-		return // what is missing would be said twice
-	}
 	for _, form := range k.forms {
 		for _, name := range form {
 			if !k.record.has(name) {

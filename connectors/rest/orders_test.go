@@ -329,3 +329,5 @@ func orderNear(n int) []intent.WriteIntent {
 	}
 	return all
 }
+
+func ordersOptions() simulated.Options { return simulated.Plain.Options() }

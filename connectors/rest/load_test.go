@@ -1,0 +1,242 @@
+package rest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/intent"
+)
+
+// loadProblems loads a declaration and returns what is wrong, a line each,
+// without the name of the file.
+func loadProblems(t *testing.T, text string) string {
+	t.Helper()
+	d, err := rest.Load([]byte(text), "F")
+	if err == nil {
+		return ""
+	}
+	var invalid *rest.InvalidError
+	if d != nil || !errors.As(err, &invalid) || !errors.Is(err, rest.ErrInvalid) {
+		t.Fatalf("%v is no InvalidError, or there is a declaration beside it", err)
+	}
+	var all []string
+	for _, p := range invalid.Problems {
+		all = append(all, p.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestBadDeclarations(t *testing.T) {
+	good := itemsFile("", plainRead)
+	tests := map[string]struct {
+		reason, old, new string
+		want             string // a piece of each problem, a line each
+	}{
+		"unknown member":    {"what was meant", "system: Items", "sytem: Items", ":4: sytem: is not known; did you mean system?\n:2: system: is missing"},
+		"unknown below":     {"what is known", "ref: $.id\n", "ref: $.id\n        anwers: []\n        zzz: 1\n", ".writes.create.anwers: is not known; did you mean answers?\n.writes.create.zzz: is not known; want one of method, path"},
+		"all at once":       {"one run shows all", "method: POST", "method: FETCH\n        answers: [{status: 99, means: maybe}]", `method: is "FETCH"; want one of POST, PUT, PATCH, DELETE` + "\nwant a status from 200 to 599\nmeans: is \"maybe\"; want one of answered, refused"},
+		"version":           {"another format", "declaration: 1", "declaration: 2", ":2: declaration: is 2; want 1"},
+		"name":              {"it stands in names of files", "name: items", "name: ../items", `:3: name: is "../items"; want lower-case letters`},
+		"http":              {"in the clear", "http://127.0.0.1:1/api", "http://api.example.com", ":5: base_url: is http, where credentials cross"},
+		"no host":           {"no host", "http://127.0.0.1:1/api", "api.example.com", ":5: base_url: is no address"},
+		"host in hosts":     {"an address is no host", `"127.0.0.1:2"`, `"https://a.example"`, ":6: hosts[0]: is no host"},
+		"parameter":         {"not declared", "/shops/{param.shop}", "/shops/{param.shpo}", "{param.shpo} is not declared; want one of the parameters (shop)"},
+		"default":           {"does not fit its own pattern", "default: main", "default: Main", "parameters.shop.default: does not match the pattern"},
+		"no pattern":        {"anything could stand in a URL", "pattern: '[a-z]+', ", "", "parameters.shop.pattern: is missing"},
+		"bad pattern":       {"no regular expression", "'[a-z]+'", "'[a-z'", "parameters.shop.pattern: is no regular expression"},
+		"reserved":          {"it would put slashes in", "path: /items\n        body", "path: /items/{+key.sku}\n        body", "create.path: {+key.sku} would escape its position; want a plain {name}"},
+		"fragment":          {"likewise", "path: /items\n        body", "path: /items{#key.sku}\n        body", "would escape its position"},
+		"segments":          {"likewise", "path: /items\n        body", "path: /items{/key.sku}\n        body", "would escape its position"},
+		"explode":           {"likewise", "path: /items\n        body", "path: /items/{key.sku*}\n        body", "is no placeholder"},
+		"prefix":            {"a part of a key is another key", "path: /items\n        body", "path: '/items/{key.sku:3}'\n        body", "is no placeholder"},
+		"query in path":     {"it has a place of its own", "path: /items\n        body", "path: /items?a=b\n        body", "create.path: has a query; want it as the member query"},
+		"dots":              {"another place", "path: /items\n        body", "path: /items/../x\n        body", "means another place"},
+		"coded dots":        {"another place", "path: /items\n        body", "path: /items/%2e%2e/x\n        body", "means another place"},
+		"two slashes":       {"another host", "path: /items\n        body", "path: //evil.example\n        body", "create.path: is no path"},
+		"an address":        {"another host", "path: /items\n        body", "path: https://evil.example/\n        body", "create.path: is no path"},
+		"unknown hole":      {"misspelt", `sku: "{key.sku}"`, `sku: "{keys.sku}"`, "body.sku: {keys.sku} is not known here; want one of absent, before, expect"},
+		"unknown key":       {"in no form", `sku: "{key.sku}"`, `sku: "{key.id}"`, "body.sku: {key.id} is in no form of the key; want one of sku"},
+		"lone brace":        {"text or a placeholder", `sku: "{key.sku}"`, `sku: "{key.sku"`, "has a brace that belongs to no placeholder; write it twice"},
+		"braced name":       {"names are fixed", `sku: "{key.sku}"`, `"{key.sku}": 1`, "names of members have no placeholders"},
+		"spread":            {"text has no members", `"...": "{fields}"`, `"...": "a {fields}"`, "is no object to spread"},
+		"stamp in look-up":  {"a look-up by key has none", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", s: "{stamp}"}`, "{stamp} is not known here; want one of key, param"},
+		"fields in look-up": {"they may not be there yet", `query: {sku: "{key.sku}"}`, `query: {sku: "{fields.sku}"}`, "{fields.sku} is not known here"},
+		"left out":          {"a look-up for everything", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku?}"}`, "nothing of a look-up can be left out"},
+		"records":           {"a list that is not there would be an empty one", "records: $.items[*]", "records: $.items", "records: is no path to the elements of a list"},
+		"any list":          {"any list at all", "records: $.items[*]", "records: $..items[*]", "may select several values"},
+		"no JSONPath":       {"no path", "records: $.items[*]", "records: items[*]", "is no JSONPath"},
+		"record too":        {"which of them", "records: $.items[*]", "records: $.items[*]\n        record: $", "want exactly one of record and records"},
+		"by":                {"a word", "by: key", "by: name", `reads[0].by: is "name"; want ref, key, stamp`},
+		"only by ref":       {"a lost answer takes the ref along", "by: key\n        strength: strong\n        path: /items\n        query: {sku: \"{key.sku}\"}\n        records: $.items[*]", "by: ref\n        path: \"/items/{ref}\"\n        record: $", "have none by key"},
+		"absent":            {"no permission is no absence", "strength: strong", "strength: strong\n        absent: [403]", "has 403; only 404 and 410"},
+		"accept":            {"no body", "strength: strong", "strength: strong\n        accept: [204]", "has 204; want another 2xx that has a body"},
+		"conditional get":   {"a 304 hides the change", "strength: strong", "strength: strong\n        headers: {If-None-Match: '*'}", "a read must show what is there"},
+		"write to read":     {"a read changes nothing", "strength: strong", "strength: strong\n        method: DELETE", "is no method to read with"},
+		"page by POST":      {"the API could make us write", "strength: strong", "strength: strong\n        method: POST\n        paging: {next_url: $.next}", "only a GET may"},
+		"gateway":           {"a proxy can say 503 as well", "ref: $.id\n", "ref: $.id\n        answers: [{status: 503, means: refused}]\n", "a gateway may have answered"},
+		"key header":        {"clients send again what carries it", "ref: $.id\n", "ref: $.id\n        headers: {idempotency-key: '{idempotency_key}'}\n", "cannot be set here; want idempotency"},
+		"no window":         {"how long is it known", "ref: $.id\n", "ref: $.id\n        idempotency: {header: X-Key}\n", "idempotency.window: is missing"},
+		"key not shown":     {"equality could not be seen to", `fields: {"...": $}`, `fields: {title: $.title}`, "fields.sku: is missing"},
+		"no stamp sent":     {"it says stamped", `, stamp: "{stamp}"`, "", "profile.stamped: is true; want {stamp} in the create"},
+		"fresh":             {"anybody's record would be ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
+		"stamp goes":        {"without a title there would be no stamp", `stamp: "{stamp}"`, `stamp: "{fields.title?} {stamp}"`, "would leave the stamp out"},
+		"rule of key":       {"rules that keys cannot have", "profile: {stamped: true}", "profile: {stamped: true, compare: {/sku: [{rule: text}]}}", `has the rule "text"; a field of the key can have`},
+		"unknown rule":      {"misspelt", "profile: {stamped: true}", "profile: {stamped: true, compare: {/title: [{rule: lower}]}}", "profile.compare./title: "},
+		"duration":          {"60 of what", "profile: {stamped: true}", "profile: {stamped: true, settle: 60}", `profile.settle: "60" is no duration`},
+		"undo":              {"no delete is declared", "profile: {stamped: true}", "undo: {create: delete}\n    profile: {stamped: true}", "undo.create: needs the writes create and delete"},
+		"topic":             {"misspelt", "profile: {stamped: true}", "profile: {stamped: true}\n    claims: [{about: lookup, says: a, source: b}]", `claims[0].about: is "lookup"; want one of native idempotency` + "\nsay nothing about native idempotency"},
+		"no probe":          {"required", `probe: {path: "/shops/{param.shop}", must: [{path: $.open, equals: true}]}`, "", ":2: probe: is missing"},
+		"two ways in":       {"which", "bearer: {secret: token}", "bearer: {secret: token}\n  basic: {username: a, secret: token}", "auth: want exactly one of bearer"},
+		"token host":        {"the secret would go there", "bearer: {secret: token}", "oauth2: {token_url: 'https://evil.example/t', client_id: a, secret: token}", "is on a host that is not declared"},
+		"condition":         {"none", "ref: $.id\n", "ref: $.id\n        condition: {}\n", "changes nothing of the request"},
+		"where":             {"of what", "must: [{path: $.open, equals: true}]", "must: [{path: $.open}]", "want exactly one of equals, contains and exists"},
+		"write type":        {"misspelt", "      create:", "      insert: {method: POST, path: /x}\n      create:", "writes.insert: is not known; want one of create"},
+		"NUL":               {"no text", "system: Items", "system: \"Items\x00\"", ":"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(good, tt.old) {
+				t.Fatalf("the test replaces %q, which is not there", tt.old)
+			}
+			got := loadProblems(t, strings.Replace(good, tt.old, tt.new, 1))
+			if name == "NUL" {
+				return // it must come back, with or without a problem
+			}
+			for _, want := range strings.Split(tt.want, "\n") {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s: got\n%s\nwant in it %q", tt.reason, got, want)
+				}
+			}
+			if strings.Contains(got, ": :") || got == "" {
+				t.Errorf("a problem without a place, or none: %q", got)
+			}
+		})
+	}
+}
+
+func TestSecretsInADeclaration(t *testing.T) {
+	const word = "Hunter2-Hunter2"
+	good := itemsFile("", plainRead)
+	for name, change := range map[string][2]string{
+		"bearer":        {"bearer: {secret: token}", "bearer: {secret: " + word + "}"},
+		"lower case":    {"bearer: {secret: token}", "bearer: {secret: d41d8cd98f00b204e9800998ecf8427e}"},
+		"long":          {"bearer: {secret: token}", "bearer: {secret: " + strings.Repeat("abcdefgh", 5) + "}"},
+		"token":         {"bearer: {secret: token}", "bearer: {token: " + word + "}"},
+		"on top":        {"system: Items", "system: Items\napi_key: " + word},
+		"Authorization": {"ref: $.id\n", "ref: $.id\n        headers: {authorization: 'Bearer " + word + "'}\n"},
+		"X-Api-Key":     {"ref: $.id\n", "ref: $.id\n        headers: {X-Api-Key: " + word + "}\n"},
+		"top header":    {"auth:", "headers: {X-Auth-Token: " + word + "}\nauth:"},
+		"cookie":        {"auth:", "headers: {Cookie: " + word + "}\nauth:"},
+		"base URL":      {"http://127.0.0.1:1", "https://me:" + word + "@127.0.0.1:1"},
+		"bad base URL":  {"http://127.0.0.1:1", "https://me:" + word + "@127.0.0.1:x"},
+		"token URL":     {"bearer: {secret: token}", "oauth2: {token_url: 'https://me:" + word + "@127.0.0.1:1/t', client_id: a, secret: token}"},
+		"query":         {"ref: $.id\n", "ref: $.id\n        query: {access_token: " + word + "}\n"},
+		"form":          {"body: {\"...\"", "form: {client_secret: " + word + "}\n        body: {\"...\""},
+		"bad YAML":      {"bearer: {secret: token}", "bearer: {secret: \"" + word + "}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(good, change[0]) {
+				t.Fatalf("the test replaces %q, which is not there", change[0])
+			}
+			got := loadProblems(t, strings.Replace(good, change[0], change[1], 1))
+			if got == "" || strings.Contains(got, word) || strings.Contains(got, "d41d8cd98f") || strings.Contains(got, "abcdefghabcdefgh") {
+				t.Errorf("got %q; want a problem that does not repeat the secret", got)
+			}
+		})
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty": "", "a word": "x", "a list": "- a", "too long": strings.Repeat("#", 1<<20),
+		"deep": "kinds: " + strings.Repeat("{a: ", 100_000), "anchor": "kinds: &a {x: *a}", "JSON": `{"declaration":`,
+		"nothing below": "declaration: 1\nname: a\nsystem: A\nbase_url: https://a\nprobe: {path: /}\nkinds: {a: }\n",
+		"empty kind":    "declaration: 1\nname: a\nsystem: A\nbase_url: https://a\nprobe: {path: /}\nkinds: {a: {}}\n",
+		"empty write":   "declaration: 1\nname: a\nsystem: A\nbase_url: https://a\nprobe: {path: /}\nkinds: {a: {key: [x], writes: {create: {}}, reads: [{}], record: {}}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := loadProblems(t, text); got == "" || len(got) > 5000 {
+				t.Errorf("got %d bytes of problems, want some", len(got))
+			}
+		})
+	}
+}
+
+func TestProfileFollowsFromTheRequests(t *testing.T) {
+	d, err := rest.Load([]byte(writesFile(`
+update: {method: PATCH, path: "/items/{ref}", needs: version, body: {title: "{fields.title}"}, condition: {headers: {If-Match: "{version}"}}, idempotency: {header: X-Key, window: 2h}}
+delete: {method: DELETE, path: "/items/{ref}", needs: ref, unique: true}`)), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := connectors.Profile{
+		Kind: "item", Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
+		Unique: []intent.WriteType{intent.Delete}, Conditional: []intent.WriteType{intent.Update},
+		NativeWindow: map[intent.WriteType]time.Duration{intent.Update: 2 * time.Hour},
+		Stamped:      true, Compare: map[string]intent.Comparison{},
+		Reads: []connectors.ReadPath{{Path: "list", By: "key", Strength: connectors.Strong}},
+	}
+	got := d.Profiles()["item"]
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b connectors.Bound) bool { return a == b })); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, declared := got.Settle.Declared(); declared {
+		t.Error("a settle time that nobody declared is declared")
+	}
+	d.Profiles()["item"].Reads[0].Path = "changed"
+	if d.Profiles()["item"].Reads[0].Path != "list" {
+		t.Error("whoever gets a profile can change the declaration")
+	}
+}
+
+// TestShippedDeclarations: each loads, and its sheets say something about every
+// topic, with a source.
+func TestShippedDeclarations(t *testing.T) {
+	if len(rest.Shipped()) == 0 {
+		t.Fatal("no declaration comes with the package")
+	}
+	sheets := map[string]bool{}
+	for _, s := range rest.Sheets() {
+		if sheets[s.Name] {
+			t.Errorf("two sheets are called %s", s.Name)
+		}
+		sheets[s.Name] = true
+		said := map[connectors.Topic]bool{}
+		for _, c := range s.Claims {
+			said[c.About] = c.Says != "" && c.Source != ""
+		}
+		for _, topic := range connectors.Topics() {
+			if !said[topic] {
+				t.Errorf("%s says nothing about %s", s.Name, topic)
+			}
+		}
+	}
+	for _, name := range rest.Shipped() {
+		d, err := rest.ShippedDeclaration(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if d.Name() != name {
+			t.Errorf("the declaration in %s.yaml is called %s", name, d.Name())
+		}
+		for _, kind := range d.Kinds() {
+			if _, err := d.Sample(kind, intent.Create, "x1"); err != nil {
+				t.Errorf("%s: no sample of %s: %v", name, kind, err)
+			}
+			if sheet := fmt.Sprintf("%s-%s", name, kind); !sheets[name] && !sheets[sheet] {
+				t.Errorf("there is no sheet of %s", sheet)
+			}
+		}
+	}
+	if _, err := rest.ShippedDeclaration("../errors"); !errors.Is(err, rest.ErrInvalid) {
+		t.Errorf("a declaration that is none: %v", err)
+	}
+}
