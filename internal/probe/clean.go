@@ -125,7 +125,8 @@ func (r *run) remove(ctx context.Context, s *sample, o connectors.Observation) (
 		if err != nil {
 			return false, err
 		}
-		if res.Fate == connectors.FateNotSent && len(o.Records) > 1 && in.Write == intent.Delete {
+		turnedDown := res.Fate == connectors.FateNotSent || res.Fate == connectors.FateRefused
+		if turnedDown && len(o.Records) > 1 && in.Write == intent.Delete {
 			in.Count = len(o.Records) // it takes all under a key, or none
 			if _, err := r.send(ctx, s, write{in: in, before: &o}); err != nil {
 				return false, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -27,6 +28,7 @@ type tally struct {
 	fresh, found                     int // creates before which nothing, something was under the key
 	stamped, created, kept, restored int
 	updates                          int
+	doubled                          int // creates after which there was more than one record
 	values                           *values
 }
 
@@ -75,6 +77,10 @@ func (r *run) round(ctx context.Context, t *tally) error {
 		return err
 	}
 	t.created++
+	if len(o.Records) > 1 {
+		t.doubled++
+		return nil
+	}
 	if o.Records[0].Stamp == in.Stamp() {
 		t.stamped++
 	}
@@ -168,42 +174,32 @@ func (r *run) updated(t *tally, in intent.WriteIntent, before, after connectors.
 // follow reads by each way until enough reads in a row show a write, and notes
 // how long that took.
 func (r *run) follow(ctx context.Context, t *tally, s *sample, in intent.WriteIntent, ref string, sure bool, shows func(connectors.Observation) bool) (connectors.Observation, error) {
-	ways := map[string]*following{"without the answer": {}}
+	plain, ways := &following{how: "without the answer"}, []*following{}
+	ways = append(ways, plain)
 	if ref != "" {
-		ways["by its id"] = &following{ref: ref}
+		ways = append(ways, &following{how: "by its id", ref: ref})
 	}
 	pauses := r.pauses()
-	for time.Since(s.sent) <= r.patience() {
-		done := true
-		for _, how := range []string{"without the answer", "by its id"} {
-			f := ways[how]
-			if f == nil || f.agreeing >= agree {
-				continue
-			}
-			r.ask(ctx, f, in, s.sent, shows)
-			done = done && f.agreeing >= agree
-		}
-		if done {
-			break
-		}
+	for time.Since(s.sent) <= r.patience() && slices.ContainsFunc(ways, (*following).open) {
+		r.askEach(ctx, ways, in, s.sent, shows)
 		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
 			return connectors.Observation{}, err
 		}
 	}
-	for _, how := range []string{"without the answer", "by its id"} {
-		if f := ways[how]; f != nil && (sure || f.agreeing >= agree) {
-			r.note(t, how, f)
+	for _, f := range ways {
+		if sure || !f.open() {
+			r.note(t, f)
 		}
 	}
-	if plain := ways["without the answer"]; plain.agreeing < agree {
+	if plain.open() {
 		return plain.last, unmeasured("the %s did not show within %v", in.Write, r.patience())
 	}
-	return ways["without the answer"].last, nil
+	return plain.last, nil
 }
 
 // following is one way of reading while a write is looked for.
 type following struct {
-	ref      string
+	how, ref string
 	path     string
 	last     connectors.Observation
 	agreeing int
@@ -211,6 +207,20 @@ type following struct {
 	late     time.Duration
 	missed   int
 	read     bool // one read at least was answered
+}
+
+// open reports whether not enough reads have shown it yet.
+func (f *following) open() bool { return f.agreeing < agree }
+
+// askEach reads by all ways at once, so that none waits for another.
+func (r *run) askEach(ctx context.Context, ways []*following, in intent.WriteIntent, sent time.Time, shows func(connectors.Observation) bool) {
+	var all sync.WaitGroup
+	for _, f := range ways {
+		if f.open() {
+			all.Go(func() { r.ask(ctx, f, in, sent, shows) })
+		}
+	}
+	all.Wait()
 }
 
 func (r *run) ask(ctx context.Context, f *following, in intent.WriteIntent, sent time.Time, shows func(connectors.Observation) bool) {
@@ -233,11 +243,11 @@ func (r *run) ask(ctx context.Context, f *following, in intent.WriteIntent, sent
 }
 
 // note adds what one way found to its series.
-func (r *run) note(t *tally, how string, f *following) {
+func (r *run) note(t *tally, f *following) {
 	if !f.read {
 		return
 	}
-	way := fmt.Sprintf("lag of %q %s", f.path, how)
+	way := fmt.Sprintf("lag of %q %s", f.path, f.how)
 	i := slices.IndexFunc(t.all, func(s *series) bool { return s.way == way })
 	if i < 0 {
 		i = len(t.all)
@@ -246,7 +256,7 @@ func (r *run) note(t *tally, how string, f *following) {
 	s := t.all[i]
 	s.late, s.missed = max(s.late, f.late), s.missed+f.missed
 	r.lag = max(r.lag, f.late)
-	if f.agreeing < agree {
+	if f.open() {
 		s.never++
 		return
 	}
@@ -267,7 +277,13 @@ func (r *run) tell(t *tally) {
 		}
 		r.line(s.way, s.String(), "settle "+r.bound(settle, declared), result)
 	}
-	r.told("stamp on creates", t.stamped, t.created, r.p.Stamped)
+	if result, single := OK, t.created-t.doubled; t.created > 0 {
+		if t.doubled > 0 {
+			result = Weaker
+		}
+		r.line("records of one send", fmt.Sprintf("one after %d of %d creates", single, t.created), "one", result)
+	}
+	r.told("stamp on creates", t.stamped, t.created-t.doubled, r.p.Stamped)
 	r.told("stamp of the last write on updates", t.restored, t.updates, r.p.StampsUpdates)
 	if t.fresh > 0 && r.p.FreshKeys {
 		result := OK

@@ -43,5 +43,5 @@ const (
 	lateFor    = 5 * time.Minute
 
 	// maxValue is how much of a value or an error is shown, in characters.
-	maxValue = 120
+	maxValue = 60
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,12 +101,18 @@ var lies = map[string]struct {
 	"lag just over": {with(func(o *simulated.Options) { o.Lags = []time.Duration{2500 * time.Millisecond} }),
 		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
 		`lag of "list"`, "half a second more than declared"},
-	"strong": {with(func(o *simulated.Options) { o.Lags = []time.Duration{time.Second} }),
+	"strong": {with(func(o *simulated.Options) { o.Lags = []time.Duration{10 * time.Second} }),
 		with(func(o *simulated.Options) { o.Settle = connectors.Within(time.Minute) }), func(_ *testing.T, g *target) {
 			g.twist(&twisted{read: func(o *connectors.Observation) { o.Strength = connectors.Strong }})
 		}, `lag of "list"`, "a replica calls itself the primary, within the settle time"},
 	"phantom": {plain, plain, func(t *testing.T, g *target) { set(t, g, simulated.Fault{Vice: simulated.PhantomSuccess}) },
 		`lag of "list"`, "what is answered with yes never shows"},
+	"phantom, nothing declared": {undeclared, undeclared, func(t *testing.T, g *target) { set(t, g, simulated.Fault{Vice: simulated.PhantomSuccess}) },
+		`lag of "list"`, "what is answered with yes never shows, however little is declared of reads"},
+	"one send, two records": {plain, plain, func(t *testing.T, g *target) {
+		set(t, g, simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Times: 1})
+	},
+		"records of one send", "a create makes two"},
 	"value changed": {plain, plain, func(t *testing.T, g *target) {
 		set(t, g, simulated.Fault{Vice: simulated.NormalisedField, Field: "note"})
 	}, "value of /note", "it comes back in capitals, and no rule says so"},
@@ -133,6 +141,12 @@ var lies = map[string]struct {
 }
 
 func plain() simulated.Options { return simulated.Plain.Options() }
+
+func undeclared() simulated.Options {
+	o := simulated.Lagging.Options()
+	o.Settle = connectors.Bound{}
+	return o
+}
 
 func versions() simulated.Options { return rich(simulated.Plain) }
 
@@ -179,16 +193,17 @@ func TestLies(t *testing.T) {
 // TestCleanup: whatever happens on the way, nothing of the samples is left.
 func TestCleanup(t *testing.T) {
 	for name, faults := range map[string][]simulated.Fault{
-		"lost answers":      {{Vice: simulated.LostAnswer, Chance: 0.3}},
-		"late commits":      {{Vice: simulated.LateCommit, Chance: 0.3, Delay: 20 * time.Second}},
-		"dropped":           {{Vice: simulated.DroppedBefore, Chance: 0.3}},
-		"unreadable":        {{Vice: simulated.UnreadableRead, Chance: 0.3}},
-		"throttled":         {{Vice: simulated.Throttled, Times: 4, Delay: 5 * time.Second}},
-		"duplicates":        {{Vice: simulated.DuplicateBehindOurBack, Times: 3}},
-		"lost and late":     {{Vice: simulated.LostAnswer, Chance: 0.3}, {Vice: simulated.LateCommit, Chance: 0.2, Delay: 9 * time.Second}},
-		"deletes are lost":  {{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpDelete}, Times: 2}},
-		"creates are late":  {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Times: 3, Delay: 25 * time.Second}},
-		"everything passes": nil,
+		"lost answers":         {{Vice: simulated.LostAnswer, Chance: 0.3}},
+		"late commits":         {{Vice: simulated.LateCommit, Chance: 0.3, Delay: 20 * time.Second}},
+		"dropped":              {{Vice: simulated.DroppedBefore, Chance: 0.3}},
+		"unreadable":           {{Vice: simulated.UnreadableRead, Chance: 0.3}},
+		"throttled":            {{Vice: simulated.Throttled, Times: 4, Delay: 5 * time.Second}},
+		"duplicates":           {{Vice: simulated.DuplicateBehindOurBack, Times: 3}},
+		"lost and late":        {{Vice: simulated.LostAnswer, Chance: 0.3}, {Vice: simulated.LateCommit, Chance: 0.2, Delay: 9 * time.Second}},
+		"deletes are lost":     {{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpDelete}, Times: 2}},
+		"creates are late":     {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Times: 3, Delay: 25 * time.Second}},
+		"all creates are late": {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second}},
+		"everything passes":    nil,
 	} {
 		for _, class := range []simulated.Class{simulated.Plain, simulated.Lagging} {
 			t.Run(name+"/"+string(class), func(t *testing.T) {
@@ -211,14 +226,15 @@ func TestCleanup(t *testing.T) {
 
 // TestCalledOff: a run that is called off at any send takes away what it made.
 func TestCalledOff(t *testing.T) {
-	for n := 1; n <= 24; n++ {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
+	for n := range 48 {
+		n, class := n/2+1, []simulated.Class{simulated.Native, simulated.Lagging}[n%2]
+		t.Run(fmt.Sprintf("%s/%d", class, n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				g, sent := open(t, rich(simulated.Native), rich(simulated.Native)), 0
+				g, sent := open(t, rich(class), rich(class)), atomic.Int32{}
 				g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
-					if sent++; sent == n {
+					if sent.Add(1) == int32(n) {
 						cancel()
 						return next.Write(context.WithoutCancel(ctx), r) // it was on its way
 					}
@@ -233,6 +249,80 @@ func TestCalledOff(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestAllOrNone: some destinations delete everything under a key or nothing.
+func TestAllOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, plain(), with(func(o *simulated.Options) { o.Unique = true })())
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+			there := g.world.Records(r.Intent.Key["order_id"].(string))
+			if r.Intent.Write != intent.Delete || len(there) < 2 {
+				return next.Write(ctx, r)
+			}
+			if r.Intent.Want() != len(there) {
+				return connectors.Receipt{}, connectors.Conflict("", errors.New("another number matches"))
+			}
+			for _, o := range there {
+				one := connectors.Observation{Records: []connectors.Record{{Ref: o.ID}}}
+				r.Before = &one
+				if _, err := next.Write(ctx, r); err != nil {
+					return connectors.Receipt{}, err
+				}
+			}
+			return connectors.Receipt{}, nil
+		}})
+		rep, err := Run(t.Context(), g.c, g.p, simulated.Kind, Options{Rounds: 1})
+		if n := g.there(); err != nil || n > 0 || len(rep.Left) > 0 {
+			t.Errorf("%d records are there, %+v are listed, error %v; want none", n, rep.Left, err)
+		}
+	})
+}
+
+// TestRate: no two calls come closer than the rate allows.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, plain(), plain())
+		g.p.Rate = connectors.Rate{Calls: 2, Per: time.Second}
+		if _, err := g.probe(t, t.Context(), Options{Rounds: 1}); err != nil {
+			t.Fatal(err)
+		}
+		calls := g.world.Calls()
+		for i, c := range calls[1:] {
+			if gap := c.At.Sub(calls[i].At); gap < 500*time.Millisecond {
+				t.Fatalf("call %d came %v after the one before, want half a second at least", i+2, gap)
+			}
+		}
+	})
+}
+
+// TestQuantiles: they are exact, and one of few is one that was measured.
+func TestQuantiles(t *testing.T) {
+	var s series
+	for n := 1; n <= 10; n++ {
+		s.lags = append(s.lags, time.Duration(11-n)*time.Second)
+	}
+	for percent, want := range map[int]time.Duration{1: 1, 10: 1, 11: 2, 50: 5, 90: 9, 91: 10, 99: 10, 100: 10} {
+		if got := s.quantile(percent); got != want*time.Second {
+			t.Errorf("p%d is %v, want %v", percent, got, want*time.Second)
+		}
+	}
+}
+
+// TestText: what a destination says can not write on the screen.
+func TestText(t *testing.T) {
+	r := &run{}
+	r.line("value", "seen \x1b[2J\u202e", "exact", Weaker)
+	r.report.Left = []Leftover{{Name: "n0", Ref: "ord_1", URL: "http://orders.invalid/1", Why: "no"}}
+	text := r.finished().Text()
+	if strings.ContainsAny(text, "\x1b\u202e") {
+		t.Errorf("control characters are in %q", text)
+	}
+	for _, want := range []string{"WEAKER", "value: seen ·[2J·; declared: exact", "ord_1 http://orders.invalid/1 (no)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }
 

@@ -83,8 +83,8 @@ func shown(s string) string {
 		}
 		return c
 	}, s)
-	if runes := []rune(s); len(runes) > 3*maxValue {
-		return string(runes[:3*maxValue]) + "…"
+	if runes := []rune(s); len(runes) > 4*maxValue {
+		return string(runes[:4*maxValue]) + "…"
 	}
 	return s
 }
