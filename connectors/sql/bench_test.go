@@ -39,7 +39,7 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 	if err := s.Exec("postgres", schema); err != nil {
 		return nil, err
 	}
-	if c.standby, err = s.Standby(pgtest.StandbyOptions{ApplyDelay: applyDelay, Settings: map[string]string{"max_standby_streaming_delay": "0"}}); err != nil {
+	if c.standby, err = s.Standby(pgtest.StandbyOptions{ApplyDelay: applyDelay}); err != nil {
 		return nil, err
 	}
 	c.admin, err = pgxpool.New(context.Background(), s.DSN("postgres"))
@@ -76,12 +76,12 @@ CREATE TABLE orders (id bigserial PRIMARY KEY, order_id text NOT NULL, amount nu
 	customer jsonb, tags text[], at timestamptz, stamp text, version integer NOT NULL DEFAULT 1);
 CREATE INDEX ON orders (order_id);
 CREATE INDEX ON orders (stamp);
-CREATE TABLE vices (name text);
+CREATE TABLE vices (name text, run text);
 CREATE TABLE effects (order_id text, op text);
 CREATE FUNCTION armed(n text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-	IF current_setting('application_name') <> 'under-test' OR pg_trigger_depth() > 1 THEN RETURN false; END IF;
-	DELETE FROM vices WHERE name = n;
+	IF pg_trigger_depth() > 1 THEN RETURN false; END IF;
+	DELETE FROM vices WHERE name = n AND run = current_setting('application_name');
 	RETURN FOUND;
 END $$;
 CREATE FUNCTION before_write() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -96,7 +96,7 @@ BEGIN
 END $$;
 CREATE FUNCTION after_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	IF current_setting('application_name') <> 'under-test' OR pg_trigger_depth() > 1 THEN RETURN NULL; END IF;
+	IF current_setting('application_name') NOT LIKE 'under-test-%' OR pg_trigger_depth() > 1 THEN RETURN NULL; END IF;
 	IF armed('phantom') THEN
 		IF TG_OP = 'INSERT' THEN EXECUTE format('DELETE FROM %I WHERE id = $1', TG_TABLE_NAME) USING NEW.id;
 		ELSIF TG_OP = 'DELETE' THEN EXECUTE format('INSERT INTO %I SELECT ($1).*', TG_TABLE_NAME) USING OLD;
@@ -171,7 +171,7 @@ func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.O
 		d.reads.target = c.standby.Addr()
 	}
 	o := sql.Options{
-		DSN: dsn(d.writes.port(), "writer", "under-test"), ReadDSN: dsn(d.reads.port(), "reader", "reads"),
+		DSN: dsn(d.writes.port(), "writer", d.app()), ReadDSN: dsn(d.reads.port(), "reader", "reads"),
 		Tables: map[string]sql.Table{"order": table}, StandbyWait: 2 * time.Second,
 	}
 	if change != nil {
@@ -189,7 +189,7 @@ func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.O
 func (d *desk) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	defer func() {
 		d.writes.arm(wireNone)
-		d.exec("DELETE FROM vices")
+		d.exec("DELETE FROM vices WHERE run = $1", d.app())
 	}()
 	return d.Connector.Write(ctx, r)
 }
@@ -205,6 +205,9 @@ func (d *desk) Read(ctx context.Context, q connectors.Query) (connectors.Observa
 	}()
 	return d.Connector.Read(ctx, q)
 }
+
+// app is the name of the connection, by which triggers know whose turn it is.
+func (d *desk) app() string { return "under-test-" + d.run }
 
 func (d *desk) exec(q string, args ...any) {
 	if _, err := d.c.admin.Exec(context.Background(), q, args...); err != nil {
@@ -231,7 +234,6 @@ func (d *desk) set(v connectortestVice, variant string) error {
 	case v == "lagging-read":
 		return d.pause()
 	case v == "rollback":
-		d.exec("INSERT INTO vices VALUES ('rollback')")
 		go d.rollBack()
 	default:
 		names := map[connectortestVice]string{"phantom-success": "phantom", "dropped-field": "dropped",
@@ -239,7 +241,7 @@ func (d *desk) set(v connectortestVice, variant string) error {
 		if names[v] == "" {
 			return fmt.Errorf("no such vice")
 		}
-		d.exec("INSERT INTO vices VALUES ($1)", names[v])
+		d.exec("INSERT INTO vices VALUES ($1, $2)", names[v], d.app())
 	}
 	return nil
 }
@@ -250,8 +252,7 @@ func (d *desk) pause() error {
 	if err := d.c.standby.Exec("postgres", "SELECT pg_wal_replay_pause()"); err != nil {
 		return err
 	}
-	d.exec("INSERT INTO vices VALUES ('log')")
-	d.exec("DELETE FROM vices WHERE name = 'log'")
+	d.exec("INSERT INTO effects VALUES ('log')")
 	return d.c.standby.Pause()
 }
 

@@ -20,29 +20,37 @@ type place struct {
 	started  string // when this very server was started
 	database string
 	table    string // its oid: the same on all copies
-	timeline string // of the history that is written, 8 hex digits; "" for a standby
-	lsn      string // up to where the log was filled; "" for a standby
+	// Of a primary alone: the history that is written, 8 hex digits; up to
+	// where its log is filled and how much of that is on disk, from where
+	// standbys get it; and how soon what was committed is sure to be on disk.
+	timeline, lsn, flushed string
+	delay                  time.Duration
 }
 
 // placeOf asks where a connection leads. The log position is that of what is
 // filled in by now: every commit that anybody can see lies before it. One taken
 // within a transaction would lie before its own commit.
 func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (place, error) {
-	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()), pg_postmaster_start_time(),
-		current_database(),`)
-	s.add("to_regclass(", s.textParam(p.dialect.name(t)), ")::oid",
-		`, CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END,
-		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() END`)
+	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()), pg_postmaster_start_time(), current_database(),
+		CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END,
+		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() END,
+		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn() END,
+		(extract(epoch FROM current_setting('wal_writer_delay')::interval) * 1000)::int,`)
+	s.add(" to_regclass(", s.textParam(p.dialect.name(t)), ")::oid")
 	rows, n, err := ask(ctx, pg, s, 1)
 	switch {
 	case err != nil:
 		return place{}, doing("ask where a connection leads", err)
-	case n != 1 || len(rows[0]) != 7:
+	case n != 1 || len(rows[0]) != 9:
 		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
 	}
 	r := rows[0]
+	delay, err := strconv.Atoi(r.text(7))
+	if err != nil {
+		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
+	}
 	return place{standby: r.text(0) != "f", system: r.text(1), started: r.text(2), database: r.text(3),
-		table: r.text(4), timeline: r.text(5), lsn: r.text(6)}, nil
+		timeline: r.text(4), lsn: r.text(5), flushed: r.text(6), delay: time.Duration(delay) * time.Millisecond, table: r.text(8)}, nil
 }
 
 // askPrimary asks where writes go and how far the log is there. It is asked
@@ -108,7 +116,7 @@ func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, prim
 	case !here.standby:
 		return connectors.Strong, path, nil
 	}
-	strength, err := p.awaitReplay(ctx, pg, primary)
+	strength, err := p.awaitReplay(ctx, pg, t, primary)
 	return strength, path, err
 }
 
@@ -135,34 +143,39 @@ const (
 	caughtUp
 )
 
-// awaitReplay waits until the standby has replayed what the primary had.
-func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, primary place) (connectors.Strength, error) {
+// awaitReplay waits until the standby has replayed what the primary had. What
+// lies at the end of the log and is no commit can stay off the disk, and so off
+// the standby, for long; a commit cannot: after three times wal_writer_delay
+// what is on disk then is enough, also of commits that nobody waited for.
+func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, t *table, primary place) (connectors.Strength, error) {
+	began, enough := time.Now(), primary.lsn
 	wait := orDefault(p.o.StandbyWait, defaultStandbyWait)
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)/2) // the rest is for the read itself
 	}
-	enough := time.NewTimer(wait)
-	defer enough.Stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		state, err := p.progressOf(ctx, pg, primary)
-		if err != nil {
+		state, err := p.progressOf(ctx, pg, primary, enough)
+		switch {
+		case err != nil:
 			return connectors.Weak, err
-		}
-		switch state {
-		case caughtUp:
+		case state == caughtUp:
 			return connectors.Strong, nil
-		case unrelated, otherLine:
+		case state != behind || time.Since(began) >= wait:
 			return p.unproven()
 		}
 		next := time.NewTimer(pause)
 		select {
 		case <-next.C:
-		case <-enough.C:
-			next.Stop()
-			return p.unproven()
 		case <-ctx.Done():
 			next.Stop()
 			return connectors.Weak, context.Cause(ctx)
+		}
+		if enough == primary.lsn && time.Since(began) > 3*primary.delay {
+			later, err := p.askPrimary(ctx, t)
+			if err != nil || later.started != primary.started || later.system != primary.system || later.timeline != primary.timeline {
+				return p.unproven()
+			}
+			enough = later.flushed
 		}
 	}
 }
@@ -180,9 +193,9 @@ func (p *postgres) unproven() (connectors.Strength, error) {
 // progressOf compares positions only within one history: after a failover the
 // same number means another thing. The receiver names the history that the
 // standby follows; where it cannot be seen nothing is known.
-func (p *postgres) progressOf(ctx context.Context, pg *pgconn.PgConn, primary place) (progress, error) {
+func (p *postgres) progressOf(ctx context.Context, pg *pgconn.PgConn, primary place, enough string) (progress, error) {
 	s := sqlOf(p.dialect, "SELECT pg_is_in_recovery(), (SELECT lpad(to_hex(received_tli), 8, '0') FROM pg_stat_wal_receiver),")
-	s.add(" pg_last_wal_replay_lsn() >= ", s.textParam(primary.lsn), "::pg_lsn")
+	s.add(" pg_last_wal_replay_lsn() >= LEAST(", s.textParam(primary.lsn), "::pg_lsn, ", s.textParam(enough), "::pg_lsn)")
 	rows, n, err := ask(ctx, pg, s, 1)
 	switch {
 	case err != nil:

@@ -15,18 +15,25 @@ import (
 
 type connectortestVice = connectortest.Vice
 
-// TestPrimary runs the suite on a real server, with a table whose key is unique
-// and with one whose key is not.
-func TestPrimary(t *testing.T) {
-	t.Run("unique", func(t *testing.T) { conformance(t, uniqueTable(), false) })
-	t.Run("not unique", func(t *testing.T) { conformance(t, plainTable(), false) })
+// TestConformance runs the suite on a real server, with a table whose key is
+// unique and with one whose key is not; and with reads from a real streaming
+// standby that lags.
+func TestConformance(t *testing.T) {
+	need(t)
+	for name, c := range map[string]struct {
+		table     sql.Table
+		onStandby bool
+	}{
+		"unique": {uniqueTable(), false}, "not unique": {plainTable(), false}, "standby": {uniqueTable(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance(t, c.table, c.onStandby)
+		})
+	}
 }
 
-// TestStandby runs it with reads from a real streaming standby that lags.
-func TestStandby(t *testing.T) { conformance(t, uniqueTable(), true) }
-
 func conformance(t *testing.T, table sql.Table, onStandby bool) {
-	need(t)
 	lacks := map[string]string{
 		string(connectortest.Throttled): "no SQLSTATE carries a time to wait; TestFates has the rest",
 		connectortest.LacksNullField:    "a column is NULL or has a value; it is never missing",
@@ -37,7 +44,7 @@ func conformance(t *testing.T, table sql.Table, onStandby bool) {
 		lacks[string(connectortest.DuplicateBehindOurBack)] = "the server lets no second row under a unique key appear"
 	}
 	if !onStandby {
-		lacks[string(connectortest.LaggingRead)] = "a primary shows what it has; TestStandby has the rest"
+		lacks[string(connectortest.LaggingRead)] = "a primary shows what it has; the one on a standby has the rest"
 	}
 	connectortest.Run(t, connectortest.Harness{
 		Open:        func(t *testing.T) *connectortest.Fixture { return fixture(newDesk(t, table, onStandby, nil)) },
