@@ -84,9 +84,14 @@ func NewServer(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
-	go backend.Serve(ln) //nolint:errcheck // ends with Close
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = backend.Serve(ln) // ends with Close
+	}()
 	return newFront(o, ln.Addr().String(), dialerOf(ln), func() error {
-		_ = ln.Close() // the server may not know it yet
+		_ = ln.Close() // by ourselves, since the server may not know it yet
+		<-served
 		return backend.Close()
 	})
 }

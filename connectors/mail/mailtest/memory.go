@@ -54,10 +54,15 @@ func NewServer(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("mailtest: %w", err), box.Close())
 	}
-	go server.Serve(ln) //nolint:errcheck // ends with Close
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(ln) // ends with Close
+	}()
 	s, err := newFront(o, box, dialerOf(ln), func() error {
-		// It may not know its listener yet.
-		return errors.Join(closed(server.Close()), closed(ln.Close()))
+		err := ln.Close() // by ourselves, since the server may not know it yet
+		<-served
+		return errors.Join(err, closed(server.Close()))
 	})
 	if err != nil {
 		return nil, errors.Join(err, server.Close(), ln.Close(), box.Close())

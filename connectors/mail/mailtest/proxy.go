@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 )
 
 // proxied is one client's connection.
@@ -187,7 +188,7 @@ func (p *proxied) data() (string, error) {
 		return "", err
 	}
 	if s.shows(CutBeforeDot) {
-		_, _ = io.CopyN(io.Discard, p.r, 100)
+		_, _ = p.r.ReadString('\n')
 		return "", errEnd
 	}
 	raw, err := readMessage(p.r)
@@ -209,6 +210,7 @@ func (p *proxied) data() (string, error) {
 		return "250 2.0.0 queued as 4F1\r\n", p.forget()
 	case s.shows(LateCommit):
 		p.untilGone()
+		<-time.After(s.options.Lag)
 		_, _ = p.apply() // nobody is there to hear of it
 		return "", errEnd
 	case s.shows(Stalled):

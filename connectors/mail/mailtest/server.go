@@ -28,7 +28,7 @@ type Options struct {
 	// FilesNothing makes it a server that does not file what is sent. Default
 	// false.
 	FilesNothing bool
-	// Lag is how late FiledLate files. Default 100 ms.
+	// Lag is how late FiledLate files and LateCommit takes over. Default 100 ms.
 	Lag time.Duration
 	// TLS is the configuration of a server with implicit TLS, StartTLS of one
 	// that offers STARTTLS. Default none: no protection, on loopback.

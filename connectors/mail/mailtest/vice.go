@@ -17,7 +17,7 @@ const (
 	DroppedBefore Vice = "dropped-before" // the dot: the connection is cut, nothing is done
 	LostAnswer    Vice = "lost-answer"    // the dot: taken over, then the connection is cut
 	Silence       Vice = "silence"        // the dot: taken over, and never answered
-	LateCommit    Vice = "late-commit"    // the dot: no answer; taken over once the client has hung up
+	LateCommit    Vice = "late-commit"    // the dot: no answer; taken over Options.Lag after the client has hung up
 	Stalled       Vice = "stalled"        // the dot: no answer; taken over at Release
 	Nonsense      Vice = "nonsense"       // the dot: taken over, and answered with what is neither yes nor no
 	Phantom       Vice = "phantom"        // the dot: 250, and nothing done

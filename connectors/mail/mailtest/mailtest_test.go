@@ -1,0 +1,132 @@
+package mailtest_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/smtp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+)
+
+const letter = "Subject: hello\r\nMessage-ID: <1@x>\r\nX-Readback-Stamp: s\r\nCc: c@x,\r\n d@x\r\n\r\n.dot\r\nSubject: body\r\n"
+
+// send is a plain client, which believes what it is told.
+func send(t *testing.T, s *mailtest.Server) error {
+	t.Helper()
+	address, password := s.Account()
+	auth := smtp.PlainAuth("", address, password, "127.0.0.1")
+	return smtp.SendMail(s.Addr(), auth, address, []string{"bob@example.org", address}, []byte(letter))
+}
+
+func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
+	for vice, tt := range map[mailtest.Vice]struct {
+		yes                       bool // the client is told yes
+		received, accepted, filed int
+		reason                    string
+	}{
+		"":                      {true, 1, 1, 1, "an honest server"},
+		mailtest.Unreachable:    {false, 0, 0, 0, "nobody is there"},
+		mailtest.RefusedSender:  {false, 0, 0, 0, "an honest no"},
+		mailtest.RefusedRcpt:    {false, 0, 0, 0, "an honest no"},
+		mailtest.Greylisted:     {false, 0, 0, 0, "an honest not now"},
+		mailtest.RefusedData:    {false, 0, 0, 0, "an honest no"},
+		mailtest.CutBeforeDot:   {false, 0, 0, 0, "it never came in whole"},
+		mailtest.Refused:        {false, 1, 0, 0, "an honest no"},
+		mailtest.Throttled:      {false, 1, 0, 0, "an honest not now"},
+		mailtest.DroppedBefore:  {false, 1, 0, 0, "not done"},
+		mailtest.LostAnswer:     {false, 1, 1, 1, "done, unheard"},
+		mailtest.Nonsense:       {false, 1, 1, 1, "done, and no word of it"},
+		mailtest.Phantom:        {true, 1, 0, 0, "a lie"},
+		mailtest.FiledTwice:     {true, 1, 1, 2, "the second is nobody's request"},
+		mailtest.TakenAway:      {true, 1, 1, 0, "done, and gone"},
+		mailtest.Capitals:       {true, 1, 1, 1, "with another subject"},
+		mailtest.WithoutCc:      {true, 1, 1, 1, "without a header"},
+		mailtest.OtherMessageID: {true, 1, 1, 1, "with another Message-ID"},
+		mailtest.WithoutStamp:   {true, 1, 1, 1, "without a header"},
+	} {
+		t.Run(string(vice), func(t *testing.T) {
+			s := mailtest.Start(t, mailtest.Options{})
+			s.SetVice(vice, 1)
+			if err := send(t, s); (err == nil) != tt.yes {
+				t.Errorf("the client hears %v, want yes: %v (%s)", err, tt.yes, tt.reason)
+			}
+			n, err := s.Mailbox.Count(s.Sent())
+			inbox, errInbox := s.Mailbox.Count("INBOX")
+			if err != nil || errInbox != nil || n != tt.filed || inbox != tt.filed || len(s.Received()) != tt.received || len(s.Accepted()) != tt.accepted {
+				t.Errorf("%d came in, %d taken over, %d filed, %d in INBOX, %v %v; want %d, %d, %d and %d: %s",
+					len(s.Received()), len(s.Accepted()), n, inbox, err, errInbox, tt.received, tt.accepted, tt.filed, tt.filed, tt.reason)
+			}
+			if left := s.Left(vice); left != 0 && vice != "" {
+				t.Errorf("the vice has still to show %d times", left)
+			}
+			if err := send(t, s); err != nil {
+				t.Errorf("after the vice: %v, want an honest server", err)
+			}
+		})
+	}
+}
+
+// TestKeptToTheByte: what came in is what was sent, whatever was made of it.
+func TestKeptToTheByte(t *testing.T) {
+	s := mailtest.Start(t, mailtest.Options{})
+	for _, v := range []mailtest.Vice{mailtest.Capitals, mailtest.WithoutCc, mailtest.WithoutStamp, mailtest.OtherMessageID} {
+		s.SetVice(v, 1)
+	}
+	if err := send(t, s); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := s.Account()
+	got := s.Received()[0]
+	if string(got.Raw) != letter || got.ID() != "<1@x>" || got.From != address || !slices.Equal(got.To, []string{"bob@example.org", address}) {
+		t.Errorf("came in: %+v\n%q\nwant\n%q", got, got.Raw, letter)
+	}
+	messages, err := s.Mailbox.Messages(s.Sent())
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d filed, %v", len(messages), err)
+	}
+	want := "SUBJECT: HELLO\r\nMessage-ID: <0102018f-4711@mailtest.invalid>\r\n\r\n.dot\r\nSubject: body\r\n"
+	if raw := messages[0].Raw; string(raw) != want {
+		t.Errorf("filed is\n%q\nwant\n%q", raw, want)
+	}
+	if inbox, err := s.Mailbox.Messages("INBOX"); err != nil || len(inbox) != 1 || !bytes.Contains(inbox[0].Raw, []byte("Return-Path: <"+address+">")) {
+		t.Errorf("INBOX has %d, %v; want one that says how it came", len(inbox), err)
+	}
+}
+
+func TestNobodyElseSends(t *testing.T) {
+	s := mailtest.Start(t, mailtest.Options{})
+	if err := smtp.SendMail(s.Addr(), nil, "a@x", []string{"b@x"}, []byte(letter)); err == nil || len(s.Accepted()) != 0 {
+		t.Errorf("without a login: %v, %d taken over; want an error and none", err, len(s.Accepted()))
+	}
+}
+
+// without is a machine that has no Postfix.
+type without struct {
+	mailtest.TB
+	skipped, failed string
+}
+
+func (w *without) Helper()                   {}
+func (w *without) Skipf(f string, a ...any)  { w.skipped = fmt.Sprintf(f, a...); panic(w) }
+func (w *without) Fatalf(f string, a ...any) { w.failed = fmt.Sprintf(f, a...); panic(w) }
+
+func TestWithoutPostfix(t *testing.T) {
+	for strict, wantSkip := range map[string]bool{"": true, "1": false} {
+		t.Run("strict="+strict, func(t *testing.T) {
+			t.Setenv("READBACK_STRICT", strict)
+			mailtest.HidePostfix(t)
+			w := &without{}
+			func() {
+				defer func() { _ = recover() }()
+				mailtest.StartPostfix(w)
+			}()
+			said := w.skipped + w.failed
+			if (w.skipped != "") != wantSkip || (w.failed == "") != wantSkip || !strings.Contains(said, "Debian: postfix") {
+				t.Errorf("skipped %q, failed %q; want a skip: %v, and what to install", w.skipped, w.failed, wantSkip)
+			}
+		})
+	}
+}
