@@ -76,7 +76,7 @@ func (r *route) expand(v values) (string, error) {
 		case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):
 			return "", fmt.Errorf("%w: %s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", ErrIntent, h.field())
 		}
-		vars.Set(h.name, uritemplate.String(s))
+		vars.Set(h.name, uritemplate.String(octets(s)))
 	}
 	path, err := r.template.Expand(vars)
 	if err != nil {
@@ -86,6 +86,17 @@ func (r *route) expand(v values) (string, error) {
 		return "", fmt.Errorf("%w: %s: the values would make it another path", ErrIntent, r.at.Field)
 	}
 	return path, plainSegments(path)
+}
+
+// octets is a text with a rune for each of its bytes. The library escapes the
+// number of a rune where RFC 6570 wants its UTF-8: it would make "%01%2F", with a
+// slash, of "\u012f", and another key of every letter that is not ASCII.
+func octets(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteRune(rune(s[i]))
+	}
+	return b.String()
 }
 
 // plainSegments refuses segments that mean another place than themselves.
