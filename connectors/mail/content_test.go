@@ -277,10 +277,10 @@ func TestNotForThisAccount(t *testing.T) {
 // TestRecipientsOnce: a server that is told of one twice may deliver it twice.
 func TestRecipientsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &office{t: t, s: mailtest.Start(t, mailtest.Options{InProcess: true}), ledger: nil}
-		c := connect(t, copied(b.s))
-		w := order(b.s)
-		address, _ := b.s.Account()
+		s := mailtest.Start(t, mailtest.Options{InProcess: true})
+		c := connect(t, copied(s))
+		w := order(s)
+		address, _ := s.Account()
 		w.Expect["to"] = []any{"bob@example.org", "Bob <bob@EXAMPLE.org>", "Bob@example.org"}
 		w.Expect["cc"] = []any{"bob@example.org", strings.ToUpper("x@") + "example.org"}
 		w.Payload["bcc"] = []any{"bob@example.org", address}
@@ -288,7 +288,7 @@ func TestRecipientsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"bob@example.org", "Bob@example.org", "X@example.org", address}
-		if got := b.s.Received()[0].To; !slices.Equal(got, want) {
+		if got := s.Received()[0].To; !slices.Equal(got, want) {
 			t.Errorf("the recipients are %q, want %q", got, want)
 		}
 	})

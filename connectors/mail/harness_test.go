@@ -246,7 +246,7 @@ func (b bench) fields(parsed *netmail.Message) intent.Fields {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	f["subject"], f["body"] = subject, plainText(b.t, netmail.Header(parsed.Header), parsed.Body)
+	f["subject"], f["body"] = subject, plainText(b.t, parsed.Header, parsed.Body)
 	for field, name := range map[string]string{"to": "To", "cc": "Cc", "from": "From"} {
 		if parsed.Header.Get(name) == "" {
 			continue

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ func NewServer(o Options) (*Server, error) {
 	back := &backend{options: o}
 	server := smtp.NewServer(back)
 	server.Domain, server.AllowInsecureAuth = "mailtest.invalid", true
-	server.ErrorLog = log.New(io.Discard, "", 0) // it complains of every cut connection
+	server.ErrorLog = quiet{}
 	bare := o
 	bare.TLS = nil
 	ln, err := bare.listen()
@@ -70,6 +69,15 @@ func NewServer(o Options) (*Server, error) {
 	back.front.Store(s)
 	return s, nil
 }
+
+// quiet is a logger for a server that complains of every cut connection.
+type quiet struct{}
+
+// Printf says nothing.
+func (quiet) Printf(string, ...any) {}
+
+// Println says nothing.
+func (quiet) Println(...any) {}
 
 // closed is an error of Close, unless all it says is that it was closed.
 func closed(err error) error {
