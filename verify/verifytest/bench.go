@@ -199,7 +199,7 @@ func (b *bench) shows(in intent.WriteIntent) connectors.Observation {
 		o, err = verify.Read(b.Context(), b.f.Connector, b.f.Profile, query(in))
 		return err == nil && b.likeStore(in, o)
 	}) {
-		b.Fatalf("after %v the read (%v) does not show what is in the store", b.suite.Patience, err)
+		b.Fatalf("after %v the read shows %s (%v), and the store has %s", b.suite.Patience, shown(o), err, shown(connectors.Observation{Records: b.f.Records(in.Key)}))
 	}
 	return o
 }

@@ -3,6 +3,7 @@ package verifytest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/readback-go/readback/connectors/connectortest"
@@ -122,9 +123,10 @@ func (b *bench) another(in intent.WriteIntent, name string) any {
 		return other.Expect[name]
 	}
 	// The last, since the first of an object has a member more, which is no
-	// other value to who did not ask for the member.
+	// other value to who did not ask for the member. One of the same type, since
+	// what is stored has to be something that can be.
 	for _, f := range slices.Backward(formsOf(in, b.f.Profile, "/"+intent.Pointer(name), in.Expect[name])) {
-		if !f.excused {
+		if !f.excused && f.value != "" && reflect.TypeOf(f.value) == reflect.TypeOf(in.Expect[name]) {
 			return f.value
 		}
 	}

@@ -43,6 +43,10 @@ func (b *bench) refuse(c claim) {
 		return
 	}
 	o, since := b.look(c)
+	if c.once && b.likeStore(c.declared, o) {
+		b.unseeded(fmt.Errorf("%s: the read shows the present", c.what))
+		return
+	}
 	said := ""
 	for _, since := range []time.Duration{since, b.settled()} {
 		j := b.judge(c, o, since)
