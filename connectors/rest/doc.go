@@ -1,2 +1,137 @@
 // Package rest makes a destination of an HTTP API that a YAML file declares.
+//
+// A declaration says how to get in, which request makes, changes or deletes a
+// record, which requests find it again, how a record of an answer is understood
+// and what the API promises. [Load] checks it and lists everything that is
+// wrong with its line; [New] makes a connector of it for one account. Some
+// declarations come with the package ([Shipped]); they are for use and to begin
+// one's own from.
+//
+// # The file
+//
+// Unknown members, empty values, anchors, aliases and tags are refused. What is
+// in brackets may be left out.
+//
+//	declaration: 1
+//	name: items                          # lower-case letters, digits, dashes
+//	system: Example items                # for people
+//	base_url: https://api.example.com    # http only on this machine; {param.x} in it
+//	[hosts: [login.example.com]]         # further hosts that may be reached; no other ever is
+//	[parameters:                         # what an account gives; pattern matches the whole value
+//	  shop: {pattern: '[a-z]+', about: the shop, [default: main], [example: main]}]
+//	[auth:                               # one of these; a secret is only named here
+//	  bearer: {secret: token}
+//	  basic: {username: "{param.user}", secret: token}
+//	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
+//	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}]
+//	[headers: {Accept: application/json}]
+//	[rate: {calls: 100, per: 1m}]
+//	probe: {path: /me, [query: {…}], [must: [CONDITION…]]}
+//	kinds:
+//	  item:
+//	    key: [sku]                       # or several forms: [[sku], [id]]
+//	    [key_patterns: {sku: '[A-Z0-9-]+'}]
+//	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
+//	    reads: [READ…]
+//	    record: RECORD
+//	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
+//	    [profile: {stamped, stamps_updates, fresh_keys, settle, horizon, recheck, confirm_reads,
+//	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create],
+//	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
+//	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
+//	    [claims: [{about: look-up, says: …, source: https://…, [assumed: true]}…]]
+//
+// A WRITE is one request and what its answer means:
+//
+//	method: POST                         # POST, PUT, PATCH, DELETE
+//	path: /shops/{param.shop}/items
+//	[query: {q: "{key.sku}"}] [headers: {…}] [body: {…} | form: {…}]
+//	[ref: $.id] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
+//	[needs: ref | version]               # of the one record that the read before it found
+//	[idempotency: {header: Idempotency-Key, [form: raw|quoted], window: 24h, [replay: CONDITION]}]
+//	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
+//	[unique: true]                       # a repeat meets the same record by a key that is enforced
+//	[replaces: true]                     # what is not in the request goes
+//	[answers: [{status: 403, [where: CONDITION], means: throttled, [after: {header: X-Reset, form: epoch}]}…]]
+//
+// An answer means answered, refused, conflict, throttled or unknown. The first
+// rule that fits decides, else the status does, as in package httpsend. The key
+// is sent in the header only where one is named, or in the body as
+// {idempotency_key}. The condition is sent only when the engine asks for it.
+//
+// A READ is one request and where the records stand in its answer:
+//
+//	name: list
+//	by: key | stamp | [key, stamp] | ref
+//	[strength: strong, [strong_if: CONDITION]]    # shows everything applied before; default weak
+//	[method: GET | POST] path: … [query] [headers] [body | form]
+//	records: $.items[*] | record: $      # a list, which must be there, or one object
+//	[absent: [404], [absent_where: CONDITION]]    # the answer must be JSON to be believed
+//	[visible: {path, [query], [must]}]   # a GET that must be good when nothing was found
+//	[absent_if_visible: /path]           # the same, shorter
+//	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
+//	[complete: true]                     # by ref: what other reads found is read again by this one
+//	[paging: {link: next} | {next: $.after, query: after | body: after, [more: $.more]}
+//	  | {next_url: $.next} | {page: page, size: 100}, max_pages: 10]
+//	[bulk: 100]                          # one request for many queries; only for ReadMany
+//
+// A by-key read with {key.…} in its request asks for that key, one without
+// looks through all. What is repeated in a bulk read stands below "[...]": in a
+// body instead of a list, {ids: {"[...]": "{key.id}"}}, and in a query as
+// {ids: {"[...]": "{key.id}", join: ","}}. A list with more pages than are read
+// is an error, never a short list.
+//
+// A RECORD says how one is understood:
+//
+//	ref: $.id
+//	[url: $.link] [version: $.rev]
+//	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
+//	[keep: CONDITION]                    # others are as good as not there
+//	fields:
+//	  "...": $.properties                # every member of an object
+//	  title: $.title
+//	  body: {path: $.body, strip: "<!-- .* -->"}
+//	  mark: {path: $.body, match: "<!-- (.*) -->"}     # the first group
+//	  name: {path: "$.name[*].text", join: ""}
+//	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
+//
+// A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
+// or a list of them), contains and exists (something that is not null).
+//
+// # Placeholders
+//
+// In writes: {key}, {key.x}, {expect}, {payload}, {fields} (the two together)
+// and what is below them, {stamp}, {idempotency_key}, {param.x}, {absent} (the
+// paths of the intent); and of the one record that the read before found {ref},
+// {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
+// {param.x}, each in its kind of read. Elsewhere {param.x}. A brace is written
+// twice.
+//
+// A value never leaves its position. In a path it is one segment or a part of
+// one; slashes, dots alone and controls are refused. In a body a string that is
+// one placeholder becomes the value, of whatever type; its member is left out
+// when there is none, and so is an object or a list all of whose placeholders
+// have none. In longer text a placeholder takes scalars; {x?} leaves the member
+// out and {x|} puts nothing in where there is no value, which otherwise is an
+// error. In the longer text of reads only letters, digits and -_.@: are taken,
+// since nobody knows how that text quotes. The member "..." spreads objects,
+// and the element {"...": "{fields.tags}"} a list. A field that a write does not
+// mention is refused, and so is text that would be read back as a stamp.
+//
+// # What an observation proves
+//
+// All look-ups by key and stamp that can be asked are made, and the read by ref
+// where a ref is known; records are put together by ref and nothing else. On
+// every record the key is compared again, exactly or by the trim, fold, string
+// and unescape rules that the profile gives for the field, or the stamp. The
+// observation is strong only when a strong look-up by key was part of it (for
+// writes that leave their stamp, by stamp will do) and each record was shown by
+// a strong read. A list of several pages that are counted or linked is never
+// strong, since records can slip from page to page.
+//
+// What the package does not know: whether a declaration tells the truth. A
+// settle time that is too short, a "unique" that is not enforced, a read that is
+// called strong and comes from a replica make duplicates that nobody here can
+// see; `readback probe` measures them. It uploads no files, speaks no XML, and
+// follows no asynchronous job.
 package rest
