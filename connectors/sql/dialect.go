@@ -34,14 +34,12 @@ type Dialect struct {
 	// Unique reports whether the database enforces the key columns as unique,
 	// for Probe. Default: nobody looks.
 	Unique func(ctx context.Context, db *stdsql.DB, schema, table string, key []string) (bool, error)
-
-	alias  bool // INSERT INTO t AS t
 	native bool // PostgreSQL through pgx
 }
 
 // SQLite is the dialect of SQLite 3.35 and later.
 func SQLite() Dialect {
-	return Dialect{OnConflict: true, Returning: true, alias: true, Unique: sqliteUnique,
+	return Dialect{OnConflict: true, Returning: true, Unique: sqliteUnique,
 		Conflict: func(err error) bool {
 			// 2067 and 1555: SQLITE_CONSTRAINT_UNIQUE and _PRIMARYKEY. Drivers
 			// have types of their own for the code; most have this method.
@@ -52,7 +50,7 @@ func SQLite() Dialect {
 
 // postgreSQL is the dialect of PostgreSQL through pgx.
 func postgreSQL() Dialect {
-	return Dialect{OnConflict: true, Returning: true, alias: true, native: true,
+	return Dialect{OnConflict: true, Returning: true, native: true,
 		Quote:       func(name string) string { return pgx.Identifier{name}.Sanitize() },
 		Placeholder: func(n int) string { return "$" + strconv.Itoa(n) }}
 }
@@ -110,8 +108,10 @@ func (d Dialect) name(t *table) string {
 }
 
 // target is the table as statements name it, and column a column of it.
+// PostgreSQL needs an alias, since a column is ambiguous in DO UPDATE; SQLite
+// does not know one in RETURNING.
 func (d Dialect) target(t *table) string {
-	if d.alias {
+	if d.native {
 		return d.name(t) + " AS t"
 	}
 	return d.name(t)
@@ -121,7 +121,7 @@ func (d Dialect) column(name string) string {
 	switch {
 	case name == XMin && d.native:
 		return "t.xmin::text" // xid has no comparison with text
-	case d.alias:
+	case d.native:
 		return "t." + d.Quote(name)
 	}
 	return d.Quote(name)
