@@ -308,6 +308,54 @@ func TestHubSpotReads(t *testing.T) {
 	}
 }
 
+// TestHubSpotAddress: an address in other letters and with blanks is the same
+// contact, and what it looks like there is right.
+func TestHubSpotAddress(t *testing.T) {
+	a, _ := hubSpot("contact")
+	con, p := a.connector(t)
+	in := a.intent(intent.Create, 1)
+	in.Key = intent.Fields{"email": "Ada.Lovelace@Example.COM"}
+	if v := judged(t, a, con, p, in); v != verify.Verified {
+		t.Errorf("the create is %s, want verified", v)
+	}
+	again := in
+	again.Tool = "later"
+	o, err := con.Read(t.Context(), a.query(again, ""))
+	if err != nil || len(o.Records) != 1 {
+		t.Errorf("%+v, %v; want the contact under its address", o.Records, err)
+	}
+}
+
+// TestHubSpotStampStays: no update takes a contact from the write that made it.
+func TestHubSpotStampStays(t *testing.T) {
+	a, _ := hubSpot("contact")
+	con, _ := a.connector(t)
+	made := a.intent(intent.Create, 1)
+	if _, err := a.send(t, con, made, 1); err != nil {
+		t.Fatal(err)
+	}
+	was := a.under(made.Key)[0].Stamp
+	in := a.intent(intent.Update, 1)
+	in.Payload = intent.Fields{"readback_stamp": "rb-of-somebody-else"}
+	if _, err := a.send(t, con, in, 1); err != nil {
+		t.Logf("refused: %v", err)
+	}
+	if now := a.under(made.Key)[0].Stamp; now != was {
+		t.Errorf("the stamp is %q, and was %q", now, was)
+	}
+}
+
+// TestHubSpotNotFound: a 404 that does not speak of an object is no absence.
+func TestHubSpotNotFound(t *testing.T) {
+	a, _ := hubSpot("contact")
+	elsewhere := resttest.NewGitHub(resttest.GitHubOptions{Token: "pat-na1"})
+	a.fake = elsewhere.Fake
+	con, _ := a.connector(t)
+	if o, err := con.Read(t.Context(), a.query(a.intent(intent.Create, 1), "")); err == nil {
+		t.Errorf("an API that does not know the path says %d records, want an error", len(o.Records))
+	}
+}
+
 // TestHubSpotStage: a lifecycle stage that did not move is seen.
 func TestHubSpotStage(t *testing.T) {
 	a, _ := hubSpot("contact")

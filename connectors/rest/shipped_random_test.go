@@ -1,0 +1,189 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/rest/resttest"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// uniqueFakes are the shipped declarations whose keys the API keeps unique.
+var uniqueFakes = map[string]func() api{
+	"hubspot":       func() api { a, _ := hubSpot("contact"); return a },
+	"hubspot-keyed": func() api { a, _ := hubSpot("keyed-contact"); return a },
+	"calendar":      func() api { a, _ := calendar(); return a },
+	"salesforce":    func() api { a, _ := salesforce(true); return a },
+}
+
+// randomSeeds is how many lives of each declaration are tried: enough for each
+// vice to meet each write type, few enough to take a second.
+const randomSeeds = 60
+
+// TestRandomLives takes a write of any type through the engine while several
+// things go wrong at once, and asks the API's own store whether what the engine
+// says of it is true.
+func TestRandomLives(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
+		told := map[engine.Status]int{}
+		for seed := range uint64(randomSeeds) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a := uniqueFakes[name]()
+					told[randomLife(t, a, rand.New(rand.NewPCG(seed, 1)))]++
+				})
+			})
+		}
+		if told[engine.StatusVerified] < randomSeeds/3 {
+			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, told)
+		}
+	}
+}
+
+// randomLife lives one life and says what the engine told of it.
+func randomLife(t *testing.T, a api, r *rand.Rand) engine.Status {
+	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
+	if a.kind != "event" {
+		writes = append(writes, intent.Upsert)
+	}
+	w := writes[r.IntN(len(writes))]
+	if w == intent.Update || w == intent.Delete || r.IntN(4) == 0 {
+		if err := a.put(merged(a.intent(intent.Create, 1)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1 + r.IntN(3) {
+		misbehave(t, a, r)
+	}
+	in := whole(a, a.intent(w, 1))
+	if r.IntN(2) == 0 {
+		in.OnMismatch = intent.MismatchRetry
+	}
+	before := a.under(in.Key)
+	out := engineDo(t, a, in)
+	<-time.After(3 * time.Minute) // what is late has come
+	truthful(t, a, in, before, out)
+	return out.Status
+}
+
+var randomVices = []resttest.Vice{
+	resttest.LostAnswer, resttest.DroppedBefore, resttest.BadGateway, resttest.LateCommit, resttest.PhantomSuccess,
+	resttest.DroppedField, resttest.NormalisedField, resttest.Unreachable, resttest.Refused, resttest.Throttled,
+	resttest.UnreadableRead, resttest.HangingRead,
+}
+
+func misbehave(t *testing.T, a api, r *rand.Rand) {
+	t.Helper()
+	f := resttest.Fault{Vice: randomVices[r.IntN(len(randomVices))], Delay: time.Duration(r.IntN(90)) * time.Second}
+	if forms := a.fake.Hows(f.Vice); len(forms) > 0 {
+		f.How = forms[r.IntN(len(forms))]
+	}
+	if err := a.fake.SetFault(f); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s %s %v", f.Vice, f.How, f.Delay)
+}
+
+func engineDo(t *testing.T, a api, in intent.WriteIntent) engine.Outcome {
+	t.Helper()
+	con, _ := a.connector(t)
+	var reg connectors.Registry
+	if err := reg.Register(a.name, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(ledger.NewMemory(), &reg, nil)
+	defer e.Close()
+	out, err := e.Do(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// truthful compares what the engine says with what is in the store.
+func truthful(t *testing.T, a api, in intent.WriteIntent, before []connectors.Record, out engine.Outcome) {
+	t.Helper()
+	_, p := a.connector(t)
+	same, now := sameAs(p), a.under(in.Key)
+	asWanted := len(now) == 1
+	for name, want := range in.Expect {
+		asWanted = asWanted && same(name, want, now[0].Fields[name])
+	}
+	if in.Write == intent.Delete {
+		asWanted = len(now) == 0
+	}
+	made := 0
+	for _, e := range a.fake.Effects() {
+		if e.By == resttest.ByRequest && e.Before == nil && e.After != nil {
+			made++
+		}
+	}
+	changed := len(now) != len(before)
+	switch {
+	case made > 1:
+		t.Errorf("it was made %d times", made)
+	case out.Status == engine.StatusVerified && !asWanted:
+		t.Errorf("%s is called verified, and the store has %v", in.Write, now)
+	case out.Status == engine.StatusNotApplied && changed:
+		t.Errorf("%s is called not applied, and the store had %v and has %v", in.Write, before, now)
+	}
+}
+
+// TestSamples: the samples by which a destination is measured can be written,
+// and are found as they were declared.
+func TestSamples(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
+		t.Run(name, func(t *testing.T) {
+			a := uniqueFakes[name]()
+			con, p := a.connector(t)
+			for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Delete} {
+				in, err := con.Sample(a.kind, w, "s1")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := judged(t, a, con, p, in); v != verify.Verified {
+					t.Errorf("%s of a sample is %s, want verified", w, v)
+				}
+			}
+		})
+	}
+}
+
+// TestUniqueNumbersAsKeys: a key that was given as a number, or as a truth
+// value, is a text there. It must be found again, or be turned down.
+func TestUniqueNumbersAsKeys(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
+		for _, key := range []any{json.Number("47110"), json.Number("1.0"), json.Number("1e100"), false} {
+			t.Run(fmt.Sprintf("%s/%v", name, key), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					a := uniqueFakes[name]()
+					in := whole(a, a.intent(intent.Create, 1))
+					for field := range in.Key {
+						in.Key[field] = key
+					}
+					if err := a.fake.Set(resttest.LostAnswer, ""); err != nil {
+						t.Fatal(err)
+					}
+					out := engineDo(t, a, in)
+					n := len(a.fake.Now(a.collection))
+					if n > 1 || out.Status == engine.StatusVerified && n != 1 || out.Status == engine.StatusNotApplied && n != 0 {
+						t.Errorf("%s (%s), %d records", out.Status, out.Text, n)
+					}
+					if key == json.Number("47110") && name != "hubspot" && out.Status != engine.StatusVerified {
+						t.Errorf("%s (%s), want it found again and verified", out.Status, out.Text)
+					}
+				})
+			})
+		}
+	}
+}
