@@ -182,6 +182,10 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+func byID(id string) connectors.Query {
+	return query(byIssue(intent.Delete, intent.Fields{"issue": id, "project": "OPS"}))
+}
+
 // TestGateway: a 404 or a list of errors that is not Jira's word on the record
 // is not absence.
 func TestGateway(t *testing.T) {
@@ -196,11 +200,12 @@ func TestGateway(t *testing.T) {
 		"/properties/readback": {true, 404, "<html>not here</html>", []connectors.Query{query(comment)}},
 		"/issue/OPS-2":         {false, 404, "", []connectors.Query{two}},
 		"/issue/bulkfetch":     {false, 200, `{"issues":[],"issueErrors":[{"id":"10001"}]}`, []connectors.Query{one, two}},
+		"/issue/bulkfetch?":    {false, 200, `{"issues":[],"issueErrors":[{"id":"10001"}]}`, []connectors.Query{byID("10001"), byID("10002")}},
 	} {
 		s, _ := stage(t, c.dataCenter)
 		connector := connect(t, s, func(o *jira.Options) {
 			o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-				if strings.HasSuffix(r.URL.Path, path) {
+				if strings.HasSuffix(r.URL.Path, strings.TrimSuffix(path, "?")) {
 					return response(c.status, c.body)
 				}
 				return nil

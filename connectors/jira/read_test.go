@@ -103,9 +103,13 @@ func TestOthersHands(t *testing.T) {
 		"all gone, heard": {func(s *jiratest.Site) { s.DropProperties("OPS-2"); s.Edit("OPS-2", map[string]any{"labels": []any{}}) },
 			"10002", []bool{false}, "the answer had named it"},
 		"reference gone": {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}}) }, "", []bool{true}, "the stamp finds it"},
-		"stamp gone":     {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{"Invoice-000"}}) }, "", []bool{true}, "the reference finds it"},
-		"moved":          {func(s *jiratest.Site) { s.Move("OPS-2", "DEV") }, "", []bool{true}, "the stamp finds it anywhere"},
-		"removed":        {func(s *jiratest.Site) { s.Remove("OPS-2") }, "10002", nil, "it is gone"},
+		"stamp label alone": {func(s *jiratest.Site) {
+			s.DropProperties("OPS-2")
+			s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}})
+		}, "", []bool{false}, "it proves nothing, and is not nothing"},
+		"stamp gone": {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{"Invoice-000"}}) }, "", []bool{true}, "the reference finds it"},
+		"moved":      {func(s *jiratest.Site) { s.Move("OPS-2", "DEV") }, "", []bool{true}, "the stamp finds it anywhere"},
+		"removed":    {func(s *jiratest.Site) { s.Remove("OPS-2") }, "10002", nil, "it is gone"},
 	}
 	for name, c := range cases {
 		for deployment, dataCenter := range deployments {
