@@ -328,3 +328,17 @@ func TestZendeskByID(t *testing.T) {
 		t.Errorf("%v, %v; want nothing, the API says that there is no such record", o, err)
 	}
 }
+
+// TestZendeskWrongAddress: 404 is also the answer of an address that does not
+// exist. Nothing is absent there.
+func TestZendeskWrongAddress(t *testing.T) {
+	a, _ := zendesk(resttest.ZendeskOptions{})
+	a.options.BaseURL = "https://acme.zendesk.com/elsewhere"
+	con, _ := a.connector(t)
+	for _, key := range []intent.Fields{{"id": json.Number("1")}, {"external_id": "x"}} {
+		in := intent.WriteIntent{Write: intent.Update, Key: key, Expect: intent.Fields{"priority": "low"}}
+		if o, err := con.Read(t.Context(), a.query(in, "1")); err == nil {
+			t.Errorf("%v: %d records, want an error", key, len(o.Records))
+		}
+	}
+}
