@@ -8,6 +8,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
 )
 
 // wrongStates puts all tables together.
@@ -72,6 +73,10 @@ func oneTooFew(b *bench) {
 	in, before := b.prepared(intent.Create, 1)
 	b.must(in, before)
 	in.Count = 2
+	if _, err := verify.Read(b.Context(), b.f.Connector, b.f.Profile, query(in)); err != nil {
+		b.unseeded(fmt.Errorf("the connector does not serve it: %w", err))
+		return
+	}
 	b.refuse(claim{declared: in, before: before})
 }
 
