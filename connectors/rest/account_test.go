@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ func (d *desk) serve(rw http.ResponseWriter, r *http.Request) {
 		}
 		d.valid = fmt.Sprintf("t%d", d.tokens)
 		rw.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(rw, `{"access_token":%q,"token_type":"bearer","expires_in":%d}`, d.valid, d.expires)
+		_, _ = fmt.Fprintf(rw, `{"access_token":%q,"token_type":"bearer","expires_in":%d}`, d.valid, d.expires)
 		return
 	}
 	status := http.StatusOK
@@ -308,11 +309,11 @@ func TestSample(t *testing.T) {
 // TestOneSendOverAKeptConnection: net/http would send again what carries an
 // idempotency key when a kept connection dies.
 func TestOneSendOverAKeptConnection(t *testing.T) {
-	posts := 0
+	var posts atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodPost {
-			if posts++; posts > 1 {
+			if posts.Add(1) > 1 {
 				panic(http.ErrAbortHandler)
 			}
 		}
@@ -332,7 +333,7 @@ func TestOneSendOverAKeptConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Write(t.Context(), itemRequest(intent.Create))
-	if connectors.FateOf(err) != connectors.FateUnknown || posts != 2 {
-		t.Errorf("%d posts arrived for two sends, the second says %v; want two, and an unknown fate", posts, err)
+	if connectors.FateOf(err) != connectors.FateUnknown || posts.Load() != 2 {
+		t.Errorf("%d posts arrived for two sends, the second says %v; want two, and an unknown fate", posts.Load(), err)
 	}
 }

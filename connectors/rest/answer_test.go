@@ -230,8 +230,8 @@ func endless(rw http.ResponseWriter) {
 	}
 }
 
-func TestRecordsOfARead(t *testing.T) {
-	const file = `
+// postsFile declares posts that bear their marks in their text.
+const postsFile = `
 declaration: 1
 name: posts
 system: Posts
@@ -256,6 +256,8 @@ kinds:
         author: $.author.name
     profile: {stamped: true, settle: 1m}
 `
+
+func TestRecordsOfARead(t *testing.T) {
 	in := intent.WriteIntent{Tenant: "a", Workflow: "w", Tool: "t", Destination: "posts", Kind: "post", Write: intent.Create,
 		Key: intent.Fields{"mark": "M1"}, Expect: intent.Fields{"text": "hello"}}
 	node := func(id int, state, text string) string {
@@ -297,7 +299,7 @@ kinds:
 					says(404, `{"message":"not found"}`)(rw, r)
 				}
 			}
-			d, err := rest.Load([]byte(file), "posts.yaml")
+			d, err := rest.Load([]byte(postsFile), "posts.yaml")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -315,10 +317,7 @@ kinds:
 			if err != nil {
 				t.Fatalf("%s: %v", tt.reason, err)
 			}
-			if tt.want == nil {
-				if len(got.Records) != 2 {
-					t.Errorf("%s: %d records, want 2", tt.reason, len(got.Records))
-				}
+			if tt.want == nil && len(got.Records) == 2 {
 				return
 			}
 			if d := cmp.Diff(tt.want, got.Records); d != "" || got.Strength != connectors.Weak {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,17 +21,19 @@ import (
 	"github.com/readback-go/readback/internal/wire"
 )
 
+// when is a text where something is so.
+func when(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}
+
 // ordersFile declares the simulated destination as somebody would who knows no
 // more of it than its documentation.
 func ordersFile(o simulated.Options) string {
-	has := func(yes bool, text string) string {
-		if yes {
-			return text
-		}
-		return ""
-	}
-	key := has(o.Window > 0, "\n        idempotency: {header: Idempotency-Key, window: "+o.Window.String()+", replay: {header: Idempotent-Replayed, equals: \"true\"}}")
-	guard := has(o.Versions, "\n        condition: {headers: {If-Match: '\"{version}\"'}}")
+	key := when(o.Window > 0, "\n        idempotency: {header: Idempotency-Key, window: "+o.Window.String()+", replay: {header: Idempotent-Replayed, equals: \"true\"}}")
+	guard := when(o.Versions, "\n        condition: {headers: {If-Match: '\"{version}\"'}}")
 	strength := "strength: weak"
 	if len(o.Lags) == 0 {
 		strength = "strength: strong, strong_if: {header: Read-Source, equals: primary}"
@@ -49,7 +52,7 @@ kinds:
       create:
         method: POST
         path: /orders
-        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}"}` + key + has(o.Unique, "\n        unique: true") + `
+        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}"}` + key + when(o.Unique, "\n        unique: true") + `
         ref: $.id
         version: $.version
       update:
@@ -64,23 +67,23 @@ kinds:
         path: /orders/{ref}
         needs: ref
         unique: true` + key + guard + `
-        answers: [{status: [404, 410], means: conflict}]` + has(o.Unique, `
+        answers: [{status: [404, 410], means: conflict}]` + when(o.Unique, `
       upsert:
         method: PUT
         path: /orders/by-key/{key.order_id}
-        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}", unset: "{absent}"}`+key+guard+has(o.Versions, `
+        body: {order: {"...": "{fields}", order_id: "{key.order_id}"}, stamp: "{stamp}", unset: "{absent}"}`+key+guard+when(o.Versions, `
         unique: true`)+`
         ref: $.id`) + `
     reads:
       - {name: list, by: key, ` + strength + `, path: /orders, query: {order_id: "{key.order_id}"}, records: "$.orders[*]", paging: {next: $.next, query: after}, max_pages: 50}` +
-		has(o.Stamps, `
+		when(o.Stamps, `
       - {name: stamped, by: stamp, `+strength+`, path: /orders, query: {stamp: "{stamp}"}, records: "$.orders[*]", paging: {next: $.next, query: after}, max_pages: 50}`) + `
       - {name: get, by: ref, ` + strength + `, path: "/orders/{ref}", record: $, absent: [404], absent_where: {path: $.error, equals: not_found}}` +
-		has(o.Bulk, `
+		when(o.Bulk, `
       - {name: bulk, by: [key], bulk: 50, `+strength+`, method: POST, path: /bulk, body: {questions: {"[...]": {order_id: "{key.order_id}"}}}, records: "$.orders[*]"}`) + `
     record:
       ref: $.id
-      version: $.version` + has(o.Stamps, `
+      version: $.version` + when(o.Stamps, `
       stamp: {path: $.stamp}`) + `
       fields: {"...": $.order}
     undo: {create: delete, update: update, delete: create}
@@ -118,7 +121,7 @@ func TestOrders(t *testing.T) {
 					Open: func(t *testing.T) *connectortest.Fixture {
 						w := ordersWorld(t, o)
 						h := withBulk(simulated.Handler(w))
-						refuse := new(bool)
+						refuse := new(atomic.Bool)
 						return ordersFixture(t, w, o, refuse, rest.Options{Transport: wire.Transport(h, dials(refuse))})
 					},
 					Writes:   ordersWrites(o),
@@ -144,7 +147,7 @@ func TestOrdersOverHTTP(t *testing.T) {
 			t.Cleanup(server.Close)
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			t.Cleanup(transport.CloseIdleConnections)
-			return ordersFixture(t, w, o, new(bool), rest.Options{BaseURL: server.URL, Transport: transport})
+			return ordersFixture(t, w, o, new(atomic.Bool), rest.Options{BaseURL: server.URL, Transport: transport})
 		},
 		Writes: ordersWrites(o), Variants: forms, Lacks: lacks, RealTime: true,
 	})
@@ -160,12 +163,8 @@ func ordersWorld(t *testing.T, o simulated.Options) *simulated.World {
 }
 
 // dials refuses one connection where the vice is on.
-func dials(refuse *bool) func(*http.Request) bool {
-	return func(*http.Request) bool {
-		refused := *refuse
-		*refuse = false
-		return !refused
-	}
+func dials(refuse *atomic.Bool) func(*http.Request) bool {
+	return func(*http.Request) bool { return !refuse.Swap(false) }
 }
 
 // withBulk adds a bulk read in a shape of its own: one list for all questions.
@@ -199,7 +198,7 @@ func withBulk(h http.Handler) http.Handler {
 		}
 		maps.Copy(rw.Header(), rec.Header())
 		rw.Header().Del("Content-Length")
-		fmt.Fprintf(rw, `{"orders":[%s]}`, all.String())
+		_, _ = fmt.Fprintf(rw, `{"orders":[%s]}`, all.String())
 	})
 }
 
@@ -241,7 +240,7 @@ func ordersConnector(t *testing.T, o simulated.Options, ro rest.Options) *rest.C
 	return c
 }
 
-func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse *bool, ro rest.Options) *connectortest.Fixture {
+func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse *atomic.Bool, ro rest.Options) *connectortest.Fixture {
 	c := ordersConnector(t, o, ro)
 	id := func(key intent.Fields) string { return key["order_id"].(string) }
 	return &connectortest.Fixture{
@@ -252,7 +251,7 @@ func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse
 		NullField: "customer",
 		Set: func(v connectortest.Vice, how string) error {
 			if v == connectortest.Unreachable {
-				*refuse = true
+				refuse.Store(true)
 				return nil
 			}
 			f := simulated.Fault{Vice: simulated.Vice(v), Times: 1, Delay: orderDelays[v], How: how}

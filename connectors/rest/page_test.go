@@ -28,7 +28,7 @@ func pagesOf(n int, asked func(r *http.Request) int, goOn func(rw http.ResponseW
 		if extra == "" {
 			extra = `"end":0`
 		}
-		fmt.Fprintf(rw, `{"items":[%s],%s}`, records, extra)
+		_, _ = fmt.Fprintf(rw, `{"items":[%s],%s}`, records, extra)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestPagesThatCannotBeFollowed(t *testing.T) {
 				if tt.header != "" {
 					rw.Header().Set("Link", tt.header)
 				}
-				fmt.Fprintf(rw, `{"items":[],%s}`, tt.body)
+				_, _ = fmt.Fprintf(rw, `{"items":[],%s}`, tt.body)
 			})
 			got, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create)})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -34,60 +34,66 @@ func writesFile(more string) string {
 	return strings.Replace(itemsFile("", plainRead), "    reads:\n", indent(6, more)+"\n    reads:\n", 1)
 }
 
+var (
+	itemStamp = item(intent.Create).Stamp()
+	itemThere = connectors.Record{Ref: "r 1", Version: `"v7"`, Stamp: "rb-old", Fields: intent.Fields{"title": "old", "tags": []any{"a"}}}
+)
+
+// sendCases are the cases of TestWhatIsSent.
+var sendCases = map[string]struct {
+	reason  string
+	writes  string
+	request func(r *connectors.Request)
+	write   intent.WriteType
+	before  []connectors.Record
+	want    string
+	header  map[string]string
+	err     string
+}{
+	"create": {"what is declared", "", nil, intent.Create, nil, `POST /api/items {"sku":"A-1","stamp":"` + itemStamp + `","title":"one"}`,
+		map[string]string{"Authorization": "Bearer hunter2", "Content-Type": "application/json", "Idempotency-Key": ""}, ""},
+	"quotes stay inside": {"a value is a value", "", func(r *connectors.Request) { r.Intent.Expect["title"] = "\"},\"x\":{\"<&>\r\n" }, intent.Create, nil,
+		`POST /api/items {"sku":"A-1","stamp":"` + itemStamp + `","title":"\"},\"x\":{\"<&>\r\n"}`, nil, ""},
+	"exact numbers": {"no digit is lost", "", func(r *connectors.Request) { r.Intent.Expect["title"] = json.Number("1.10") }, intent.Create, nil,
+		`POST /api/items {"sku":"A-1","stamp":"` + itemStamp + `","title":1.10}`, nil, ""},
+	"quoted key": {"a structured field", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}, idempotency: {header: Idempotency-Key, form: quoted, window: 1h}}", nil,
+		intent.Update, []connectors.Record{itemThere}, `PATCH /api/items/r%201 {"title":"one"}`, map[string]string{"Idempotency-Key": `"rbk-1"`}, ""},
+	"key in body": {"no header", "update: {method: POST, path: \"/items/{ref}\", needs: ref, form: {title: \"{fields.title}\", key: \"{idempotency_key}\", gone: \"{fields.no}\"}, idempotency: {window: 1h}}", nil,
+		intent.Update, []connectors.Record{itemThere}, `POST /api/items/r%201 key=rbk-1&title=one`, map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Idempotency-Key": ""}, ""},
+	"no key": {"it could not be known again", "update: {method: POST, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}, idempotency: {header: X-Idempotency-Key, window: 1h}}",
+		func(r *connectors.Request) { r.IdempotencyKey = "" }, intent.Update, []connectors.Record{itemThere}, "", nil, "{idempotency_key} is missing"},
+	"not conditional": {"a condition only when it is asked for", putItem, nil, intent.Upsert, []connectors.Record{itemThere}, `PUT /api/items/A-1 {"title":"one"}`, map[string]string{"If-Match": "", "If-None-Match": ""}, ""},
+	"if match":        {"as it was read", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, []connectors.Record{itemThere}, `PUT /api/items/A-1 {"guard":{"seen":"\"v7\""},"title":"one"}`, map[string]string{"If-Match": `"v7"`}, ""},
+	"if none match":   {"nothing was there", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, nil, `PUT /api/items/A-1 {"title":"one"}`, map[string]string{"If-None-Match": "*", "If-Match": ""}, ""},
+	"no version": {"a condition on nothing", putItem, func(r *connectors.Request) { r.Conditional = true; r.Before.Records[0].Version = "" }, intent.Upsert, []connectors.Record{itemThere}, "", nil,
+		"needs one record with a version"},
+	"two before": {"which one", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, []connectors.Record{itemThere, itemThere}, "", nil, "needs one record with a version"},
+	"no condition": {"none is declared", "", func(r *connectors.Request) { r.Conditional = true }, intent.Create, []connectors.Record{itemThere}, "", nil,
+		"cannot be conditional"},
+	"what was before": {"kept where the API replaces all", "update: {method: PUT, path: \"/items/{ref}\", needs: ref, query: {v: \"{version}\"}, body: {title: \"{fields.title}\", tags: [{\"...\": \"{before.tags}\"}, \"{stamp_before}\"], none: {a: [\"{before.none}\"]}}}", nil,
+		intent.Update, []connectors.Record{itemThere}, `PUT /api/items/r%201?v=%22v7%22 {"tags":["a","rb-old"],"title":"one"}`, nil, ""},
+	"no record before": {"a change of nothing", "delete: {method: DELETE, path: \"/items/{key.sku}\"}", nil, intent.Delete, nil, "", nil, "exactly one record"},
+	"two records":      {"which one", "delete: {method: DELETE, path: \"/items/{key.sku}\"}", nil, intent.Delete, []connectors.Record{itemThere, {Ref: "2"}}, "", nil, "exactly one record"},
+	"no such write":    {"none is declared", "", nil, intent.Delete, []connectors.Record{itemThere}, "", nil, "no delete"},
+	"count":            {"one request writes one record", "", func(r *connectors.Request) { r.Intent.Count = 2 }, intent.Create, nil, "", nil, "/count"},
+	"not mentioned": {"a field that would silently not be sent", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
+		func(r *connectors.Request) { r.Intent.Expect["price"] = json.Number("1") }, intent.Update, []connectors.Record{itemThere}, "", nil, "/expect/price"},
+	"absent": {"a field that would silently stay", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
+		func(r *connectors.Request) { r.Intent.Absent = []string{"/tags"} }, intent.Update, []connectors.Record{itemThere}, "", nil, "/absent: /tags is there"},
+	"absent already": {"nothing to take away", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
+		func(r *connectors.Request) { r.Intent.Absent = []string{"/x"} }, intent.Update, []connectors.Record{itemThere}, `PATCH /api/items/r%201 {"title":"one"}`, nil, ""},
+	"dots":      {"another place", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: ".."}}, "", nil, `is ".."`},
+	"not ASCII": {"escaped as UTF-8", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "\u012fä€😀"}}, "DELETE /api/items/%C4%AF%C3%A4%E2%82%AC%F0%9F%98%80", nil, ""},
+	"slash":     {"another place to many servers", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "a/../b"}}, "", nil, "has a slash"},
+	"no form":   {"an object where a scalar belongs", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, query: {t: \"{fields.title}\"}}", func(r *connectors.Request) { r.Intent.Expect["title"] = map[string]any{} }, intent.Update, []connectors.Record{itemThere}, "", nil, "is an object"},
+	"header": {"a value cannot begin another header", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, headers: {X-Title: \"{fields.title}\"}}",
+		func(r *connectors.Request) { r.Intent.Expect["title"] = "a\r\nX-Evil: b" }, intent.Update, []connectors.Record{itemThere}, "", nil, "control character"},
+	"spread of text": {"no object", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {\"...\": \"{fields.title}\"}}", nil, intent.Update, []connectors.Record{itemThere}, "", nil, "want an object"},
+	"query":          {"a value stays one value", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, query: {t: \"{fields.title}\"}}", func(r *connectors.Request) { r.Intent.Expect["title"] = "a&b=c d+#?%" }, intent.Update, []connectors.Record{itemThere}, `PATCH /api/items/r%201?t=a%26b%3Dc%20d%2B%23%3F%25`, nil, ""},
+}
+
 func TestWhatIsSent(t *testing.T) {
-	stamp, there := item(intent.Create).Stamp(), connectors.Record{Ref: "r 1", Version: `"v7"`, Stamp: "rb-old", Fields: intent.Fields{"title": "old", "tags": []any{"a"}}}
-	tests := map[string]struct {
-		reason  string
-		writes  string
-		request func(r *connectors.Request)
-		write   intent.WriteType
-		before  []connectors.Record
-		want    string
-		header  map[string]string
-		err     string
-	}{
-		"create": {"what is declared", "", nil, intent.Create, nil, `POST /api/items {"sku":"A-1","stamp":"` + stamp + `","title":"one"}`,
-			map[string]string{"Authorization": "Bearer hunter2", "Content-Type": "application/json", "Idempotency-Key": ""}, ""},
-		"quotes stay inside": {"a value is a value", "", func(r *connectors.Request) { r.Intent.Expect["title"] = "\"},\"x\":{\"<&>\r\n" }, intent.Create, nil,
-			`POST /api/items {"sku":"A-1","stamp":"` + stamp + `","title":"\"},\"x\":{\"<&>\r\n"}`, nil, ""},
-		"exact numbers": {"no digit is lost", "", func(r *connectors.Request) { r.Intent.Expect["title"] = json.Number("1.10") }, intent.Create, nil,
-			`POST /api/items {"sku":"A-1","stamp":"` + stamp + `","title":1.10}`, nil, ""},
-		"quoted key": {"a structured field", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}, idempotency: {header: Idempotency-Key, form: quoted, window: 1h}}", nil,
-			intent.Update, []connectors.Record{there}, `PATCH /api/items/r%201 {"title":"one"}`, map[string]string{"Idempotency-Key": `"rbk-1"`}, ""},
-		"key in body": {"no header", "update: {method: POST, path: \"/items/{ref}\", needs: ref, form: {title: \"{fields.title}\", key: \"{idempotency_key}\", gone: \"{fields.no}\"}, idempotency: {window: 1h}}", nil,
-			intent.Update, []connectors.Record{there}, `POST /api/items/r%201 key=rbk-1&title=one`, map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Idempotency-Key": ""}, ""},
-		"no key": {"it could not be known again", "update: {method: POST, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}, idempotency: {header: X-Idempotency-Key, window: 1h}}",
-			func(r *connectors.Request) { r.IdempotencyKey = "" }, intent.Update, []connectors.Record{there}, "", nil, "{idempotency_key} is missing"},
-		"not conditional": {"a condition only when it is asked for", putItem, nil, intent.Upsert, []connectors.Record{there}, `PUT /api/items/A-1 {"title":"one"}`, map[string]string{"If-Match": "", "If-None-Match": ""}, ""},
-		"if match":        {"as it was read", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, []connectors.Record{there}, `PUT /api/items/A-1 {"guard":{"seen":"\"v7\""},"title":"one"}`, map[string]string{"If-Match": `"v7"`}, ""},
-		"if none match":   {"nothing was there", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, nil, `PUT /api/items/A-1 {"title":"one"}`, map[string]string{"If-None-Match": "*", "If-Match": ""}, ""},
-		"no version": {"a condition on nothing", putItem, func(r *connectors.Request) { r.Conditional = true; r.Before.Records[0].Version = "" }, intent.Upsert, []connectors.Record{there}, "", nil,
-			"needs one record with a version"},
-		"two before": {"which one", putItem, func(r *connectors.Request) { r.Conditional = true }, intent.Upsert, []connectors.Record{there, there}, "", nil, "needs one record with a version"},
-		"no condition": {"none is declared", "", func(r *connectors.Request) { r.Conditional = true }, intent.Create, []connectors.Record{there}, "", nil,
-			"cannot be conditional"},
-		"what was before": {"kept where the API replaces all", "update: {method: PUT, path: \"/items/{ref}\", needs: ref, query: {v: \"{version}\"}, body: {title: \"{fields.title}\", tags: [{\"...\": \"{before.tags}\"}, \"{stamp_before}\"], none: {a: [\"{before.none}\"]}}}", nil,
-			intent.Update, []connectors.Record{there}, `PUT /api/items/r%201?v=%22v7%22 {"tags":["a","rb-old"],"title":"one"}`, nil, ""},
-		"no record before": {"a change of nothing", "delete: {method: DELETE, path: \"/items/{key.sku}\"}", nil, intent.Delete, nil, "", nil, "exactly one record"},
-		"two records":      {"which one", "delete: {method: DELETE, path: \"/items/{key.sku}\"}", nil, intent.Delete, []connectors.Record{there, {Ref: "2"}}, "", nil, "exactly one record"},
-		"no such write":    {"none is declared", "", nil, intent.Delete, []connectors.Record{there}, "", nil, "no delete"},
-		"count":            {"one request writes one record", "", func(r *connectors.Request) { r.Intent.Count = 2 }, intent.Create, nil, "", nil, "/count"},
-		"not mentioned": {"a field that would silently not be sent", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
-			func(r *connectors.Request) { r.Intent.Expect["price"] = json.Number("1") }, intent.Update, []connectors.Record{there}, "", nil, "/expect/price"},
-		"absent": {"a field that would silently stay", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
-			func(r *connectors.Request) { r.Intent.Absent = []string{"/tags"} }, intent.Update, []connectors.Record{there}, "", nil, "/absent: /tags is there"},
-		"absent already": {"nothing to take away", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
-			func(r *connectors.Request) { r.Intent.Absent = []string{"/x"} }, intent.Update, []connectors.Record{there}, `PATCH /api/items/r%201 {"title":"one"}`, nil, ""},
-		"dots":      {"another place", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: ".."}}, "", nil, `is ".."`},
-		"not ASCII": {"escaped as UTF-8", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "\u012fä€😀"}}, "DELETE /api/items/%C4%AF%C3%A4%E2%82%AC%F0%9F%98%80", nil, ""},
-		"slash":     {"another place to many servers", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "a/../b"}}, "", nil, "has a slash"},
-		"no form":   {"an object where a scalar belongs", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, query: {t: \"{fields.title}\"}}", func(r *connectors.Request) { r.Intent.Expect["title"] = map[string]any{} }, intent.Update, []connectors.Record{there}, "", nil, "is an object"},
-		"header": {"a value cannot begin another header", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, headers: {X-Title: \"{fields.title}\"}}",
-			func(r *connectors.Request) { r.Intent.Expect["title"] = "a\r\nX-Evil: b" }, intent.Update, []connectors.Record{there}, "", nil, "control character"},
-		"spread of text": {"no object", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {\"...\": \"{fields.title}\"}}", nil, intent.Update, []connectors.Record{there}, "", nil, "want an object"},
-		"query":          {"a value stays one value", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, query: {t: \"{fields.title}\"}}", func(r *connectors.Request) { r.Intent.Expect["title"] = "a&b=c d+#?%" }, intent.Update, []connectors.Record{there}, `PATCH /api/items/r%201?t=a%26b%3Dc%20d%2B%23%3F%25`, nil, ""},
-	}
-	for name, tt := range tests {
+	for name, tt := range sendCases {
 		t.Run(name, func(t *testing.T) {
 			var h heard
 			c := items(t, writesFile(tt.writes), h.serve)
