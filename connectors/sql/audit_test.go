@@ -52,6 +52,13 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 // seedable is the suite's fixture with what the audit seeds.
 func seedable(d *desk) *connectortest.Fixture {
 	f := fixture(d)
+	f.Intent = func(w intent.WriteType, n int) intent.WriteIntent {
+		in := d.order(w, n)
+		if w == intent.Create { // no two records are alike
+			in.Expect["note"] = fmt.Sprintf(" Note \"%d\" ", n)
+		}
+		return in
+	}
 	f.Put = func(fields intent.Fields, stamp string) error {
 		_, err := d.c.admin.Exec(context.Background(), "INSERT INTO "+d.table+" (order_id, amount, note, customer, tags, stamp) VALUES ($1, $2::text::numeric, $3, $4, $5, NULLIF($6, ''))",
 			fields["order_id"], plain(fields["amount"]), fields["note"], plain(fields["customer"]), fields["tags"], stamp)
