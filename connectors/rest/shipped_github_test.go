@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -336,15 +337,24 @@ func TestGitHubLists(t *testing.T) {
 // TestGitHubMarkTakenOff: an issue with our label and without a mark can be
 // ours, edited by hand. Nobody can know, so nothing is called absent.
 func TestGitHubMarkTakenOff(t *testing.T) {
-	a, g := gitHub(resttest.GitHubOptions{})
-	con, _ := a.connector(t)
-	in := hubIntent(intent.Create, 1)
-	if _, err := a.send(t, con, in, 1); err != nil {
-		t.Fatal(err)
-	}
-	g.Edit(resttest.Issues, "1", func(o resttest.Object) { o["body"] = "all new" })
-	if o, err := con.Read(t.Context(), a.query(in, "")); err == nil {
-		t.Errorf("the read says %d records, want an error", len(o.Records))
+	for name, edit := range map[string]func(o resttest.Object){
+		"rewritten": func(o resttest.Object) { o["body"] = "all new" },
+		"emptied":   func(o resttest.Object) { o["body"] = nil },
+		"no text":   func(o resttest.Object) { o["body"] = json.Number("1") },
+		"missing":   func(o resttest.Object) { delete(o, "body") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, g := gitHub(resttest.GitHubOptions{})
+			con, _ := a.connector(t)
+			in := hubIntent(intent.Create, 1)
+			if _, err := a.send(t, con, in, 1); err != nil {
+				t.Fatal(err)
+			}
+			g.Edit(resttest.Issues, "1", edit)
+			if o, err := con.Read(t.Context(), a.query(in, "")); err == nil {
+				t.Errorf("the read says %d records, want an error", len(o.Records))
+			}
+		})
 	}
 }
 
