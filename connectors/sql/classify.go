@@ -47,7 +47,7 @@ var abortingCodes = []string{"40000", "40001", "40002", "40P01", "55000", "55P03
 func atCommit(err error) error {
 	var e *pgconn.PgError
 	switch {
-	case !errors.As(err, &e), e.SeverityUnlocalized != "ERROR" && e.Severity != "ERROR":
+	case !errors.As(err, &e), e.SeverityUnlocalized != "ERROR":
 		return fmt.Errorf("no answer to COMMIT: %w", err)
 	case e.Code == "23505", e.Code == "23P01":
 		return connectors.Conflict(e.Code, err)

@@ -1,0 +1,79 @@
+package sql
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+func TestFates(t *testing.T) {
+	sqlstate := func(severity, code string) error {
+		return &pgconn.PgError{Severity: severity, SeverityUnlocalized: severity, Code: code}
+	}
+	for name, c := range map[string]struct {
+		err            error
+		before, commit connectors.Fate
+		conflict       bool
+		reason         string
+	}{
+		"no answer":             {io.ErrUnexpectedEOF, connectors.FateNotSent, connectors.FateUnknown, false, "a server that hears no COMMIT rolls back"},
+		"unique violation":      {sqlstate("ERROR", "23505"), connectors.FateRefused, connectors.FateRefused, true, "a row is there"},
+		"exclusion violation":   {sqlstate("ERROR", "23P01"), connectors.FateRefused, connectors.FateRefused, true, "a row is there"},
+		"check violation":       {sqlstate("ERROR", "23514"), connectors.FateRefused, connectors.FateRefused, false, "the rules say no"},
+		"serialisation":         {sqlstate("ERROR", "40001"), connectors.FateRefused, connectors.FateRefused, false, "it was rolled back"},
+		"deadlock":              {sqlstate("ERROR", "40P01"), connectors.FateRefused, connectors.FateRefused, false, "it was rolled back"},
+		"lock timeout":          {sqlstate("ERROR", "55P03"), connectors.FateRefused, connectors.FateRefused, false, "it was rolled back"},
+		"cancelled":             {sqlstate("ERROR", "57014"), connectors.FateRefused, connectors.FateRefused, false, "ERROR comes before the commit record; while waiting for a standby it is a warning"},
+		"completion unknown":    {sqlstate("ERROR", "40003"), connectors.FateRefused, connectors.FateUnknown, false, "it says so itself"},
+		"read only":             {sqlstate("ERROR", "25006"), connectors.FateRefused, connectors.FateRefused, false, "a standby"},
+		"too many connections":  {sqlstate("FATAL", "53300"), connectors.FateThrottled, connectors.FateUnknown, false, "no login, nothing done; at COMMIT it is somebody else's word"},
+		"shutdown":              {sqlstate("FATAL", "57P01"), connectors.FateNotSent, connectors.FateUnknown, false, "at COMMIT it can come after the commit, in the wait for a standby"},
+		"shutdown as ERROR":     {sqlstate("ERROR", "57P01"), connectors.FateNotSent, connectors.FateUnknown, false, "a pooler's word"},
+		"starting up":           {sqlstate("FATAL", "57P03"), connectors.FateNotSent, connectors.FateUnknown, false, "nobody was there"},
+		"connection failure":    {sqlstate("ERROR", "08006"), connectors.FateNotSent, connectors.FateUnknown, false, "a pooler's word"},
+		"protocol violation":    {sqlstate("FATAL", "08P01"), connectors.FateNotSent, connectors.FateUnknown, false, "what poolers say for everything"},
+		"login":                 {sqlstate("FATAL", "28P01"), connectors.FateNotSent, connectors.FateUnknown, false, "no login"},
+		"internal":              {sqlstate("ERROR", "XX000"), connectors.FateRefused, connectors.FateUnknown, false, "who knows what broke"},
+		"fatal unique":          {sqlstate("FATAL", "23505"), connectors.FateRefused, connectors.FateUnknown, true, "no FATAL is proof"},
+		"panic":                 {sqlstate("PANIC", "58030"), connectors.FateRefused, connectors.FateUnknown, false, "the log may hold the commit"},
+		"no code":               {sqlstate("ERROR", ""), connectors.FateRefused, connectors.FateUnknown, false, "nothing that is known"},
+		"old server, localised": {&pgconn.PgError{Severity: "FEHLER", Code: "23514"}, connectors.FateRefused, connectors.FateUnknown, false, "the level cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := connectors.FateOf(beforeCommit(doing("x", c.err))); got != c.before {
+				t.Errorf("before COMMIT it is %q, want %q: %s", got, c.before, c.reason)
+			}
+			err := atCommit(doing("x", c.err))
+			if got := connectors.FateOf(err); got != c.commit {
+				t.Errorf("at COMMIT it is %q, want %q: %s", got, c.commit, c.reason)
+			}
+			var known *connectors.Error
+			if errors.As(beforeCommit(doing("x", c.err)), &known) && known.Conflict != c.conflict {
+				t.Errorf("conflict %t, want %t: %s", known.Conflict, c.conflict, c.reason)
+			}
+		})
+	}
+}
+
+func TestSheets(t *testing.T) {
+	for _, s := range Sheets() {
+		about := map[connectors.Topic]bool{}
+		for _, c := range s.Claims {
+			if about[c.About] = true; c.Says == "" || c.Source == "" {
+				t.Errorf("%s: the claim about %s lacks its words or its source", s.Name, c.About)
+			}
+		}
+		for _, topic := range connectors.Topics() {
+			if !about[topic] {
+				t.Errorf("%s says nothing about %s", s.Name, topic)
+			}
+		}
+		if !s.Profile.Stamped || len(s.Profile.Writes) == 0 {
+			t.Errorf("%s has the profile %+v, want that of its table", s.Name, s.Profile)
+		}
+	}
+}
