@@ -246,7 +246,10 @@ func (b bench) fields(parsed *netmail.Message) intent.Fields {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	f["subject"], f["body"] = subject, plainText(b.t, parsed.Header, parsed.Body)
+	if _, there := parsed.Header["Subject"]; there {
+		f["subject"] = subject
+	}
+	f["body"] = plainText(b.t, parsed.Header, parsed.Body)
 	for field, name := range map[string]string{"to": "To", "cc": "Cc", "from": "From"} {
 		if parsed.Header.Get(name) == "" {
 			continue

@@ -28,8 +28,6 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 		return name{}, unusable("/kind", fmt.Sprintf("is %q", clip(w.Kind)), KindMessage+" or "+KindNamed)
 	case w.Write != intent.Create:
 		return name{}, unusable("/write", fmt.Sprintf("is %q", clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
-	case w.Want() != 1:
-		return name{}, unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
 	case stamp != "" && !stampForm.MatchString(stamp):
 		return name{}, unusable("the stamp", "cannot stand in a Message-ID", "letters, digits, dots and hyphens")
 	}
@@ -62,6 +60,8 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 // it is given anyway: the profile promises that no other mail has it.
 func (c *Connector) checkFresh(w intent.WriteIntent, n name, stamp string) error {
 	switch {
+	case w.Want() != 1:
+		return unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
 	case stamp == "":
 		return unusable("the stamp", "is missing", "one: without it the mail could not be told from others")
 	case w.Kind == KindMessage && !n.made:
