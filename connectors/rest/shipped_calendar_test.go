@@ -322,6 +322,28 @@ func TestCalendarNoAccess(t *testing.T) {
 	}
 }
 
+// TestCalendarStampStays: no update takes an event from the write that made it,
+// and none is sent a field that this declaration does not know.
+func TestCalendarStampStays(t *testing.T) {
+	a, _ := calendar()
+	con, _ := a.connector(t)
+	if _, err := a.send(t, con, event(intent.Create, 1), 1); err != nil {
+		t.Fatal(err)
+	}
+	was := a.under(event(intent.Create, 1).Key)[0].Stamp
+	in := event(intent.Update, 1)
+	in.Expect["extendedProperties"] = map[string]any{"private": map[string]any{"readback": "rb-of-somebody-else"}}
+	if _, err := a.send(t, con, in, 1); err != nil {
+		t.Fatal(err)
+	}
+	if now := a.under(in.Key)[0].Stamp; now != was {
+		t.Errorf("the stamp is %q, and was %q", now, was)
+	}
+	in.Payload = intent.Fields{"recurrence": []any{"RRULE:FREQ=DAILY"}}
+	_, err := a.send(t, con, in, 1)
+	checkFate(t, err, connectors.FateNotSent, 0, false, "a payload field that no request names would be lost")
+}
+
 // TestCalendarTellsNobody: no write has mail sent, and none leaves its
 // condition out.
 func TestCalendarTellsNobody(t *testing.T) {
