@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/mail"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -35,7 +36,8 @@ func addressOf(path string, v any) (address, error) {
 	quoted := len(name) > 1 && strings.HasPrefix(name, `"`) && strings.HasSuffix(name, `"`) // as headers write it: they would stand in the name
 	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 	encoded := strings.Contains(name, "=?") // some would decode it
-	if err != nil || quoted || control || encoded || !isAddress(plain) || back.Name != name || back.Address != plain {
+	long := slices.ContainsFunc(strings.Split(foldWords(line), "\r\n"), func(l string) bool { return len(l) > maxHeaderText })
+	if err != nil || quoted || long || control || encoded || !isAddress(plain) || back.Name != name || back.Address != plain {
 		return address{}, unusable(path, fmt.Sprintf("is %q", clip(s)), wantAddress)
 	}
 	return address{line, plain}, nil
@@ -43,8 +45,8 @@ func addressOf(path string, v any) (address, error) {
 
 func addressesOf(path string, v any) ([]address, error) {
 	items, ok := v.([]any)
-	if !ok || len(items) == 0 || len(items) > maxAddresses {
-		return nil, unusable(path, "is not a list of addresses", fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxAddresses))
+	if !ok || len(items) == 0 || len(items) > maxRecipients {
+		return nil, unusable(path, "is not a list of addresses", fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxRecipients))
 	}
 	all := make([]address, len(items))
 	for i, item := range items {

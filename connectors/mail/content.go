@@ -31,8 +31,13 @@ type attachment struct {
 }
 
 // contentOf reads what a create expects and carries.
-func (c *Connector) contentOf(w intent.WriteIntent) (content, error) {
+func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	var m content
+	for field, is := range map[string]string{"account": c.o.Account, "message_id": n.messageID} {
+		if v, there := w.Expect[field]; there && v != is {
+			return content{}, unusable("/expect/"+field, fmt.Sprintf("is %q", clip(fmt.Sprint(v))), "it left out, or "+is+", which it will be")
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
 		if err := m.take(name, w.Expect[name]); err != nil {
 			return content{}, err
@@ -72,7 +77,7 @@ func (m *content) take(name string, v any) (err error) {
 		m.subject, err = subjectOf(path, v)
 	case "body":
 		m.body, err = textOf(path, v)
-	case "account", "message_id": // as in the key, or the intent is not valid
+	case "account", "message_id": // contentOf has seen to them
 	default:
 		err = unusable("/expect/"+clip(name), "is nothing that a mail can be asked for", "from, to, cc, subject or body")
 	}

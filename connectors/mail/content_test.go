@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -49,6 +50,10 @@ func TestRoundTrips(t *testing.T) {
 		"blind only": func(w *intent.WriteIntent) { delete(w.Expect, "to") },
 		"headers": func(w *intent.WriteIntent) {
 			w.Payload["headers"] = map[string]any{"Reply-To": "x@example.org", "In-Reply-To": "<1@example.org>"}
+		},
+		"long names": func(w *intent.WriteIntent) {
+			w.Expect["cc"] = []any{strings.Repeat("ü", 400) + " <d@example.org>", "x" + strings.Repeat(`"`, 400) + "x <e@example.org>"}
+			w.Payload["attachments"] = []any{file(strings.Repeat("ü", 127), "text/plain", "x"), file(strings.Repeat("a ", 127), "text/plain", "x")}
 		},
 		"html": func(w *intent.WriteIntent) { w.Payload["html"] = "<p>Hi ü</p>\n" },
 		"file": func(w *intent.WriteIntent) {
@@ -189,7 +194,7 @@ func withFrom() mail.Options {
 // names the field.
 func TestUnsendable(t *testing.T) {
 	for path, values := range map[string][]any{
-		"/expect/from":                      {"alice", "", "a@b@c", "<a@example.org>", "A <a@example.org>\r\nBcc: x@y", "A\x00 <a@example.org>", "jörg@example.org", "a@exämple.org", `"a b"@example.org`, "a@[127.0.0.1]", "a@example.org>,<b@example.org", []any{"a@example.org"}, nil, strings.Repeat("a", 300) + "@example.org"},
+		"/expect/from":                      {"alice", "", "a@b@c", "<a@example.org>", "A <a@example.org>\r\nBcc: x@y", "A\x00 <a@example.org>", "jörg@example.org", "a@exämple.org", `"a b"@example.org`, "a@[127.0.0.1]", "a@example.org>,<b@example.org", []any{"a@example.org"}, nil, strings.Repeat("a", 300) + "@example.org", "x" + strings.Repeat(`"`, 800) + "x <a@example.org>"},
 		"/expect/to/0":                      {[]any{"bob@example.org, eve@example.org"}, []any{"b@example.org\r\nDATA"}, []any{"=?utf-8?q?x?= <b@example.org>"}, []any{`"Bob" <b@example.org>`}, []any{"@"}},
 		"/expect/to":                        {[]any{}, "bob@example.org", nil, many(101)},
 		"/expect/cc":                        {[]any{}, "bob@example.org"},
@@ -258,6 +263,13 @@ func TestNotForThisAccount(t *testing.T) {
 		"two in one": {func(w *intent.WriteIntent) {
 			w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<a@b>\r\nBcc: <c@d>"}
 		}, "/key/message_id"},
+		"an account it is not": {func(w *intent.WriteIntent) { w.Expect["account"] = "bob@example.org" }, "/expect/account"},
+		"an id it will not be": {func(w *intent.WriteIntent) { w.Expect["message_id"] = "<a@b>" }, "/expect/message_id"},
+		"a crowd": {func(w *intent.WriteIntent) {
+			for _, field := range []string{"to", "cc"} {
+				w.Expect[field] = crowd(field, 51)
+			}
+		}, "the recipients"},
 		"several":      {func(w *intent.WriteIntent) { w.Count = 2 }, "/count"},
 		"another kind": {func(w *intent.WriteIntent) { w.Kind = "letter" }, "/kind"},
 		"too large":    {func(w *intent.WriteIntent) { w.Expect["body"] = strings.Repeat("ü", 400_000) }, "bytes"},
@@ -272,6 +284,14 @@ func TestNotForThisAccount(t *testing.T) {
 			}
 		})
 	}
+}
+
+func crowd(name string, n int) []any {
+	all := make([]any, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s%d@example.org", name, i)
+	}
+	return all
 }
 
 // TestRecipientsOnce: a server that is told of one twice may deliver it twice.
@@ -290,6 +310,14 @@ func TestRecipientsOnce(t *testing.T) {
 		want := []string{"bob@example.org", "Bob@example.org", "X@example.org", address}
 		if got := s.Received()[0].To; !slices.Equal(got, want) {
 			t.Errorf("the recipients are %q, want %q", got, want)
+		}
+		w.Call, w.Expect["to"], w.Expect["cc"] = 1, []any{strings.ToUpper(address[:5]) + address[5:]}, []any{"bob@example.org"}
+		delete(w.Payload, "bcc")
+		if _, err := c.Write(t.Context(), prepared(t, c, w)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Mailbox.Count("INBOX"); err != nil || n != 2 {
+			t.Errorf("INBOX has %d mails, %v; want one of each of the two writes", n, err)
 		}
 	})
 }

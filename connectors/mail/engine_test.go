@@ -263,3 +263,36 @@ func TestOtherWritesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestAddressOfCopiesIsSecret: whoever reads an outcome could forge copies.
+func TestAddressOfCopiesIsSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, func(s *mailtest.Server) mail.Options {
+			o := copied(s)
+			o.CopyTo = "bob@example.org" // the only recipient that the server is asked for
+			return o
+		})
+		w := order(b.s)
+		w.Payload = nil
+		b.s.SetVice(mailtest.RefusedRcpt, 1)
+		out := b.do(w)
+		if out.Status != engine.StatusNotApplied || strings.Contains(out.Text+out.ForModel, "bob@") || !strings.Contains(out.Text, "550") {
+			t.Errorf("%s: %q %q; want the code, and not the address", out.Status, out.Text, out.ForModel)
+		}
+	})
+}
+
+// TestAlwaysWeak: a mailbox that shows all it has at once does not show what is
+// on its way.
+func TestAlwaysWeak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mailtest.Start(t, mailtest.Options{InProcess: true})
+		o := options(s)
+		o.IMAP.SingleStore = true
+		w := order(s)
+		seen, err := connect(t, o).Read(t.Context(), connectors.Query{Intent: w, Stamp: w.Stamp()})
+		if err != nil || seen.Strength != connectors.Weak || len(seen.Records) != 0 {
+			t.Errorf("%d records, %q, %v; want none, weak", len(seen.Records), seen.Strength, err)
+		}
+	})
+}

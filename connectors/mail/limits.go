@@ -11,9 +11,9 @@ const (
 	// together: what the ledger keeps with the record.
 	maxPrepared = connectors.MaxPrepared
 
-	// maxEnvelopeLine is how long the line with the recipients may be: 300
+	// maxEnvelopeLine is how long the line with the recipients may be: 100
 	// addresses of 254 bytes, and what stands around them.
-	maxEnvelopeLine = 128 << 10
+	maxEnvelopeLine = 64 << 10
 
 	// maxHeaderText is the longest subject, name or header value in bytes: RFC
 	// 5322 ends a line at 998, the field name included.
@@ -23,9 +23,14 @@ const (
 	// its brackets.
 	maxAddress = 254
 
-	// maxAddresses is how many recipients one field may have. RFC 5321 has
-	// servers take 100; larger lists are for mailing list software.
-	maxAddresses = 100
+	// maxRecipients is how many there may be all together, ours for the copy
+	// included: RFC 5321 (4.5.3.1.8) has servers take 100. Beyond that they say
+	// "not now", which would be tried for a day.
+	maxRecipients = 100
+
+	// maxLine is the longest line of a message, its end included (RFC 5322,
+	// 2.1.1).
+	maxLine = 1000
 
 	// maxHeaders is how many further headers a payload may have.
 	maxHeaders = 50

@@ -95,7 +95,9 @@ type Options struct {
 	// nowhere cannot be verified.
 	Proof Proof
 	// CopyTo is the address that gets the copies. Whoever else can write to its
-	// mailbox can forge them, so let nobody know it. Required for Copied.
+	// mailbox can forge them, so let nobody know it; and a mailing list that
+	// brings its mailbox a second copy makes it look as if two mails had been
+	// sent. Required for Copied.
 	CopyTo string
 	// IMAP is the account with that mailbox. Its Addr is required; a login that
 	// it does not have is that of SMTP; what it says of writes, lag and

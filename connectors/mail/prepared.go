@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/emersion/go-message/textproto"
 
@@ -42,7 +43,7 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	if err := c.checkFresh(r.Intent, n, r.Stamp); err != nil {
 		return nil, err
 	}
-	m, err := c.contentOf(r.Intent)
+	m, err := c.contentOf(r.Intent, n)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,9 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	}
 	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
 		From: either(c.o.Sender, m.from.plain), To: c.recipients(m)}
+	if len(e.To) > maxRecipients {
+		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
+	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
@@ -67,7 +71,9 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 }
 
 // recipients are all addresses once. A server that takes one twice may deliver
-// it twice; only the domain's case surely means nothing.
+// it twice; only the domain's case surely means nothing. The one of the copies
+// is left out where it is a recipient in any case: two copies would look like
+// two mails.
 func (c *Connector) recipients(m content) []string {
 	var all []string
 	known := map[string]bool{}
@@ -81,7 +87,8 @@ func (c *Connector) recipients(m content) []string {
 	for _, a := range slices.Concat(m.to, m.cc, m.bcc) {
 		add(a.plain)
 	}
-	if c.o.Proof == Copied {
+	ours := func(plain string) bool { return strings.EqualFold(plain, c.o.CopyTo) }
+	if c.o.Proof == Copied && !slices.ContainsFunc(all, ours) {
 		add(c.o.CopyTo)
 	}
 	return all
@@ -110,8 +117,8 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 		return fail("it bears another stamp")
 	}
 	bad := func(a string) bool { return !isAddress(a) }
-	if bad(e.From) || len(e.To) == 0 || slices.ContainsFunc(e.To, bad) {
-		return fail("its sender or its recipients are no addresses")
+	if bad(e.From) || len(e.To) == 0 || len(e.To) > maxRecipients || slices.ContainsFunc(e.To, bad) {
+		return fail(fmt.Sprintf("its sender or its recipients are no addresses, or there are more than %d", maxRecipients))
 	}
 	if why := wrong(raw, e); why != "" {
 		return fail(why)
@@ -121,11 +128,16 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 
 // wrong says why these bytes are not the message of the envelope, "" if they
 // are. Lines that end in anything but CRLF would be changed on the wire, or end
-// the message early.
+// the message early; long ones and those beyond ASCII some servers change.
 func wrong(raw []byte, e envelope) string {
 	ends := bytes.Count(raw, []byte("\r\n"))
 	if !bytes.HasSuffix(raw, []byte("\r\n")) || bytes.Count(raw, []byte("\r")) != ends || bytes.Count(raw, []byte("\n")) != ends {
 		return "a line of the message does not end in CRLF"
+	}
+	for line := range bytes.Lines(raw) {
+		if len(line) > maxLine || bytes.ContainsFunc(line, func(r rune) bool { return r == 0 || r > unicode.MaxASCII }) {
+			return fmt.Sprintf("a line of the message has more than %d bytes, or is not ASCII", maxLine)
+		}
 	}
 	h, err := textproto.ReadHeader(bufio.NewReader(bytes.NewReader(raw)))
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/emersion/go-smtp"
 
@@ -29,7 +30,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
-	if err := s.announce(e, raw); err != nil {
+	if err := s.announce(e, raw, c.o.CopyTo); err != nil {
 		s.leave()
 		return connectors.Receipt{}, err
 	}
@@ -42,13 +43,22 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 }
 
 // announce names the sender and the recipients. The first that is refused ends
-// it: part of the recipients is not what was declared.
-func (s *session) announce(e envelope, raw []byte) error {
+// it: part of the recipients is not what was declared. Errors go far, so the
+// address of the copies, which nobody should know, is not in them.
+func (s *session) announce(e envelope, raw []byte, secret string) error {
 	if err := s.client.Mail(e.From, &smtp.MailOptions{Size: int64(len(raw))}); err != nil {
 		return beforeDot(s.ctx, "sender "+e.From, err)
 	}
 	for _, to := range e.To {
-		if err := s.client.Rcpt(to, nil); err != nil {
+		err := s.client.Rcpt(to, nil)
+		no, refused := answerOf(err)
+		switch {
+		case err == nil:
+		case refused && strings.EqualFold(to, secret): // servers repeat the address
+			return refusal(no, fmt.Errorf("recipient of the copies: %d", no.Code))
+		case strings.EqualFold(to, secret):
+			return beforeDot(s.ctx, "recipient of the copies", err)
+		default:
 			return beforeDot(s.ctx, "recipient "+to, err)
 		}
 	}
