@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +112,49 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 	if out.Status == engine.StatusNotApplied && len(there) != 0 {
 		t.Errorf("not applied, and there are %d records: %s", len(there), reason)
 	}
+}
+
+// TestRandomLivesWithoutKeys takes a write of any type through the engine while
+// several things go wrong at once and reads lag, at APIs that keep no key
+// unique, and asks the API's own store whether what is said of it is true.
+func TestRandomLivesWithoutKeys(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(shippedFakes)) {
+		told := map[engine.Status]int{}
+		for seed := range uint64(randomSeeds) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					told[laggingLife(t, shippedFakes[name](), rand.New(rand.NewPCG(seed, 2)))]++
+				})
+			})
+		}
+		if told[engine.StatusVerified] < randomSeeds/3 {
+			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, told)
+		}
+	}
+}
+
+func laggingLife(t *testing.T, a api, r *rand.Rand) engine.Status {
+	w := []intent.WriteType{intent.Create, intent.Create, intent.Update, intent.Delete}[r.IntN(4)]
+	if w != intent.Create || r.IntN(6) == 0 {
+		if err := a.put(merged(a.intent(intent.Create, 1)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lag := time.Duration(r.IntN(110)) * time.Second
+	a.fake.SetLag(lag)
+	<-time.After(lag + time.Second)
+	for range 1 + r.IntN(3) {
+		misbehave(t, a, r)
+	}
+	in := a.intent(w, 1)
+	delete(in.Expect, "tags") // triggers add some
+	if r.IntN(2) == 0 {
+		in.OnMismatch = intent.MismatchRetry
+	}
+	before := a.under(in.Key)
+	out := a.live(t, in)
+	truthful(t, a, whole(a, in), before, out)
+	return out.Status
 }
 
 // TestNumbersAsKeys: a key that was given as a number is stored as a text. It
