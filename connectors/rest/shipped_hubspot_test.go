@@ -19,8 +19,6 @@ import (
 	"github.com/readback-go/readback/verify/verifytest"
 )
 
-const contactsPath = "/crm/v3/objects/contacts"
-
 // hubSpot is one of the two kinds of contacts: by e-mail address, or by a
 // property of one's own.
 func hubSpot(kind string) (api, *resttest.HubSpot) {
