@@ -97,10 +97,14 @@
 // # What it does not know
 //
 // How far the index is behind: nobody publishes a bound, so Settle is
-// configuration. How long a write may still land: likewise Horizon. Whether an
+// configuration; where it is too short, a second issue can be made, and only the
+// recheck finds it. How long a write may still land: likewise Horizon. Whether an
 // issue is hidden by a security level, or was moved to a project that we may
 // not see: Jira says 404 as if it were gone, and only the permission for the
-// project can be asked. Whether a comment hidden from us since is gone. Which e-mails and
-// automations a write sets off: they cannot be taken back. It does not upload
-// attachments, log work, link issues or create many at a time.
+// project can be asked. The same is true of a comment that was hidden since. An
+// issue whose labels somebody removed is found only where the answer to its
+// create was heard. A Jira so old that it drops the properties of a comment
+// drops our stamp. Which e-mails and automations a write sets off: they cannot be
+// taken back. The package does not upload attachments, log work, link issues or
+// create many at a time.
 package jira

@@ -114,6 +114,32 @@ func TestThroughEngine(t *testing.T) {
 	}
 }
 
+// TestSettleTooShort: where the index is further behind than the options say,
+// a second issue can be made; then the recheck that is owed tells a person.
+func TestSettleTooShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := jiratest.New(jiratest.Options{IndexLag: 25 * time.Minute})
+		if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+			t.Fatal(err)
+		}
+		out := operate(t, connect(t, s, nil), named(issueIntent(intent.Create, 1), 1))
+		if out.Status != engine.StatusReview || len(s.Issues()) != 2 {
+			t.Errorf("%s with %d issues (%s), want two found by the recheck", out.Status, len(s.Issues()), out.Text)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := jiratest.New(jiratest.Options{IndexLag: 25 * time.Minute})
+		if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+			t.Fatal(err)
+		}
+		c := connect(t, s, func(o *jira.Options) { o.Settle = time.Hour })
+		out := operate(t, c, named(issueIntent(intent.Create, 1), 1))
+		if out.Status != engine.StatusVerified || len(s.Issues()) != 1 {
+			t.Errorf("%s with %d issues (%s), want one where Settle is as it is", out.Status, len(s.Issues()), out.Text)
+		}
+	})
+}
+
 // TestUpdatesThroughEngine: updates, transitions, deletes and comments whose
 // answer is lost are made once, and so are their undoings.
 func TestUpdatesThroughEngine(t *testing.T) {

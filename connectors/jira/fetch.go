@@ -3,6 +3,7 @@ package jira
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,12 +47,17 @@ func (p *pool) lacks(ids []string) bool {
 func (r *reader) fetch(ids []string, keys map[string]bool, fields []string) (*pool, error) {
 	p := &pool{byID: map[string]*issue{}, byName: map[string]*issue{}}
 	wanted := slices.Concat(ids, slices.Sorted(maps.Keys(keys)))
-	if r.d == Cloud && len(wanted) > 1 && len(fields) <= maxNamed {
-		for chunk := range slices.Chunk(wanted, fetchChunk) {
-			if err := r.bulk(p, chunk, fields); err != nil {
-				return nil, err
-			}
+	together := r.d == Cloud && len(wanted) > 1 && len(fields) <= maxNamed
+	for chunk := range slices.Chunk(wanted, fetchChunk) {
+		if !together {
+			break
 		}
+		var err error
+		if together, err = r.bulk(p, chunk, fields); err != nil {
+			return nil, err
+		}
+	}
+	if together {
 		// The bulk fetch gives an issue under the key it has now. One that
 		// was asked for by an old key is still to be found.
 		ids = nil
@@ -92,27 +98,31 @@ func (r *reader) one(p *pool, idOrKey string, fields []string) error {
 }
 
 // bulk reads up to a hundred issues in one call, in version 2 of the API,
-// which gives texts as strings.
-func (r *reader) bulk(p *pool, wanted, fields []string) error {
+// which gives texts as strings. It reports whether Jira has such a call.
+func (r *reader) bulk(p *pool, wanted, fields []string) (bool, error) {
 	var answer struct {
 		Issues *[]issue `json:"issues"`
 		Errors []any    `json:"issueErrors"`
 	}
-	err := r.c.post(r.ctx, "rest/api/2/issue/bulkfetch", map[string]any{
+	k := r.c.request(r.ctx, false, http.MethodPost, "rest/api/2/issue/bulkfetch", map[string]any{
 		"issueIdsOrKeys": wanted, "fields": fields, "properties": []string{r.c.o.Property},
-	}, &answer)
+	})
+	if k.answer.Status == http.StatusNotFound || k.answer.Status == http.StatusMethodNotAllowed {
+		return false, nil
+	}
+	_, err := r.c.take(k, &answer)
 	if err == nil && (answer.Issues == nil || len(answer.Errors) > 0) {
 		// What is missing is simply not listed; an error is something else.
 		err = fmt.Errorf("%w: it lists no issues, or %d errors", ErrUnreadable, len(answer.Errors))
 	}
 	if err != nil {
-		return fmt.Errorf("bulk fetch: %w", err)
+		return true, fmt.Errorf("bulk fetch: %w", err)
 	}
 	for _, i := range *answer.Issues {
 		if !i.usable() {
-			return fmt.Errorf("bulk fetch: %w: one of them is no issue", ErrUnreadable)
+			return true, fmt.Errorf("bulk fetch: %w: one of them is no issue", ErrUnreadable)
 		}
 		p.add(&i, "")
 	}
-	return nil
+	return true, nil
 }

@@ -287,6 +287,31 @@ func TestNobody(t *testing.T) {
 	}
 }
 
+// TestNoBulkFetch: where Cloud does not have the call, issues are read one by
+// one.
+func TestNoBulkFetch(t *testing.T) {
+	for _, status := range []int{404, 405} {
+		s, _ := stage(t, false)
+		c := connect(t, s, func(o *jira.Options) {
+			o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
+				if strings.HasSuffix(r.URL.Path, "/bulkfetch") {
+					return response(status, "")
+				}
+				return nil
+			}}
+		})
+		answers, err := c.ReadMany(t.Context(), []connectors.Query{byID("10001"), byID("10002"), query(byIssue(intent.Delete, intent.Fields{"issue": "OPS-1"}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, a := range answers {
+			if a.Err != nil || len(a.Observation.Records) != 1 {
+				t.Errorf("%d: answer %d is %+v", status, n, a)
+			}
+		}
+	}
+}
+
 // TestBulk: many queries take few calls, and are joined by what was asked for.
 func TestBulk(t *testing.T) {
 	const issues = 60

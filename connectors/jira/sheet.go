@@ -70,6 +70,7 @@ func cloudClaims() []connectors.Claim {
 	return slices.Concat([]connectors.Claim{
 		{About: connectors.TopicLookup, Says: "POST search/jql by label, with bounded JQL, named fields and page tokens; reconcileIssues makes up to 50 known ids consistent, which a create whose answer was lost does not have. The older search answers 410.", Source: sourceReconcile + " ; " + sourceRemoved},
 		{About: connectors.TopicStrong, Says: "bulkfetch reads up to 100 issues; missing and hidden ones are simply not in the answer.", Source: sourceBulk},
+		{About: connectors.TopicLimits, Says: "The bulk fetch is called in version 2 of the API, which gives texts as strings; the vendor's page is of version 3. Where it does not exist, issues are read one by one.", Source: sourceBulk, Assumed: true},
 		{About: connectors.TopicLagging, Says: "search/jql may be behind by a few seconds to minutes; the search that it replaced was strongly consistent.", Source: sourceReconcile + " ; " + sourceStrong},
 		{About: connectors.TopicSettle, Says: "No bound on the lag of the index is published. Five minutes is a default of ours.", Source: sourceReconcile, Assumed: true},
 		{About: connectors.TopicValues, Says: "Users are named by account ID.", Source: sourceAPI},
