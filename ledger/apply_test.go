@@ -142,11 +142,9 @@ func TestRefusals(t *testing.T) {
 			"a decision has a reason", ledger.Review,
 			with(ledger.EvDirected, func(e *ledger.Event) { e.Reason = "" }), "reason"},
 		"prepared with another event": {
-			"only what is announced is sent", ledger.Queued,
-			with(ledger.EvDeferred, func(e *ledger.Event) { e.Prepared = []byte("x") }), "prepared"},
+			"only what is announced is sent", ledger.Queued, with(ledger.EvDeferred, func(e *ledger.Event) { e.Prepared = []byte("x") }), "prepared"},
 		"prepared again": {
-			"every send is the same as the first", ledger.Checking,
-			with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation, e.Prepared = 2, []byte("x") }), "prepared"},
+			"every send is the same as the first", ledger.Checking, with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation, e.Prepared = 2, []byte("x") }), "prepared"},
 		"an older generation": {
 			"a key once given up is never used again", ledger.Queued,
 			with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation = 1 }), "generation"},
