@@ -10,11 +10,12 @@ import (
 	"github.com/readback-go/readback/connectors/mail"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/connectors/sql"
 )
 
 // All are the sheets of every destination, by name.
 func All() []connectors.Sheet {
-	all := slices.Concat(imap.Sheets(), jira.Sheets(), mail.Sheets(), rest.Sheets(), simulated.Sheets())
+	all := slices.Concat(imap.Sheets(), jira.Sheets(), mail.Sheets(), rest.Sheets(), simulated.Sheets(), sql.Sheets())
 	slices.SortFunc(all, func(a, b connectors.Sheet) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
