@@ -29,7 +29,8 @@ func (v value) toDriver() any {
 	case Bool:
 		return v.text == "true"
 	case Bytes:
-		if raw, err := base64.StdEncoding.DecodeString(v.text); err == nil {
+		text, _ := v.plain.(string)
+		if raw, err := base64.StdEncoding.DecodeString(text); err == nil {
 			return raw
 		}
 	}

@@ -38,7 +38,8 @@ func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation,
 	case before == nil:
 		return intent.WriteIntent{}, fmt.Errorf("nobody looked before it")
 	}
-	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key)}
+	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind}
+	undo.Key = t.keyOf(w, slices.Concat(after.Records, before.Records))
 	had, has := len(before.Records), len(after.Records)
 	switch {
 	case had == 0 && has == 1 && t.Stamp != "" && after.Records[0].Stamp != w.Stamp():
@@ -46,9 +47,15 @@ func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation,
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = t.lasting(after.Records[0].Fields, nil)
+		if len(undo.Require) == 0 { // the table is its key
+			undo.Require = maps.Clone(undo.Key)
+		}
 	case had == 1 && has == 0:
 		undo.Write = intent.Create
 		undo.Expect = t.lasting(before.Records[0].Fields, func(c Column) bool { return c.ReadOnly })
+		if len(undo.Expect) == 0 {
+			undo.Expect = maps.Clone(undo.Key)
+		}
 	case had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
 		return t.backTo(undo, before.Records[0], after.Records[0])
 	default:
@@ -75,12 +82,24 @@ func (t *table) backTo(undo intent.WriteIntent, before, after connectors.Record)
 	return undo, nil
 }
 
-// lasting leaves out what the database sets by itself.
+// keyOf is the key as it stands in the row, which can be written otherwise than
+// in the intent (1.0 and 1).
+func (t *table) keyOf(w intent.WriteIntent, rows []connectors.Record) intent.Fields {
+	key := maps.Clone(w.Key)
+	if len(rows) > 0 {
+		for _, name := range t.Key {
+			key[name] = t.columns[name].exact(rows[0].Fields[name])
+		}
+	}
+	return key
+}
+
+// lasting leaves out the key and what the database sets by itself.
 func (t *table) lasting(fields intent.Fields, also func(Column) bool) intent.Fields {
 	kept := intent.Fields{}
 	for _, c := range t.Columns {
 		v, there := fields[c.Name]
-		if !there || c.Volatile || (also != nil && also(c)) {
+		if !there || c.Volatile || slices.Contains(t.Key, c.Name) || (also != nil && also(c)) {
 			continue
 		}
 		kept[c.Name] = c.exact(v)

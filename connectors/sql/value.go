@@ -104,7 +104,10 @@ func encode(path string, c Column, v any) (value, error) {
 	case strings.ContainsRune(text, 0) || len(text) > maxText:
 		return value{}, unusable(path, "has a NUL or too many bytes", fmt.Sprintf("at most %d bytes without NUL", maxText))
 	}
-	out.text = text
+	if out.text = text; c.Type == Bytes {
+		raw, _ := base64.StdEncoding.DecodeString(text) // was decoded before
+		out.text = `\x` + hex.EncodeToString(raw)
+	}
 	return out, nil
 }
 
