@@ -16,6 +16,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
 // shippedFakes are the shipped declarations whose lives are tried here.
@@ -268,4 +269,29 @@ func (a api) lives(t *testing.T, writes ...intent.WriteIntent) []engine.Outcome 
 		t.Error(err)
 	}
 	return outs
+}
+
+// TestSamplesWithoutKeys: the samples by which a destination is measured can be
+// written, and are found as they were declared.
+func TestSamplesWithoutKeys(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(shippedFakes)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := shippedFakes[name]()
+				con, p := a.connector(t)
+				for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Delete} {
+					in, err := con.Sample(a.kind, w, "s1")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := a.send(t, con, in, 1); err != nil {
+						t.Fatal(err)
+					}
+					if j := a.judge(t, con, p, in); j.Verdict != verify.Verified {
+						t.Errorf("%s of a sample is %s (%s %v), want verified", w, j.Verdict, j.Reason, j.Mismatches)
+					}
+				}
+			})
+		})
+	}
 }
