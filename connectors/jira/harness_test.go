@@ -54,7 +54,7 @@ func fixture(t *testing.T, s *jiratest.Site, c *jira.Connector, kind string) *co
 		if _, err := s.Seed("OPS", map[string]any{"summary": "the issue of the comments"}); err != nil {
 			t.Fatal(err)
 		}
-		f.Intent, f.Near, f.Seed, f.Change, f.Records = commentIntent, nearComments, b.seedComment, nil, b.comments
+		f.Intent, f.Near, f.Seed, f.Change, f.Records = commentIntent, nearComments, b.seedComment, b.changeComment, b.comments
 		return f
 	}
 	f.Intent, f.Near, f.Seed, f.Change, f.Records = issueIntent, nearIssues, b.seedIssue, b.change, b.issues
@@ -150,6 +150,12 @@ func (b bench) seedComment(w intent.WriteIntent) {
 func (b bench) change(key intent.Fields) {
 	for _, r := range b.issues(key) {
 		b.s.Edit(r.Ref, map[string]any{"environment": "somebody else's"})
+	}
+}
+
+func (b bench) changeComment(key intent.Fields) {
+	for _, r := range b.comments(key) {
+		b.s.EditComment(key["issue"].(string), r.Ref, "somebody else's")
 	}
 }
 

@@ -217,6 +217,23 @@ func (s *Site) Edit(key string, fields map[string]any) {
 	}
 }
 
+// EditComment changes the text of a comment as somebody else would.
+func (s *Site) EditComment(key, id, body string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.find(key)
+	if i == nil {
+		return
+	}
+	for _, c := range i.comments {
+		if c.id == id {
+			c.fields = maps.Clone(c.fields)
+			c.fields["body"], c.fields["updated"] = body, stampOf(time.Now())
+			s.touch(i)
+		}
+	}
+}
+
 // DropProperties removes all entity properties of an issue.
 func (s *Site) DropProperties(key string) {
 	s.mu.Lock()
