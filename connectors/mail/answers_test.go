@@ -154,7 +154,11 @@ func (tt answer) run(t *testing.T) {
 	c := scripted(t, s, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := c.Write(ctx, prepared(t, c, letter()))
+	r, began := prepared(t, c, letter()), time.Now()
+	_, err := c.Write(ctx, r)
+	if took := time.Since(began); err == nil && took > 5*time.Second { // of the bubble's time
+		t.Errorf("after the yes it waits for %v", took)
+	}
 	if got := connectors.FateOf(err); got != tt.fate {
 		t.Errorf("the write says %q (%v), want %q: %s", got, err, tt.fate, tt.reason)
 	}
@@ -246,6 +250,20 @@ func (c *slowlyClosed) Close() error {
 		return nil
 	}
 	return c.Conn.Close()
+}
+
+// TestAddressOfCopiesIsNotRepeated: servers name the address that they refuse.
+func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const address = "secret@example.org"
+		s := &mailtest.Script{Turns: append(slices.Clone(turns()[:6]),
+			mailtest.Turn{Hears: "RCPT TO:<" + address + ">", Says: "550 5.1.1 <" + address + "> unknown\r\n"}, mailtest.Turn{Hears: "QUIT"})}
+		c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
+		_, err := c.Write(t.Context(), prepared(t, c, letter()))
+		if connectors.FateOf(err) != refused || strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "550") {
+			t.Errorf("the write says %v; want a refusal, its code, and not the address", err)
+		}
+	})
 }
 
 // TestEndlessAnswer: a server that never stops talking is hung up on.
