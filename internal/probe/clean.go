@@ -2,83 +2,105 @@ package probe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
 )
 
 // cleanup takes away every record that the probe made or may have made. It has
 // time of its own: a run that was called off must leave as little behind as
-// any other.
+// any other. The samples are gone through together, so that their settle times
+// pass together.
 func (r *run) cleanup(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupFor)
+	settle, _ := r.p.Settle.Declared()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupFor+3*settle)
 	defer cancel()
 	r.say("taking the samples away")
+	var open []*cleaning
 	for _, s := range r.samples {
-		if s.sent.IsZero() {
-			continue // nothing of it was ever sent
-		}
-		r.mu.Lock()
-		r.left = perCleaning
-		r.mu.Unlock()
-		if err := r.clean(ctx, s); err != nil {
-			r.leave(ctx, s, err)
+		if !s.sent.IsZero() { // else nothing of it was ever sent
+			open = append(open, &cleaning{sample: s, began: time.Now(), landed: s.sent.Add(r.quiet(s)), sends: perCleaning})
 		}
 	}
-}
-
-// clean takes one sample away: it deletes what reads show until they show
-// nothing, and nothing can land any more.
-func (r *run) clean(ctx context.Context, s *sample) error {
-	in, err := r.intent(s.name, intent.Create, 0)
-	if err != nil {
-		return err
-	}
-	sent, quiet, pauses, tried := s.sent, r.quiet(s), cleaningPauses(), false
-	var failed error
-	for began := time.Now(); ; {
-		o, err := r.read(ctx, in, "")
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
-			failed = fmt.Errorf("it cannot be read: %w", err)
-		case len(o.Records) == 0 && r.gone(o, s, sent.Add(quiet)):
-			return nil
-		case len(o.Records) == 0 && sleep(ctx, time.Until(sent.Add(quiet))) != nil:
-			return ctx.Err()
-		case len(o.Records) > 0 && (o.Strength == connectors.Strong && !tried || r.passed(s.sent)):
-			tried = true // from now on a read may show what is gone
-			kept, err := r.remove(ctx, s, o)
-			if kept || err != nil {
-				return err
+	for pauses := r.cleaningPauses(); len(open) > 0; {
+		open = slices.DeleteFunc(open, func(c *cleaning) bool { return r.advance(ctx, c) })
+		if sleep(ctx, pauses.NextBackOff()) != nil {
+			for _, c := range open {
+				r.leave(context.WithoutCancel(ctx), c.sample, orElse(c.failed, "the time for it is up"))
 			}
-		}
-		if time.Since(began) > r.patience()+quiet+lateFor {
-			return orElse(failed, "reads go on showing it")
-		}
-		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
-			return err
+			return
 		}
 	}
 }
 
-// cleaningPauses lie between the tries to take one record away: what just failed
+// cleaning is one sample that is being taken away.
+type cleaning struct {
+	*sample
+	began  time.Time
+	landed time.Time // from then on nothing of it can land any more
+	tried  bool      // something was sent: a read may show what is gone
+	sends  int       // that may still be made
+	failed error     // the last thing that went wrong
+}
+
+// advance makes one step, and reports whether the sample is done with.
+func (r *run) advance(ctx context.Context, c *cleaning) bool {
+	done, err := r.clean(ctx, c)
+	if err != nil && ctx.Err() == nil {
+		r.leave(ctx, c.sample, err)
+	}
+	return done || err != nil && ctx.Err() == nil
+}
+
+// clean reads a sample, and deletes what the read shows. It is done when reads
+// show nothing and nothing can land any more.
+func (r *run) clean(ctx context.Context, c *cleaning) (done bool, err error) {
+	in, err := r.intent(c.name, intent.Create, 0)
+	if err != nil {
+		return false, err
+	}
+	o, err := r.read(ctx, in, "")
+	switch {
+	case err != nil:
+		c.failed = fmt.Errorf("it cannot be read: %w", err)
+	case len(o.Records) == 0 && r.gone(o, c):
+		return true, nil
+	case len(o.Records) > 0 && (o.Strength == connectors.Strong && !c.tried || r.passed(c.sent)):
+		c.tried = true
+		if kept, err := r.remove(ctx, c, o); kept || err != nil {
+			return true, err
+		}
+	}
+	from := c.began
+	if c.landed.After(from) {
+		from = c.landed
+	}
+	if time.Since(from) > 2*r.patience() {
+		return false, orElse(c.failed, "reads go on showing it")
+	}
+	return false, nil
+}
+
+// cleaningPauses lie between the tries to take records away: what just failed
 // had better be given some time.
-func cleaningPauses() backoff.BackOff {
+func (r *run) cleaningPauses() backoff.BackOff {
+	settle, _ := r.p.Settle.Declared()
 	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
+		backoff.WithMaxInterval(max(settle/pausePart, longestPause)), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0))
 }
 
 func orElse(err error, otherwise string) error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%s", otherwise)
+	return errors.New(otherwise)
 }
 
 // quiet is how long after the last send nothing can land any more.
@@ -94,11 +116,11 @@ func (r *run) quiet(s *sample) time.Duration {
 }
 
 // gone reports whether a read that shows nothing proves it.
-func (r *run) gone(o connectors.Observation, s *sample, landed time.Time) bool {
-	if o.At.Before(landed) {
+func (r *run) gone(o connectors.Observation, c *cleaning) bool {
+	if o.At.Before(c.landed) {
 		return false
 	}
-	return o.Strength == connectors.Strong || r.passed(landed) && r.passed(s.sent)
+	return o.Strength == connectors.Strong || r.passed(c.landed) && r.passed(c.sent)
 }
 
 // passed reports whether reads have had the time to show all that was sent by
@@ -111,24 +133,27 @@ func (r *run) passed(sent time.Time) bool {
 	return time.Since(sent) >= max(settle, 2*r.lag)
 }
 
+// errUndone says that a sample is as far away as it can be.
+var errUndone = errors.New("what was done is undone; such records cannot be removed")
+
 // remove takes the records away that a read shows, one by one, as somebody does
 // who knows them by their id. kept: they are undone, and cannot be removed.
-func (r *run) remove(ctx context.Context, s *sample, o connectors.Observation) (kept bool, err error) {
+func (r *run) remove(ctx context.Context, c *cleaning, o connectors.Observation) (kept bool, err error) {
 	for i := range o.Records {
 		one := o
 		one.Records = o.Records[i : i+1]
-		in, err := r.removal(s, one)
+		in, err := r.removal(c.sample, one)
 		if err != nil {
 			return false, err
 		}
-		res, err := r.send(ctx, s, write{in: in, before: &one})
+		res, err := r.take(ctx, c, write{in: in, before: &one})
 		if err != nil {
 			return false, err
 		}
 		turnedDown := res.Fate == connectors.FateNotSent || res.Fate == connectors.FateRefused
 		if turnedDown && len(o.Records) > 1 && in.Write == intent.Delete {
 			in.Count = len(o.Records) // it takes all under a key, or none
-			if _, err := r.send(ctx, s, write{in: in, before: &o}); err != nil {
+			if _, err := r.take(ctx, c, write{in: in, before: &o}); err != nil {
 				return false, err
 			}
 			return false, nil
@@ -138,9 +163,24 @@ func (r *run) remove(ctx context.Context, s *sample, o connectors.Observation) (
 		}
 	}
 	if kept {
-		return true, fmt.Errorf("what was done is undone; such records cannot be removed")
+		return true, errUndone
 	}
 	return false, nil
+}
+
+// take sends within what is set aside for one sample.
+func (r *run) take(ctx context.Context, c *cleaning, w write) (verify.Result, error) {
+	if c.sends--; c.sends < 0 {
+		return verify.Result{}, orElse(c.failed, "none of the sends set aside for it took it away")
+	}
+	r.mu.Lock()
+	r.left++ // it is not of the checks' budget
+	r.mu.Unlock()
+	res, err := r.send(ctx, c.sample, w)
+	if err == nil && res.Err != nil {
+		c.failed = fmt.Errorf("the %s: %w", w.in.Write, res.Err)
+	}
+	return res, err
 }
 
 // removal is the delete of a sample, or the inverse of the create that made it.
@@ -171,10 +211,10 @@ func (r *run) leave(ctx context.Context, s *sample, why error) {
 	}
 	o, err := r.read(ctx, in, "")
 	if err != nil || len(o.Records) == 0 {
-		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Why: shown("it may be there: " + why.Error())})
+		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Why: shown("it may be there: " + why.Error()), Undone: errors.Is(why, errUndone)})
 		return
 	}
 	for _, rec := range o.Records {
-		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Ref: shown(rec.Ref), URL: shown(rec.URL), Why: shown(why.Error())})
+		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Ref: shown(rec.Ref), URL: shown(rec.URL), Why: shown(why.Error()), Undone: errors.Is(why, errUndone)})
 	}
 }

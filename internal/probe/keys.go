@@ -224,11 +224,14 @@ func (r *run) repeat(ctx context.Context, k check, w intent.WriteType) error {
 		if err != nil {
 			return err
 		}
-		if which == "first" && res.Fate != connectors.FateAnswered {
+		how = "the second was " + answerOf(res)
+		if which == "second" {
+			break
+		}
+		if res.Fate != connectors.FateAnswered {
 			return unmeasured("the %s was %s", w, answerOf(res))
 		}
-		how = "the second was " + answerOf(res)
-		if _, err := r.settled(ctx, s, in); err != nil {
+		if _, err := r.until(ctx, in, r.done(in)); err != nil {
 			return err
 		}
 	}

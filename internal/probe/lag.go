@@ -315,7 +315,7 @@ func (r *run) told(about string, n, of int, declared bool) {
 
 // String is the quantiles, exact as they are for so few.
 func (s *series) String() string {
-	text := fmt.Sprintf("p50 %v, p90 %v, p99 %v, max %v of %d", short(s.quantile(50)), short(s.quantile(90)), short(s.quantile(99)), short(s.quantile(100)), len(s.lags))
+	text := fmt.Sprintf("within p50 %v, p90 %v, p99 %v, max %v of %d", short(s.quantile(50)), short(s.quantile(90)), short(s.quantile(99)), short(s.quantile(100)), len(s.lags))
 	if len(s.lags) == 0 {
 		text = "never seen"
 	}

@@ -36,9 +36,9 @@ const (
 	// nothing.
 	perCleaning = 6
 
-	// cleanupFor bounds the whole of taking records away, whatever has become
-	// of the context of the run, and lateFor the waiting for a record whose
-	// send nobody answered and that may land yet.
+	// cleanupFor, and three settle times, bound the whole of taking records
+	// away, whatever has become of the context of the run; lateFor bounds the
+	// waiting for a record whose send nobody answered and that may land yet.
 	cleanupFor = 15 * time.Minute
 	lateFor    = 5 * time.Minute
 

@@ -3,10 +3,10 @@ package probe
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -124,7 +124,7 @@ func newRun(c connectors.Connector, p connectors.Profile, kind string, o Options
 		o.Tenant = "readback-probe"
 	}
 	if o.id == "" {
-		o.id = strings.ToLower(rand.Text()[:8])
+		o.id = newID()
 	}
 	r := &run{c: c, sampler: sampler, p: p, kind: kind, o: o, id: o.id}
 	if _, err := r.intent("probe", intent.Create, 0); err != nil {
@@ -142,6 +142,13 @@ func newRun(c connectors.Connector, p connectors.Profile, kind string, o Options
 	r.left += maxThrottled
 	r.report.Writes += maxThrottled
 	return r, nil
+}
+
+// newID is hexadecimal: some destinations take few letters in an id.
+func newID() string {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
 }
 
 // permitted refuses what could not be taken back unless somebody allowed it.

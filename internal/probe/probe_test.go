@@ -303,9 +303,9 @@ func TestQuantiles(t *testing.T) {
 	for n := 1; n <= 10; n++ {
 		s.lags = append(s.lags, time.Duration(11-n)*time.Second)
 	}
-	for percent, want := range map[int]time.Duration{1: 1, 10: 1, 11: 2, 50: 5, 90: 9, 91: 10, 99: 10, 100: 10} {
-		if got := s.quantile(percent); got != want*time.Second {
-			t.Errorf("p%d is %v, want %v", percent, got, want*time.Second)
+	for percent, seconds := range map[int]int{1: 1, 10: 1, 11: 2, 50: 5, 90: 9, 91: 10, 99: 10, 100: 10} {
+		if got, want := s.quantile(percent), time.Duration(seconds)*time.Second; got != want {
+			t.Errorf("p%d is %v, want %v", percent, got, want)
 		}
 	}
 }
@@ -382,6 +382,34 @@ func TestAllowed(t *testing.T) {
 		rep, err := g.probe(t, t.Context(), Options{Rounds: 1, AllowIrreversible: true})
 		if err != nil || rep.Sent == 0 {
 			t.Errorf("%d writes, error %v; want it probed", rep.Sent, err)
+		}
+	})
+}
+
+// TestUndoneOnly: where there is no delete, the inverse of the create is all
+// that can be done, and what stays is listed as such.
+func TestUndoneOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, plain(), plain())
+		g.p.Writes = []intent.WriteType{intent.Create, intent.Update}
+		g.p.Undo = []intent.WriteType{intent.Create}
+		g.twist(&twisted{invert: func(w *intent.WriteIntent) error {
+			*w = intent.WriteIntent{Kind: w.Kind, Key: w.Key, Write: intent.Update, Expect: intent.Fields{"status": "closed"}, Require: w.Require}
+			return nil
+		}})
+		rep, err := g.probe(t, t.Context(), Options{Rounds: 2})
+		if err != nil || len(rep.Left) != 3 {
+			t.Fatalf("%d are listed, error %v; want the three samples", len(rep.Left), err)
+		}
+		for _, l := range rep.Left {
+			if !l.Undone || l.Ref == "" {
+				t.Errorf("listed as %+v, want it undone, with its ref", l)
+			}
+		}
+		for _, e := range g.world.Effects() {
+			if now := g.world.Records(e.OrderID); len(now) != 1 || now[0].Fields["status"] != "closed" {
+				t.Errorf("%s is %+v, want it closed", e.OrderID, now)
+			}
 		}
 	})
 }

@@ -34,6 +34,9 @@ type Leftover struct {
 	Ref  string `json:"ref,omitempty"` // the destination's own id
 	URL  string `json:"url,omitempty"` // where a person finds it
 	Why  string `json:"why"`
+	// Undone: all that can be done was done; the kind of record cannot be
+	// removed, only closed or the like.
+	Undone bool `json:"undone,omitempty"`
 }
 
 // Report is what a probe found.
@@ -94,12 +97,13 @@ func (r Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "probe %s of %s/%s: %d rounds, %d of at most %d writes, %v\n\n",
 		r.Run, r.Destination, r.Kind, r.Rounds, r.Sent, r.Writes, r.Ended.Sub(r.Began).Round(time.Millisecond))
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\tMEASURED\tDECLARED\tRESULT")
+	rows := "\tMEASURED\tDECLARED\tRESULT\n"
 	for _, l := range r.Lines {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.About, l.Measured, l.Declared, l.Result)
+		rows += strings.Join([]string{l.About, l.Measured, l.Declared, string(l.Result)}, "\t") + "\n"
 	}
-	_ = w.Flush() // a Builder takes everything
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = w.Write([]byte(rows)) // a Builder takes everything
+	_ = w.Flush()
 	if len(r.Weaker) > 0 {
 		fmt.Fprintf(&b, "\nWEAKER THAN DECLARED, so that writes could be called verified or sent again when they must not:\n")
 		for _, what := range r.Weaker {

@@ -1,0 +1,40 @@
+package rest_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors/rest/resttest"
+	"github.com/readback-go/readback/internal/probe"
+)
+
+// TestProbing: each fake is as its declaration says, and the samples can be
+// taken away again.
+func TestProbing(t *testing.T) {
+	for name, open := range map[string]func() api{
+		"github":         func() api { a, _ := gitHub(resttest.GitHubOptions{}); return a },
+		"zendesk":        func() api { a, _ := zendesk(resttest.ZendeskOptions{}); return a },
+		"notion":         func() api { a, _ := notion(resttest.NotionOptions{}); return a },
+		"calendar":       func() api { a, _ := calendar(); return a },
+		"salesforce":     func() api { a, _ := salesforce(true); return a },
+		"hubspot":        func() api { a, _ := hubSpot("contact"); return a },
+		"hubspot, keyed": func() api { a, _ := hubSpot("keyed-contact"); return a },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := open()
+				c, p := a.connector(t)
+				rep, err := probe.Run(t.Context(), c, p, a.kind, probe.Options{Rounds: 2})
+				if err != nil || len(rep.Weaker) > 0 || len(rep.Left) > 0 {
+					t.Errorf("error %v\n%s", err, rep.Text())
+				}
+				for _, o := range a.fake.Now(a.collection) {
+					if r, there := a.record(o); there {
+						t.Errorf("still there: %+v", r)
+					}
+				}
+				t.Log("\n" + rep.Text())
+			})
+		})
+	}
+}
