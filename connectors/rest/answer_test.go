@@ -183,6 +183,8 @@ func TestReadsThatProveNothing(t *testing.T) {
 	}{
 		"nothing":           {"an empty list is absence", says(200, `{"items":[]}`), ""},
 		"near":              {"another key is another record", says(200, `{"items":[{"id":1,"sku":"a-1"}]}`), ""},
+		"not asked for":     {"the filter was ignored", says(200, `{"items":[{"id":1,"sku":"B-7"}]}`), "not asked for"},
+		"none has the key":  {"an item without one", says(200, `{"items":[{"id":1,"sku":null}]}`), ""},
 		"no list":           {"another shape is no absence", says(200, `{"results":[]}`), "there is no $.items"},
 		"list is null":      {"null is no list", says(200, `{"items":null}`), "$.items is null, want a list"},
 		"list is an object": {"another shape", says(200, `{"items":{}}`), "$.items is an object"},

@@ -124,7 +124,7 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values
 	}
 	f := found{strong: r.showsAll(doc, a)}
 	for _, e := range elements {
-		rec, kept, err := k.listed(r, e, "")
+		rec, kept, err := k.listed(r, e, "", each...)
 		if err != nil {
 			return found{}, err
 		}

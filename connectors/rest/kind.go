@@ -26,6 +26,9 @@ func (l *loader) kind(name string, f *fileKind) {
 		k.record = l.record(f.Record)
 	}
 	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
+		if f.Writes[w] == nil {
+			continue // it is empty, which is said already
+		}
 		if !slices.Contains(writeTypes, intent.WriteType(w)) {
 			l.At(f.Writes[w].At, "is not known; want one of create, update, upsert, delete")
 			continue

@@ -58,6 +58,10 @@ const (
 	// one with an exponent of millions takes gigabytes to write out.
 	maxNumber = 400
 
+	// maxPlainDigits is how long a whole number may be to be written out in a
+	// text; no identifier is longer.
+	maxPlainDigits = 40
+
 	// maxToken bounds the answer of a token endpoint in bytes.
 	maxToken = 64 << 10
 

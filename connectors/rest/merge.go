@@ -74,11 +74,8 @@ func (m *merge) stamped() bool {
 }
 
 // addRef takes in what a read by ref found, which goes before all others.
-func (m *merge) addRef(r *read, ref string, f found) error {
+func (m *merge) addRef(r *read, ref string, f found) {
 	for _, rec := range f.records {
-		if rec.Ref != ref {
-			return fmt.Errorf("%w: the record has another ref than was asked for", ErrAnswer)
-		}
 		if !m.matches(rec) {
 			if f.strong {
 				m.drop(ref) // it is another one by now
@@ -93,7 +90,6 @@ func (m *merge) addRef(r *read, ref string, f found) error {
 	if len(f.records) == 0 && f.strong {
 		m.drop(ref) // a look-up may show what is gone by now
 	}
-	return nil
 }
 
 func (m *merge) drop(ref string) {

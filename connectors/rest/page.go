@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v v
 			return f, err
 		}
 		for _, e := range elements {
-			rec, kept, err := k.listed(r, e, stampOf(v))
+			rec, kept, err := k.listed(r, e, stampOf(v), v)
 			if err != nil {
 				return f, err
 			}
@@ -79,13 +80,18 @@ func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) 
 	return a, doc, err
 }
 
-// listed reads one record of a list. One that has no place for a field of the
-// key by which it was asked for is an error: the answer has another shape then,
-// and all of its records would look like strangers.
-func (k *kind) listed(r *read, element any, stamp string) (connectors.Record, bool, error) {
+// listed reads one record of a list that was asked for. One that has no place
+// for a field of the key by which it was asked for is an error: the answer has
+// another shape then, and all of its records would look like strangers. So is
+// one that nobody asked for: APIs ignore parameters that they do not know, and
+// the first page of everything would look like absence.
+func (k *kind) listed(r *read, element any, stamp string, asked ...values) (connectors.Record, bool, error) {
 	rec, kept, err := k.record.of(element, stamp)
 	if err != nil || !kept {
 		return rec, false, err
+	}
+	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec, v) }) {
+		return rec, false, fmt.Errorf("%w: it holds a record that was not asked for; the destination seems to ignore what it is asked by", ErrAnswer)
 	}
 	for _, name := range r.keysAsked {
 		if !k.record.hasPlace(name, element) {
@@ -93,6 +99,21 @@ func (k *kind) listed(r *read, element any, stamp string) (connectors.Record, bo
 		}
 	}
 	return rec, true, nil
+}
+
+// mayAnswer reports whether a record can be the answer to a question, if only
+// because the destination takes what is similar for the same.
+func (r *read) mayAnswer(rec connectors.Record, v values) bool {
+	if r.stampIsAsked && rec.Stamp != "" && rec.Stamp != stampOf(v) {
+		return false
+	}
+	key, _ := v["key"].(map[string]any)
+	for _, name := range r.keysAsked {
+		if got := rec.Fields[name]; got != nil && !similar(key[name], got) {
+			return false
+		}
+	}
+	return true
 }
 
 // next is the address of the next page, where there is more. d is changed where

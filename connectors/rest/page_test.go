@@ -19,7 +19,7 @@ import (
 func pagesOf(n int, asked func(r *http.Request) int, goOn func(rw http.ResponseWriter, page int) (extra string)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		page := asked(r)
-		records, extra := fmt.Sprintf(`{"id":"%d-1","sku":"B"},{"id":"%d-2","sku":"B"}`, page, page), ""
+		records, extra := fmt.Sprintf(`{"id":"%d-1","sku":"A-10"},{"id":"%d-2","sku":"a-1"}`, page, page), ""
 		if page < n {
 			extra = goOn(rw, page)
 		} else {

@@ -41,18 +41,8 @@ func (l *loader) singular(t yamlfile.Text) *place {
 	return p
 }
 
-// all is what it selects, in an order that is always the same.
-func (p *place) all(doc any) []any {
-	found := p.path.SelectLocated(doc)
-	if !p.one {
-		found.Sort()
-	}
-	all := make([]any, 0, len(found))
-	for v := range found.Nodes() {
-		all = append(all, v)
-	}
-	return all
-}
+// all is what it selects, in no order: members of objects have none.
+func (p *place) all(doc any) []any { return p.path.Select(doc) }
 
 // value is the one value that it selects; false when there is none.
 func (p *place) value(doc any) (any, bool) {

@@ -55,6 +55,10 @@ func (l *loader) profile(k *kind, file *fileKind) {
 			p.Undo = append(p.Undo, w)
 		}
 	}
+	_, create := k.undo[intent.Create]
+	if _, update := k.undo[intent.Update]; create && update && k.writes[intent.Upsert] != nil {
+		p.Undo = append(p.Undo, intent.Upsert)
+	}
 	p.Reads, p.BulkLimit = waysOf(k.reads)
 	k.profile = p
 }

@@ -85,12 +85,10 @@ func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) e
 	for _, ref := range refs {
 		v["ref"] = ref
 		found, err := c.ask(ctx, k, r, v)
-		if err == nil {
-			err = m.addRef(r, ref, found)
-		}
 		if err != nil {
 			return fmt.Errorf("read %q: %w", r.name, err)
 		}
+		m.addRef(r, ref, found)
 	}
 	return nil
 }

@@ -135,6 +135,9 @@ func (l *loader) absence(r *read, f *fileRead) {
 			l.Say(f.At.Line, f.At.Field+".accept", "has %d; want another 2xx that has a body", s)
 		}
 	}
+	if len(f.Absent) > 0 && r.list != nil {
+		l.Say(f.At.Line, f.At.Field+".absent", "stands at a read of a list, which says that nothing is there by being empty")
+	}
 	r.absentWhere = l.condition(f.AbsentWhere)
 	if r.absentWhere != nil && len(f.Absent) == 0 {
 		l.At(f.AbsentWhere.At, "stands without absent")

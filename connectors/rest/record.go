@@ -125,8 +125,7 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 		v, there := f.place.value(object)
 		return []any{v}, there, nil
 	}
-	container, there := f.list.container.value(object)
-	if !there || container == nil {
+	if container, there := f.list.container.value(object); !there || container == nil {
 		return nil, false, nil
 	}
 	values, err := f.list.all(object)
@@ -148,7 +147,7 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 func (f *field) of(object map[string]any) (any, bool, error) {
 	values, there, err := f.chosen(object)
 	if err != nil || !there {
-		return nil, false, err
+		return nil, err == nil && f.isNull(object), err
 	}
 	if f.list != nil && f.join == nil && f.match == nil {
 		all := []any{}
@@ -170,6 +169,16 @@ func (f *field) of(object map[string]any) (any, bool, error) {
 		}
 	}
 	return nil, false, nil
+}
+
+// isNull reports whether null stands in the place of a list, which is not the
+// same as nothing.
+func (f *field) isNull(object map[string]any) bool {
+	if f.list == nil || f.match != nil {
+		return false
+	}
+	v, there := f.list.container.value(object)
+	return there && v == nil
 }
 
 func (f *field) stripped(v any) any {

@@ -51,7 +51,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 }
 
 func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
-	if k.profile.Stamped && w.Write == intent.Create && now.Stamp != w.Stamp() {
+	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrNoUndo)
 	}
 	inverse.Require = k.lasting(now.Fields)

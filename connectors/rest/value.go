@@ -36,11 +36,22 @@ func scalarText(v any) (string, bool) {
 	case string:
 		return v, utf8.ValidString(v)
 	case json.Number:
-		return string(v), true
+		return plainNumber(v), true
 	case bool:
 		return strconv.FormatBool(v), true
 	}
 	return "", false
+}
+
+// plainNumber is how a number stands in a text: a whole one without point and
+// exponent, since 1.0 and 1 are one key, and a look-up for "1.0" would find
+// nothing where 1 is.
+func plainNumber(n json.Number) string {
+	r, ok := rational(n)
+	if !ok || !r.IsInt() || len(r.Num().String()) > maxPlainDigits {
+		return string(n)
+	}
+	return r.Num().String()
 }
 
 // sameScalar reports whether two scalars are equal: of the same type, numbers
@@ -86,6 +97,22 @@ func sameKey(want, got any, rules intent.Comparison) bool {
 		want, got = underRule(want, rule.Name), underRule(got, rule.Name)
 	}
 	return sameScalar(want, got)
+}
+
+// similar reports whether one of two values holds the other, as look-ups by part
+// of a text or without regard to case, blanks or entities find them.
+func similar(a, b any) bool {
+	x, okX := scalarText(a)
+	y, okY := scalarText(b)
+	if !okX || !okY {
+		return false
+	}
+	x, y = loose(x), loose(y)
+	return strings.Contains(x, y) || strings.Contains(y, x)
+}
+
+func loose(s string) string {
+	return fold(strings.Join(strings.Fields(html.UnescapeString(s)), ""))
 }
 
 // keyRules are the comparison rules that a business key may have.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -143,15 +144,22 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 // takesAway reports whether the write can take fields away.
 func (w *write) takesAway() bool { return w.replaces || uses(w.request.holes(), "absent") }
 
+// stampForm is what stamps look like.
+var stampForm = regexp.MustCompile(`\Arb-[a-z2-7]{32}\z`)
+
 // unforged refuses values that would be read back as a stamp: they would make
-// another record's out of ours.
+// another write's record out of this one.
 func (k *kind) unforged(in intent.WriteIntent) error {
-	if k.record.stamp == nil || k.record.stamp.match == nil {
+	if k.record.stamp == nil {
 		return nil
+	}
+	form := stampForm
+	if k.record.stamp.match != nil {
+		form = k.record.stamp.match
 	}
 	forged := false
 	for _, part := range []intent.Fields{in.Key, in.Expect, in.Payload} {
-		texts(map[string]any(part), func(s string) { forged = forged || k.record.stamp.match.MatchString(s) })
+		texts(map[string]any(part), func(s string) { forged = forged || form.MatchString(s) })
 	}
 	if forged {
 		return fmt.Errorf("%w: a value has in it what would be read as a stamp", ErrIntent)
