@@ -67,9 +67,9 @@
 //	    not let in
 //	404                 no      no!   no!         no!     no       no!       no!
 //	    what was read before is gone or hidden; an earlier send may have done it
-//	409, applied        ?!      ?!    ?!          ?!      ?!       ?!        ?!
+//	409, applied        ?       ?!    ?!          ?!      ?        ?!        ?!
 //	    a conflicting update: whose went in, it does not say
-//	409, not applied    ?!      ?!    ?!          ?!      ?!       ?!        ?!
+//	409, not applied    ?       ?!    ?!          ?!      ?        ?!        ?!
 //	    as above
 //	429                 wait    wait  wait        wait    wait     wait      wait
 //	    Retry-After, or X-RateLimit-Reset, which may go without seconds

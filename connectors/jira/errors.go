@@ -49,7 +49,7 @@ func unusable(path, problem, want string) error {
 // classify says what the answer to a write means here, where Jira means
 // something else than most: by the status first, whatever the library made of
 // the body.
-func classify(k call, w intent.WriteType) error {
+func classify(k call, w intent.WriteType, attempt int) error {
 	if k.err == nil {
 		return nil
 	}
@@ -62,8 +62,9 @@ func classify(k call, w intent.WriteType) error {
 	switch {
 	case k.answer.Status == http.StatusConflict:
 		// "Could not be updated due to a conflicting update": whether ours
-		// was the one that went in, it does not say.
-		said.Fate, said.Conflict = connectors.FateUnknown, true
+		// was the one that went in, it does not say. Of a first create it says
+		// nothing about a record that is there: no key of Jira's is unique.
+		said.Fate, said.Conflict = connectors.FateUnknown, w != intent.Create || attempt > 1
 	case k.answer.Status == http.StatusNotFound && w != intent.Create:
 		said.Conflict = true // it was there when it was read
 	case k.answer.Status == http.StatusTooManyRequests && said.RetryAfter == 0:

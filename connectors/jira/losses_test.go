@@ -78,8 +78,8 @@ var losses = []loss{
 	{answer: "400", fault: jiratest.Fault{Vice: jiratest.Refused}, says: all("no"), why: "validated before it is stored"},
 	{answer: "401", fault: jiratest.Fault{Vice: jiratest.Unauthorized}, says: all("no"), why: "not let in"},
 	{answer: "404", fault: jiratest.Fault{Vice: jiratest.NotFound}, says: changes("no", "no!"), why: "what was read before is gone or hidden; an earlier send may have done it"},
-	{answer: "409, applied", fault: jiratest.Fault{Vice: jiratest.ConflictDone}, says: all("?!"), lands: true, why: "a conflicting update: whose went in, it does not say"},
-	{answer: "409, not applied", fault: jiratest.Fault{Vice: jiratest.ConflictUndone}, says: all("?!"), why: "as above"},
+	{answer: "409, applied", fault: jiratest.Fault{Vice: jiratest.ConflictDone}, says: changes("?", "?!"), lands: true, why: "a conflicting update: whose went in, it does not say"},
+	{answer: "409, not applied", fault: jiratest.Fault{Vice: jiratest.ConflictUndone}, says: changes("?", "?!"), why: "as above"},
 	{answer: "429", fault: jiratest.Fault{Vice: jiratest.Throttled}, says: all("wait"), why: "Retry-After, or X-RateLimit-Reset, which may go without seconds"},
 	{answer: "502, applied", fault: jiratest.Fault{Vice: jiratest.BadGateway}, says: all("?"), lands: true, why: "a gateway speaks for itself, not for Jira"},
 	{answer: "503 + Retry-After", fault: jiratest.Fault{Vice: jiratest.Unavailable}, says: all("?"), lands: true, why: "the header says when to ask again, not that nothing was done"},
@@ -247,6 +247,24 @@ func TestLookups(t *testing.T) {
 					t.Errorf("who may not look finds %d records, want an error", len(o.Records))
 				}
 			})
+		}
+	}
+}
+
+// TestConflictOnRepeat: on a repeat, a conflict is a hint that an earlier send
+// landed, of a create too.
+func TestConflictOnRepeat(t *testing.T) {
+	for _, op := range operations() {
+		s, c := stage(t, false)
+		in := named(op.in, 7)
+		before := read(t, c, in)
+		if err := s.Set(jiratest.Fault{Vice: jiratest.ConflictUndone}); err != nil {
+			t.Fatal(err)
+		}
+		r := request(in, &before)
+		r.Attempt = 2
+		if _, err := c.Write(t.Context(), r); word(err) != "?!" {
+			t.Errorf("%s: %v, want unknown with a hint", op.name, err)
 		}
 	}
 }

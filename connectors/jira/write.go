@@ -84,7 +84,7 @@ func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
 	if k.answer.Status != 0 {
 		receipt.Code = k.answer.Code()
 	}
-	if err := classify(k, w.r.Intent.Write); err != nil {
+	if err := classify(k, w.r.Intent.Write, w.r.Attempt); err != nil {
 		return receipt, err
 	}
 	receipt.Ref = ref
