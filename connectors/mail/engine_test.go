@@ -195,6 +195,35 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 	})
 }
 
+// TestTakenOverByAnother: one process hangs in its send, another one works on,
+// and the mail lands when both have given it up.
+func TestTakenOverByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		b.s.SetVice(mailtest.Stalled, 1)
+		w, done := order(b.s), make(chan error, 1)
+		go func(hung *engine.Engine) {
+			_, err := hung.Do(t.Context(), w)
+			done <- err
+		}(b.engine)
+		<-b.s.Held()
+		b.open(options(b.s))
+		id := idOf(t, b.ledger)
+		if out := b.later(id, time.Hour); out.Status != engine.StatusReview || len(b.s.Received()) != 1 {
+			t.Errorf("%s, %d messages came in; want review and 1", out.Status, len(b.s.Received()))
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if n := b.s.Release(); n != 1 {
+			t.Fatalf("%d messages were held back, want 1", n)
+		}
+		if out := b.later(id, 24*time.Hour); out.Status != engine.StatusVerified || len(b.s.Received()) != 1 || len(b.s.Accepted()) != 1 {
+			t.Errorf("%s, %d messages came in, %d were taken over; want verified, 1 and 1", out.Status, len(b.s.Received()), len(b.s.Accepted()))
+		}
+	})
+}
+
 // idOf is the one write of a ledger.
 func idOf(t *testing.T, l *ledger.Memory) ledger.ID {
 	t.Helper()
