@@ -124,8 +124,12 @@ func conclusive(c Case) Permit {
 // horizon had passed proves nothing, however long it took, and one that lags
 // must be begun later by the settle time.
 func Conclusive(c Case) bool {
-	return untouched(c) && !c.EffectSeen && settledFate(c)
+	return untouched(c) && !c.EffectSeen && settledFate(c) && !hidden(c)
 }
+
+// hidden reports whether the destination refused the last send since something
+// is there that the read does not show: it may be ours, in other hands.
+func hidden(c Case) bool { return c.LastConflict && c.Verdict == verify.Absent }
 
 // settledFate reports whether no send can land any more that the last read did
 // not show.
@@ -137,6 +141,8 @@ func missingProof(c Case) string {
 	switch {
 	case !untouched(c):
 		return "the last read does not show the state from before the send"
+	case hidden(c):
+		return "the destination refused since something is there, and the read does not show it"
 	case !c.Firm && !settle:
 		return "reads may lag and the destination declares no settle time"
 	case !c.Firm:

@@ -264,6 +264,7 @@ func TestSecondSendConclusive(t *testing.T) {
 		"not proven":                 {"nothing was seen", read(lost(), verify.Indeterminate, horizon), refused},
 		"gone":                       {"what somebody removed was there", with(read(lost(), verify.Absent, horizon), conflict), refused},
 		"seen before":                {"it was there, and somebody took it back", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), refused},
+		"hidden":                     {"the destination says that something is there", with(read(lost(), verify.Absent, horizon), refusedForConflict), refused},
 		"irreversible":               {"irreversible writes go to a person", with(read(lost(), verify.Absent, horizon), irreversible), refused},
 		"nothing declared":           {"the cautious zero", with(read(policies.Case{Sends: 1, Unknown: true, Budget: 4}, verify.Absent, 1000*time.Hour)), refused},
 	} {
@@ -338,6 +339,7 @@ func TestKnownNotApplied(t *testing.T) {
 		"long read":                {"what landed while the read went on is not in it", with(read(lost(), verify.Absent, horizon-1), func(c *policies.Case) { c.SinceSend = time.Hour }), false},
 		"weak, horizon only":       {"it lags by the settle time", readWeakly(lost(), verify.Absent, horizon), false},
 		"weak, both":               {"nothing there and nothing to come", readWeakly(lost(), verify.Absent, horizon+settle), true},
+		"hidden":                   {"the destination says that something is there, and shows nothing", with(read(lost(), verify.Absent, horizon), refusedForConflict), false},
 		"stale, conclusive":        {"as before and nothing to come", with(read(lost(), verify.Stale, horizon), write(intent.Update)), true},
 		"irreversible, conclusive": {"the effect cannot be looked for", with(read(lost(), verify.Absent, horizon), irreversible), false},
 		"gone":                     {"it may have been applied and then removed", with(read(lost(), verify.Absent, horizon), conflict), false},

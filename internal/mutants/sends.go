@@ -36,6 +36,8 @@ func rows() []Mutant {
 			"case slices.Contains(c.Profile.Unique, c.Intent.Write):", "case len(c.Profile.Unique) > 0:", "", "TestSecondSendRecognised/unique,_other_write_type"},
 		{6, "Row 2: a repeat mends only the one record of ours, seen by a read that cannot be older.", secondGo,
 			"c.Verdict == verify.Mismatched && c.Firm && replaces", "c.Verdict == verify.Mismatched && replaces", "", "TestSecondSendRecognised/unique_update,_differs,_weak"},
+		{6, "Row 4: a refusal that says that something is there outweighs a read that shows nothing.", secondGo,
+			"settledFate(c) && !hidden(c)", "settledFate(c)", "", "TestSecondSendConclusive/hidden"},
 		{6, "Row 3: a condition serves for the write types that the profile names.", secondGo,
 			"case slices.Contains(c.Profile.Conditional, c.Intent.Write):", "case len(c.Profile.Conditional) > 0:", "", "TestSecondSendConditional/other_write_type"},
 		{6, "Row 3: and only while the observation equals the pre-state.", secondGo,
