@@ -133,8 +133,8 @@ func (r *run) passed(sent time.Time) bool {
 	return time.Since(sent) >= max(settle, 2*r.lag)
 }
 
-// errUndone says that a sample is as far away as it can be.
-var errUndone = errors.New("what was done is undone; such records cannot be removed")
+// errKept says that a sample is as far away as it can be.
+var errKept = errors.New("such records cannot be removed")
 
 // remove takes the records away that a read shows, one by one, as somebody does
 // who knows them by their id. kept: they are undone, and cannot be removed.
@@ -163,7 +163,7 @@ func (r *run) remove(ctx context.Context, c *cleaning, o connectors.Observation)
 		}
 	}
 	if kept {
-		return true, errUndone
+		return true, fmt.Errorf("%w; what was done is undone", errKept)
 	}
 	return false, nil
 }
@@ -190,7 +190,7 @@ func (r *run) removal(s *sample, o connectors.Observation) (intent.WriteIntent, 
 	}
 	inverter, ok := r.c.(connectors.Inverter)
 	if !ok {
-		return intent.WriteIntent{}, fmt.Errorf("there is neither a delete nor an inverse of a create")
+		return intent.WriteIntent{}, fmt.Errorf("%w: there is neither a delete nor an inverse of a create", errKept)
 	}
 	var last error
 	for _, made := range s.creates {
@@ -211,10 +211,10 @@ func (r *run) leave(ctx context.Context, s *sample, why error) {
 	}
 	o, err := r.read(ctx, in, "")
 	if err != nil || len(o.Records) == 0 {
-		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Why: shown("it may be there: " + why.Error()), Undone: errors.Is(why, errUndone)})
+		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Why: shown("it may be there: " + why.Error()), Kept: errors.Is(why, errKept)})
 		return
 	}
 	for _, rec := range o.Records {
-		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Ref: shown(rec.Ref), URL: shown(rec.URL), Why: shown(why.Error()), Undone: errors.Is(why, errUndone)})
+		r.report.Left = append(r.report.Left, Leftover{Name: s.name, Ref: shown(rec.Ref), URL: shown(rec.URL), Why: shown(why.Error()), Kept: errors.Is(why, errKept)})
 	}
 }

@@ -402,8 +402,8 @@ func TestUndoneOnly(t *testing.T) {
 			t.Fatalf("%d are listed, error %v; want the three samples", len(rep.Left), err)
 		}
 		for _, l := range rep.Left {
-			if !l.Undone || l.Ref == "" {
-				t.Errorf("listed as %+v, want it undone, with its ref", l)
+			if !l.Kept || l.Ref == "" {
+				t.Errorf("listed as %+v, want it kept, with its ref", l)
 			}
 		}
 		for _, e := range g.world.Effects() {

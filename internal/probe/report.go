@@ -34,9 +34,9 @@ type Leftover struct {
 	Ref  string `json:"ref,omitempty"` // the destination's own id
 	URL  string `json:"url,omitempty"` // where a person finds it
 	Why  string `json:"why"`
-	// Undone: all that can be done was done; the kind of record cannot be
-	// removed, only closed or the like.
-	Undone bool `json:"undone,omitempty"`
+	// Kept: nothing went wrong, the kind of record cannot be removed; what can
+	// be undone of it is.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Report is what a probe found.
