@@ -189,6 +189,7 @@ func loopback(host string) bool {
 // Profiles is what Jira can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	issue := connectors.Profile{
+		Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		// An edit and a delete go to the id of one issue, and ids are never
 		// used again: a repeat meets the same issue or none.
 		Unique:  []intent.WriteType{intent.Update, intent.Delete},

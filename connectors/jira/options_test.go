@@ -69,6 +69,9 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s: the comparison of %s: %v", kind, path, err)
 			}
 		}
+		if !slices.Equal(p.Writes, writes) {
+			t.Errorf("%s: the profile has the writes %v, want %v: there is no upsert", kind, p.Writes, writes)
+		}
 		if slices.Contains(p.Unique, intent.Create) || len(p.NativeWindow) > 0 || len(p.Conditional) > 0 || p.FreshKeys {
 			t.Errorf("%s: the profile promises what Jira does not have: %+v", kind, p)
 		}
