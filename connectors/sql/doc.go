@@ -41,7 +41,8 @@
 // cannot ask for one to be absent, only for a member within a JSON column.
 //
 // What the package does not know: what triggers do to other tables, whether a
-// database behind database/sql has real transactions, and whether a failover
-// loses what was acknowledged. It makes no tables. It needs PostgreSQL 12 or
+// database behind database/sql has real transactions, whether a failover loses
+// what was acknowledged, and whether a primary that nobody has shut off was
+// replaced by one it has not seen: fence old primaries. It makes no tables. It needs PostgreSQL 12 or
 // later.
 package sql

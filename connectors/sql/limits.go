@@ -23,8 +23,12 @@ const (
 	bulkLimit = 100
 
 	// defaultConnections is how many connections are open at a time for
-	// writes, and as many for reads: PostgreSQL allows 100 for everybody.
+	// writes, and as many for reads: PostgreSQL allows 100 to everybody.
 	defaultConnections = 4
+
+	// askConnections is how many connections ask the primary how far its log
+	// is: a question of half a millisecond.
+	askConnections = 2
 
 	// defaultStandbyWait is how long a read waits for a standby to replay what
 	// the primary has. A healthy one lags by milliseconds.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/readback-go/readback/connectors"
@@ -36,6 +38,10 @@ type Options struct {
 	ReadDSN string
 	// ReadPassword fetches the password for reads. Default: Password.
 	ReadPassword func(ctx context.Context) (string, error)
+	// Plaintext allows connections without TLS to other machines. Default
+	// false: the connection strings must ask for TLS (sslmode=verify-full, or
+	// require), but for loopback addresses and sockets.
+	Plaintext bool
 
 	// DB is any other database, through its database/sql driver. Its tables
 	// must have transactions. Set instead of DSN.
@@ -220,7 +226,7 @@ const (
 var passwordWord = regexp.MustCompile(`(?i)(^|[\s?&])(password|sslpassword)\s*=`)
 
 // poolConfig checks a connection string and makes the configuration of a pool.
-func poolConfig(option, dsn string, password func(context.Context) (string, error), connections int) (*pgxpool.Config, error) {
+func poolConfig(option, dsn string, password func(context.Context) (string, error), connections int, plaintext bool) (*pgxpool.Config, error) {
 	u, err := url.Parse(dsn)
 	_, hasPassword := "", false
 	if err == nil && u.User != nil {
@@ -233,6 +239,9 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	if err != nil {
 		return nil, fmt.Errorf("the option %s is no connection string of PostgreSQL: %w", option, &serverWords{err})
 	}
+	if host, ok := inTheClear(&conf.ConnConfig.Config); ok && !plaintext {
+		return nil, fmt.Errorf("the option %s may go to %s without TLS; want sslmode=verify-full in it, or the option Plaintext", option, clip(host))
+	}
 	conf.MaxConns = int32(min(connections, 1000))
 	conf.MinConns, conf.MinIdleConns = 0, 0
 	if conf.ConnConfig.RuntimeParams["application_name"] == "" {
@@ -240,6 +249,20 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	}
 	conf.BeforeConnect = beforeConnect(password)
 	return conf, nil
+}
+
+// inTheClear finds a host that may be spoken to without TLS: sslmode=prefer,
+// which is the default, falls back to that.
+func inTheClear(c *pgconn.Config) (string, bool) {
+	hosts := []*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}
+	for _, h := range append(hosts, c.Fallbacks...) {
+		ip := net.ParseIP(h.Host)
+		local := h.Host == "localhost" || strings.HasPrefix(h.Host, "/") || (ip != nil && ip.IsLoopback())
+		if h.TLSConfig == nil && !local {
+			return h.Host, true
+		}
+	}
+	return "", false
 }
 
 // orDefault is a bound, or its default.

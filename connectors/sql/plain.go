@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	stdsql "database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 
@@ -58,7 +59,12 @@ func (p *plain) write(ctx context.Context, t *table, c change) (connectors.Recei
 }
 
 func (p *plain) transaction(ctx context.Context, t *table, c change, committing chan<- struct{}) (connectors.Receipt, error) {
-	tx, err := p.o.DB.BeginTx(ctx, nil)
+	conn, err := p.o.DB.Conn(ctx)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(doing("connect", err))
+	}
+	defer func() { _ = conn.Close() }() // back into the pool
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(doing("begin", err))
 	}
@@ -70,8 +76,8 @@ func (p *plain) transaction(ctx context.Context, t *table, c change, committing 
 		err = connectors.Refused("", doing(t.kind, err))
 	case n != c.rows:
 		err = c.missed(n)
-	case ctx.Err() != nil:
-		err = connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", context.Cause(ctx)))
+	default:
+		err = tooLate(ctx)
 	}
 	if err != nil {
 		_ = tx.Rollback() // an error of it leaves the transaction to its end
@@ -79,7 +85,10 @@ func (p *plain) transaction(ctx context.Context, t *table, c change, committing 
 	}
 	close(committing)
 	if err := tx.Commit(); err != nil {
-		// No driver says which of its errors come before the commit.
+		// No driver says which of its errors come before the commit. One that
+		// leaves the transaction open (SQLite's BUSY) must not have it
+		// committed by whoever gets the connection next.
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		return connectors.Receipt{}, fmt.Errorf("no certain answer to COMMIT: %w", &serverWords{err})
 	}
 	receipt.Code = "COMMIT"

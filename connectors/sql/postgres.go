@@ -16,12 +16,15 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// postgres is PostgreSQL through pgx: one pool for writes, one for reads.
+// postgres is PostgreSQL through pgx: a pool for writes, one for reads, and a
+// small one to ask the primary with, so that writes that wait for locks do not
+// hold up reads.
 type postgres struct {
 	o       Options
 	dialect Dialect
 	idle    time.Duration // how long the server waits for our COMMIT
 	writes  *lazyPool
+	asks    *lazyPool
 	reads   *lazyPool
 	// newest is the highest timeline that a primary has shown: one that shows
 	// a lower one was replaced.
@@ -72,7 +75,7 @@ func (l *lazyPool) close() {
 
 func newPostgres(o Options, d Dialect) (*postgres, error) {
 	connections := orDefault(o.MaxConnections, defaultConnections)
-	writes, err := poolConfig("DSN", o.DSN, o.Password, connections)
+	writes, err := poolConfig("DSN", o.DSN, o.Password, connections, o.Plaintext)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +91,14 @@ func newPostgres(o Options, d Dialect) (*postgres, error) {
 	if password == nil {
 		password = o.Password
 	}
-	reads, err := poolConfig("ReadDSN", dsn, password, connections)
+	reads, err := poolConfig("ReadDSN", dsn, password, connections, o.Plaintext)
 	if err != nil {
 		return nil, err
 	}
 	send := connectors.Profile{SendTimeout: o.SendTimeout}.SendFor()
-	return &postgres{o: o, dialect: d, idle: send, writes: &lazyPool{config: writes}, reads: &lazyPool{config: reads}}, nil
+	asks := writes.Copy()
+	asks.MaxConns = int32(min(connections, askConnections))
+	return &postgres{o: o, dialect: d, idle: send, writes: &lazyPool{config: writes}, asks: &lazyPool{config: asks}, reads: &lazyPool{config: reads}}, nil
 }
 
 func beforeConnect(password func(context.Context) (string, error)) func(context.Context, *pgx.ConnConfig) error {
@@ -111,8 +116,9 @@ func beforeConnect(password func(context.Context) (string, error)) func(context.
 }
 
 func (p *postgres) close() {
-	p.writes.close()
-	p.reads.close()
+	for _, pool := range []*lazyPool{p.writes, p.asks, p.reads} {
+		pool.close()
+	}
 }
 
 // row is one row of an answer in text form; nil is NULL.
@@ -167,11 +173,24 @@ func (p *postgres) write(ctx context.Context, t *table, c change) (connectors.Re
 		rollback(ctx, pg)
 		return connectors.Receipt{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := tooLate(ctx); err != nil {
 		rollback(ctx, pg)
-		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", context.Cause(ctx)))
+		return connectors.Receipt{}, err
 	}
 	return receipt, commit(ctx, pg)
+}
+
+// tooLate asks before COMMIT whether the time is up, by the clock too: a process
+// that was stopped and goes on has timers that have not fired yet.
+func tooLate(ctx context.Context) error {
+	end, ok := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
+		return connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", context.Cause(ctx)))
+	case ok && !time.Now().Before(end):
+		return connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", context.DeadlineExceeded))
+	}
+	return nil
 }
 
 // prepareCommit does everything but the COMMIT. Its errors are classified.

@@ -56,7 +56,7 @@ func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (pl
 // askPrimary asks where writes go and how far the log is there. It is asked
 // before the read: what it says covers all that was committed by then.
 func (p *postgres) askPrimary(ctx context.Context, t *table) (place, error) {
-	conn, err := p.writes.acquire(ctx)
+	conn, err := p.asks.acquire(ctx)
 	if err != nil {
 		return place{}, doing("connect to the primary", err)
 	}

@@ -47,7 +47,7 @@ type Table struct {
 	// each insert. Default false: a repeat makes a second row.
 	Unique bool
 	// ID names a column whose values are never used twice (a sequence, a
-	// uuid). Records are then named by it and changes go to the very row that
+	// uuid; in SQLite AUTOINCREMENT). Records are then named by it and changes go to the very row that
 	// was read. Required unless Unique. Default: the key names the record.
 	ID string
 	// Stamp names a text column for the stamp; put an index on it, since reads
@@ -56,8 +56,9 @@ type Table struct {
 	// StampUpdates writes the stamp on updates too. Default false: the row
 	// bears the stamp of its create.
 	StampUpdates bool
-	// Version names an integer column that each write of ours increments, or
-	// [XMin]. It makes conditional writes possible. Default none.
+	// Version names an integer column that each write of ours increments, as
+	// everybody's must, or [XMin]. It makes conditional writes possible.
+	// Default none.
 	Version string
 	// VersionByTrigger says that the database changes the version column at
 	// each write, so that we do not. Default false.

@@ -100,7 +100,7 @@ func encode(path string, c Column, v any) (value, error) {
 	}
 	switch {
 	case want != "":
-		return value{}, unusable(path, "is "+clip(fmt.Sprintf("%#v", v)), want)
+		return value{}, unusable(path, "does not fit the column", want)
 	case strings.ContainsRune(text, 0) || len(text) > maxText:
 		return value{}, unusable(path, "has a NUL or too many bytes", fmt.Sprintf("at most %d bytes without NUL", maxText))
 	}
