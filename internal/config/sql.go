@@ -22,6 +22,7 @@ type postgresSettings struct {
 	ReadDSN          string                   `yaml:"read_dsn"`
 	ReadPasswordEnv  string                   `yaml:"read_password_env"`
 	ReadPasswordFile string                   `yaml:"read_password_file"`
+	Plaintext        bool                     `yaml:"plaintext"`
 	StandbyWait      yamlfile.Span            `yaml:"standby_wait"`
 	MaxConnections   int                      `yaml:"max_connections"`
 	Tables           map[string]tableSettings `yaml:"tables"`
@@ -58,7 +59,7 @@ func (s *scalar) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place
 func (s *postgresSettings) promises() promises { return s.Promises }
 
 func (s *postgresSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
-	o := sql.Options{DSN: s.DSN, ReadDSN: s.ReadDSN, StandbyWait: time.Duration(s.StandbyWait), MaxConnections: s.MaxConnections,
+	o := sql.Options{DSN: s.DSN, ReadDSN: s.ReadDSN, Plaintext: s.Plaintext, StandbyWait: time.Duration(s.StandbyWait), MaxConnections: s.MaxConnections,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout), Tables: map[string]sql.Table{}}
 	password := source{asVariable: "password_env", asFile: "password_file", variable: s.PasswordEnv, file: s.PasswordFile}
 	toRead := source{asVariable: "read_password_env", asFile: "read_password_file", variable: s.ReadPasswordEnv, file: s.ReadPasswordFile}

@@ -13,7 +13,7 @@ import (
 const (
 	jiraText = "ledger: a\ndestinations:\n  x:\n    type: jira\n    url: https://example.atlassian.net\n    user: ada@example.org\n    token_env: T\n    deployment: cloud\n    sample_project: SAND\n    settle: 10m\n"
 	mailText = "ledger: a\ndestinations:\n  x:\n    type: mail\n    addr: smtp.example.org:465\n    username: ada@example.org\n    password_env: T\n    from: Ada <ada@example.org>\n    proof: filed\n    imap:\n      addr: imap.example.org:993\n"
-	sqlText  = "ledger: a\ndestinations:\n  x:\n    type: postgresql\n    dsn: postgres://app@db.example.org/shop\n    password_env: T\n    read_dsn: postgres://ro@copy.example.org/shop\n    tables:\n" +
+	sqlText  = "ledger: a\ndestinations:\n  x:\n    type: postgresql\n    dsn: postgres://app@db.example.org/shop?sslmode=verify-full\n    password_env: T\n    read_dsn: postgres://ro@copy.example.org/shop?sslmode=verify-full\n    tables:\n" +
 		"      order:\n        name: orders\n        columns: {number: text, amount: numeric, changed: timestamptz}\n        key: number\n        unique: true\n        volatile: changed\n        stamp: stamp\n" +
 		"        sample_create: {amount: 12.50}\n        sample_update: {amount: 13}\n"
 	restText = "ledger: a\ndestinations:\n  x:\n    type: rest\n    declaration: github-issues\n    parameters: {owner: acme, repo: \"2048\"}\n    secrets:\n      token: {env: T}\n"
@@ -75,6 +75,7 @@ func TestWhatIsWrongWithASettingIsSaidWithItsPlace(t *testing.T) {
 		"rest: base URL":         {restText + "    base_url: http://api.example.org\n", "destinations.x: "},
 		"rest: a password in it": {restText + "    base_url: https://a:hunter2@api.example.org\n", "base_url: holds a user name or a password"},
 		"sql: a password":        {swap(sqlText, "app@", "app:hunter2@"), "destinations.x: "},
+		"sql: no TLS":            {swap(sqlText, "?sslmode=verify-full", ""), "without TLS"},
 		"sql: a type":            {swap(sqlText, "amount: numeric", "amount: money"), "money"},
 		"sql: volatile":          {swap(sqlText, "volatile: changed", "volatile: updated"), "tables.order: volatile: updated: no such column; the columns are amount, changed, number"},
 		"sql: no columns":        {swap(sqlText, "        columns: {number: text, amount: numeric, changed: timestamptz}\n", ""), "tables.order: volatile: changed: no such column"},
