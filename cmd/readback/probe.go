@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ func (a *app) probeCommand() *cobra.Command {
 			"and takes the samples away again. Use a sandbox account: the samples are real\n" +
 			"writes. Ends with 40 where the destination is weaker than declared: then the\n" +
 			"configuration promises too much, and a write could be called verified or be\n" +
-			"sent again when it must not.",
+			"sent again when it must not. Where reads lag it waits for several settle times,\n" +
+			"and it keeps to the destination's rate. Interrupted, it still cleans up.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.probe(ctx, args[0], kind, o) }),
 	}
@@ -63,13 +65,14 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 			return 0, errors.Join(err, printed)
 		}
 	}
+	stuck := slices.IndexFunc(found.Left, func(l probe.Leftover) bool { return !l.Kept }) // what can never be removed is no failure
 	switch {
 	case err != nil:
 		return 0, err
 	case len(found.Weaker) > 0:
 		return exitWeaker, nil
-	case len(found.Left) > 0:
-		return 0, fmt.Errorf("%d sample records could not be taken away: %s", len(found.Left), report.Safe(found.Left[0].Why))
+	case stuck >= 0:
+		return 0, fmt.Errorf("sample records could not be taken away: %s (%s)", report.Safe(found.Left[stuck].Name), report.Safe(found.Left[stuck].Why))
 	}
 	return exitVerified, nil
 }

@@ -48,7 +48,7 @@ func (c *check) conditional(w intent.WriteType) (connectors.Request, bool) {
 	if before.Records[0].Version == "" {
 		c.Errorf("the profile says that %s can be conditional, and the record has no version", w)
 	}
-	r := request(c.intent(w, 1), &before)
+	r := c.request(c.intent(w, 1), &before)
 	r.Conditional = true
 	return r, true
 }

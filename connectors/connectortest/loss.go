@@ -27,7 +27,7 @@ func lossSubjects(h Harness) []subject {
 func appliedUnheard(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "it was applied, and the answer does not say so", connectors.FateUnknown)
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
@@ -41,7 +41,7 @@ func appliedUnheard(c *check, w intent.WriteType, arm func()) {
 func neverApplied(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	if sends == 0 {
 		c.fate(err, "nothing was received", connectors.FateNotSent, connectors.FateUnknown)
 	} else {
@@ -58,7 +58,7 @@ func appliedLate(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
 	err := c.impatient(func(ctx context.Context) error {
-		_, err := c.f.Connector.Write(ctx, request(in, before))
+		_, err := c.f.Connector.Write(ctx, c.request(in, before))
 		return err
 	})
 	c.fate(err, "no answer came in time", connectors.FateUnknown)
@@ -74,7 +74,7 @@ func appliedLate(c *check, w intent.WriteType, arm func()) {
 func phantom(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
-	receipt, _, err := c.sent(request(in, before))
+	receipt, _, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said yes", connectors.FateAnswered)
 	q := query(in)
 	q.Ref = receipt.Ref

@@ -32,7 +32,7 @@ func onceSubjects(h Harness) []subject {
 
 func oneSend(c *check, w intent.WriteType) {
 	in, before, _ := c.prepared(w, 1)
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "nothing was wrong", connectors.FateAnswered)
 	if sends != 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
@@ -47,7 +47,7 @@ func keptConnection(c *check, v Vice, w intent.WriteType) {
 	warm := c.intent(intent.Create, 2)
 	c.write(warm, c.before(warm, 0))
 	c.set(v, "")
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the connection was cut", connectors.FateUnknown)
 	if sends != 1 {
 		c.Errorf("%d sends reached the destination for one call, want 1", sends)
@@ -63,7 +63,7 @@ func harmlessRepeat(c *check, w intent.WriteType) {
 		return
 	}
 	in, before, effects := c.prepared(w, 1)
-	r := request(in, before)
+	r := c.request(in, before)
 	c.write(in, before)
 	c.effects(in.Key, effects+1)
 	r.Attempt = 2

@@ -22,7 +22,7 @@ func cancelledWrite(c *check) {
 	before := c.before(in, 0)
 	ctx, cancel := context.WithCancel(c.Context())
 	cancel()
-	_, err := c.f.Connector.Write(ctx, request(in, before))
+	_, err := c.f.Connector.Write(ctx, c.request(in, before))
 	c.fate(err, "it was called off before it began", connectors.FateNotSent, connectors.FateUnknown)
 	c.effects(in.Key, 0)
 }

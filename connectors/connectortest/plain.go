@@ -171,7 +171,7 @@ func concurrent(c *check) {
 				err = fmt.Errorf("record %d is there before it was written", n)
 			}
 			if err == nil {
-				_, err = c.f.Connector.Write(c.Context(), request(in, &none))
+				_, err = c.f.Connector.Write(c.Context(), c.request(in, &none))
 			}
 			done <- err
 		}()

@@ -25,7 +25,7 @@ func refusalSubjects() []subject {
 // impossible checks an intent that must be turned down before anything is sent.
 func impossible(c *check, in intent.WriteIntent, word string) {
 	c.Helper()
-	_, sends, err := c.sent(request(in, &connectors.Observation{}))
+	_, sends, err := c.sent(c.request(in, &connectors.Observation{}))
 	c.fate(err, "the intent cannot be served, so nothing may leave us", connectors.FateNotSent)
 	if sends > 0 {
 		c.Errorf("%d sends reached the destination", sends)
@@ -69,7 +69,7 @@ func noRecordBefore(c *check) {
 	c.effects(other.Key, 1)
 	for _, w := range changes {
 		in := c.intent(w, 1)
-		_, err := c.f.Connector.Write(c.Context(), request(in, &connectors.Observation{}))
+		_, err := c.f.Connector.Write(c.Context(), c.request(in, &connectors.Observation{}))
 		if fate := connectors.FateOf(err); fate != connectors.FateNotSent && fate != connectors.FateRefused {
 			c.Errorf("%s of what is not there says %q (%v), want not sent or refused", w, fate, err)
 		}
@@ -82,7 +82,7 @@ func unreachable(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Unreachable, "")
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "no connection could be had, which is proof", connectors.FateNotSent)
 	if sends > 0 {
 		c.Errorf("%d sends reached the destination", sends)
@@ -95,7 +95,7 @@ func refused(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Refused, "")
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said no", connectors.FateRefused)
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
@@ -107,7 +107,7 @@ func throttled(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Throttled, "")
-	_, sends, err := c.sent(request(in, before))
+	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said not now", connectors.FateThrottled)
 	var e *connectors.Error
 	if errors.As(err, &e) && e.RetryAfter <= 0 {

@@ -31,7 +31,7 @@ func (c *check) altered(w intent.WriteType, arm func()) (intent.WriteIntent, *co
 	c.Helper()
 	in, before, effects := c.prepared(w, 1)
 	arm()
-	_, _, err := c.sent(request(in, before))
+	_, _, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said yes", connectors.FateAnswered)
 	c.effects(in.Key, effects+1)
 	stored := c.f.Records(in.Key)

@@ -136,11 +136,20 @@ func (c *check) intent(w intent.WriteType, n int) intent.WriteIntent {
 	return in
 }
 
-func request(in intent.WriteIntent, before *connectors.Observation) connectors.Request {
-	return connectors.Request{
-		Intent: in, Stamp: in.Stamp(), Attempt: 1, Before: before,
-		IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
+// request is a first send, prepared as the engine does it.
+func (c *check) request(in intent.WriteIntent, before *connectors.Observation) connectors.Request {
+	c.Helper()
+	r := connectors.Request{
+		Intent: in, Stamp: in.Stamp(), IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
 	}
+	if p, ok := c.f.Connector.(connectors.Preparer); ok {
+		var err error
+		if r.Prepared, err = p.Prepare(c.Context(), r); err != nil {
+			c.Fatalf("prepare %s: %v; nothing was wrong with it", in.Write, err)
+		}
+	}
+	r.Attempt, r.Before = 1, before
+	return r
 }
 
 func query(in intent.WriteIntent) connectors.Query {
@@ -150,7 +159,7 @@ func query(in intent.WriteIntent) connectors.Query {
 // write sends and must succeed.
 func (c *check) write(in intent.WriteIntent, before *connectors.Observation) connectors.Receipt {
 	c.Helper()
-	r, err := c.f.Connector.Write(c.Context(), request(in, before))
+	r, err := c.f.Connector.Write(c.Context(), c.request(in, before))
 	if err != nil {
 		c.Fatalf("write %s: %v; nothing was wrong with it", in.Write, err)
 	}

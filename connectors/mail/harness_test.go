@@ -52,18 +52,6 @@ func connect(t *testing.T, o mail.Options) *mail.Connector {
 	return c
 }
 
-// preparing stands in for the engine, which prepares before the first send.
-type preparing struct{ *mail.Connector }
-
-func (p preparing) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	built, err := p.Prepare(ctx, r)
-	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
-	}
-	r.Prepared = built
-	return p.Connector.Write(ctx, r)
-}
-
 // The suite that every connector passes: in memory, in fake time, for both
 // kinds and both proofs.
 func TestConformanceInMemory(t *testing.T) {
@@ -123,7 +111,7 @@ type bench struct {
 func fixture(t *testing.T, b bench, o mail.Options) *connectortest.Fixture {
 	c := connect(t, o)
 	return &connectortest.Fixture{
-		Connector: preparing{c},
+		Connector: c,
 		Profile:   c.Profiles()[b.kind],
 		Intent:    b.numbered,
 		Near:      b.near,
