@@ -139,17 +139,22 @@ func (c *check) intent(w intent.WriteType, n int) intent.WriteIntent {
 // request is a first send, prepared as the engine does it.
 func (c *check) request(in intent.WriteIntent, before *connectors.Observation) connectors.Request {
 	c.Helper()
-	r := connectors.Request{
+	r, err := c.prepare(in, before)
+	if err != nil {
+		c.Fatalf("prepare %s: %v; nothing was wrong with it", in.Write, err)
+	}
+	return r
+}
+
+func (c *check) prepare(in intent.WriteIntent, before *connectors.Observation) (r connectors.Request, err error) {
+	r = connectors.Request{
 		Intent: in, Stamp: in.Stamp(), IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
 	}
 	if p, ok := c.f.Connector.(connectors.Preparer); ok {
-		var err error
-		if r.Prepared, err = p.Prepare(c.Context(), r); err != nil {
-			c.Fatalf("prepare %s: %v; nothing was wrong with it", in.Write, err)
-		}
+		r.Prepared, err = p.Prepare(c.Context(), r)
 	}
 	r.Attempt, r.Before = 1, before
-	return r
+	return r, err
 }
 
 func query(in intent.WriteIntent) connectors.Query {
