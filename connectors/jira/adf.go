@@ -4,7 +4,7 @@ import "strings"
 
 // flat is a text field as plain text. Version 2 of the API gives strings; a
 // field of rich text may come as a document (ADF) all the same, and is shown
-// as the text in it: one line for each block, marks and macros left out.
+// as the text in it: one line for each block, marks left out.
 func flat(v any) any {
 	doc, isObject := v.(map[string]any)
 	if !isObject || doc["type"] != "doc" {
@@ -24,7 +24,11 @@ func flat(v any) any {
 var blocks = map[string]bool{"paragraph": true, "heading": true, "codeBlock": true, "rule": true, "tableRow": true,
 	"mediaSingle": true, "blockCard": true}
 
-// flatten reports whether the whole node was written.
+// bare are the nodes that may have nothing in them and need no text.
+var bare = map[string]bool{"doc": true, "listItem": true, "tableCell": true, "tableHeader": true, "taskItem": true, "decisionItem": true}
+
+// flatten reports whether the whole node was written. A picture, a date, a
+// macro and whatever is not known is nothing that text can stand for.
 func flatten(b *strings.Builder, node map[string]any, depth int) bool {
 	if depth > maxDocument {
 		return false
@@ -42,6 +46,10 @@ func flatten(b *strings.Builder, node map[string]any, depth int) bool {
 		b.WriteString(textOf(attrs, "shortName"))
 	case "inlineCard", "blockCard":
 		b.WriteString(textOf(attrs, "url"))
+	default:
+		if list, _ := node["content"].([]any); len(list) == 0 && !blocks[kind] && !bare[kind] {
+			return false
+		}
 	}
 	content, _ := node["content"].([]any)
 	for _, below := range content {

@@ -72,12 +72,14 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 	}
 	if k.answer.Status == http.StatusNotFound {
 		var said struct {
-			Messages []string `json:"errorMessages"`
+			Messages []string       `json:"errorMessages"`
+			Errors   map[string]any `json:"errors"`
 		}
-		if k.answer.Decode(&said) == nil {
+		if k.answer.Decode(&said) == nil && len(said.Messages)+len(said.Errors) > 0 {
 			return false, nil
 		}
-		// A gateway that does not let the call through says 404, too.
+		// A gateway that does not let the call through says 404, too, and may
+		// say it in JSON of its own.
 		return false, fmt.Errorf("%w: a 404 that is not Jira's; see whether the option URL is right", ErrUnreadable)
 	}
 	if err := readError(k); err != nil {

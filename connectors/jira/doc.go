@@ -99,11 +99,13 @@
 // How far the index is behind: nobody publishes a bound, so Settle is
 // configuration; where it is too short, a second issue can be made, and only the
 // recheck finds it. How long a write may still land: likewise Horizon. Whether an
-// issue is hidden by a security level, or was moved to a project that we may
-// not see: Jira says 404 as if it were gone, and only the permission for the
+// issue is hidden by a security level or by a permission that depends on the issue,
+// or was moved to a project that we may not see: Jira says 404 as if it were gone, and only the permission for the
 // project can be asked. The same is true of a comment that was hidden since. An
 // issue whose labels somebody removed is found only where the answer to its
-// create was heard. A Jira so old that it drops the properties of a comment
+// create was heard; else it is made again. A delete by reference whose answer
+// was lost is taken for done when somebody took the label off or moved the issue
+// meanwhile: name the issue instead. A Jira so old that it drops the properties of a comment
 // drops our stamp. Which e-mails and automations a write sets off: they cannot be
 // taken back. The package does not upload attachments, log work, link issues or
 // create many at a time.

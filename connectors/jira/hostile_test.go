@@ -1,9 +1,7 @@
 package jira_test
 
 import (
-	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,159 +12,166 @@ import (
 	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/ledger"
 )
 
-func set(t *testing.T, s *jiratest.Site, fs ...jiratest.Fault) {
-	t.Helper()
-	for _, f := range fs {
-		if err := s.Set(f); err != nil {
-			t.Fatal(err)
+// TestGatewayInJSON: a gateway that says 404 in JSON of its own does not speak
+// for Jira, so it makes neither a second comment nor a delete that was not
+// needed.
+func TestGatewayInJSON(t *testing.T) {
+	cases := map[string]struct {
+		path   string
+		in     intent.WriteIntent
+		reason string
+	}{
+		"property of a comment": {"/properties/readback", commentIntent(intent.Create, 1), "our own comment would look like another's"},
+		"issue":                 {"/issue/OPS-2", intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-2"}}, "it would look deleted"},
+		"comment":               {"/comment/10003", intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "10003"}}, "likewise"},
+	}
+	for name, c := range cases {
+		for _, body := range []string{`{"code":404,"message":"HTTP 404 Not Found"}`, `{}`, `{"errorMessages":[],"errors":{}}`, `{"errors":["no route"]}`, `null`} {
+			t.Run(name+"/"+body, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { gatewaySays(t, body, c.path, c.in, c.reason) })
+			})
 		}
 	}
 }
 
-func TestScratchDeleteLabelTakenOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, c := stage(t, false)
-		<-time.After(10 * time.Minute)
-		for _, answered := range []bool{false, true} {
-			_ = answered
-		}
-		set(t, s, jiratest.Fault{Vice: jiratest.LateCommit, Delay: 240 * time.Second})
-		time.AfterFunc(20*time.Second, func() {
-			s.Edit("OPS-2", map[string]any{"labels": []any{}})
-			s.Hide("DEV", false)
-		})
-		// drop: use DroppedBefore instead
-		out := operate(t, c, named(issueIntent(intent.Delete, 0), 3))
-		t.Logf("late: %s %s; issues %d", out.Status, out.Text, len(s.Issues()))
+func gatewaySays(t *testing.T, body, path string, in intent.WriteIntent, reason string) {
+	s, _ := stage(t, true)
+	comments, issues := len(s.Comments("OPS-1")), len(s.Issues())
+	c := connect(t, s, func(o *jira.Options) {
+		o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, path) {
+				return response(404, body)
+			}
+			return nil
+		}}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{Projects: []string{"OPS", "DEV"}})
-		inner := connect(t, s, nil)
-		if _, err := inner.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(10 * time.Minute)
-		c := connect(t, s, func(o *jira.Options) {
-			o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-				if r.Method == http.MethodDelete {
-					s.Edit("OPS-1", map[string]any{"labels": []any{}})
-				}
-				return nil
-			}}
-		})
-		set(t, s, jiratest.Fault{Vice: jiratest.DroppedBefore})
-		out := operate(t, c, named(issueIntent(intent.Delete, 0), 3))
-		t.Logf("dropped + label off: %s %s; issues %d", out.Status, out.Text, len(s.Issues()))
-	})
-}
-
-func TestScratchMovedDelete(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, c := stage(t, false)
-		s.Move("OPS-2", "DEV")
-		in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Delete, Key: intent.Fields{"issue": "10002", "project": "OPS"}}, 3)
-		out := operate(t, c, in)
-		t.Logf("id: %s %s; issues %d sends %d", out.Status, out.Text, len(s.Issues()), s.Sends())
-	})
-	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{Projects: []string{"OPS", "DEV"}, IndexLag: time.Minute})
-		c := connect(t, s, nil)
-		if _, err := c.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
-			t.Fatal(err)
-		}
-		<-time.After(10 * time.Minute)
-		s.Move("OPS-1", "DEV")
-		in := named(issueIntent(intent.Delete, 0), 3)
-		out := operate(t, c, in)
-		t.Logf("ref: %s %s; issues %d sends %d", out.Status, out.Text, len(s.Issues()), s.Sends())
-	})
-}
-
-func TestScratchGateway404(t *testing.T) {
-	for _, dc := range []bool{true} {
-		synctest.Test(t, func(t *testing.T) {
-			s, _ := stage(t, dc)
-			n := 0
-			c := connect(t, s, func(o *jira.Options) {
-				o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-					if strings.Contains(r.URL.Path, "/properties/readback") {
-						n++
-						return response(404, `{"code":404,"message":"HTTP 404 Not Found"}`)
-					}
-					return nil
-				}}
-			})
-			in := named(commentIntent(intent.Create, 1), 3)
-			set(t, s, jiratest.Fault{Vice: jiratest.LostAnswer})
-			out := operate(t, c, in)
-			t.Logf("comment: %s %s; comments %d sends %d", out.Status, out.Text, len(s.Comments("OPS-1")), s.Sends())
-		})
-		synctest.Test(t, func(t *testing.T) {
-			s, _ := stage(t, dc)
-			c := connect(t, s, func(o *jira.Options) {
-				o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-					if strings.Contains(r.URL.Path, "/issue/OPS-2") {
-						return response(404, `{"code":404,"message":"HTTP 404 Not Found"}`)
-					}
-					return nil
-				}}
-			})
-			in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-2"}}, 3)
-			out := operate(t, c, in)
-			t.Logf("delete: %s %s; issues %d sends %d", out.Status, out.Text, len(s.Issues()), s.Sends())
-		})
+	if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+		t.Fatal(err)
+	}
+	out := operate(t, c, named(in, 3))
+	if out.Status == engine.StatusVerified || len(s.Comments("OPS-1")) > comments+1 || len(s.Issues()) != issues {
+		t.Errorf("it ends %s with %d comments and %d issues: %s", out.Status, len(s.Comments("OPS-1")), len(s.Issues()), reason)
 	}
 }
 
-func TestScratchUpsert(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, c := stage(t, false)
-		in := named(issueIntent(intent.Update, 0), 3)
-		in.Write = intent.Upsert
-		var reg connectors.Registry
-		_ = reg.Register("jira", connectors.Destination{Connector: c, Profiles: c.Profiles()})
-		eng := engine.New(ledger.NewMemory(), &reg, nil)
-		defer eng.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		out, err := eng.Do(ctx, in)
-		t.Logf("%v %v %s", err, out.Status, out.Text)
-		_ = s
-	})
-}
-
-func TestScratchPaging(t *testing.T) {
+// TestDeletedBetweenPages: an issue that is deleted between two pages shifts
+// another out of sight, and the read must not look whole.
+func TestDeletedBetweenPages(t *testing.T) {
 	s := jiratest.New(jiratest.Options{DataCenter: true, PageSize: 2})
 	for range 5 {
 		if _, err := s.Seed("OPS", map[string]any{"summary": "x", "labels": []any{"Invoice-001"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	once := false
 	c := connect(t, s, func(o *jira.Options) {
 		o.Transport = between{s.Transport(), func(r *http.Request, body []byte) *http.Response {
-			if strings.HasSuffix(r.URL.Path, "/search") && strings.Contains(string(body), `"startAt":2`) && !once {
-				once = true
+			if strings.HasSuffix(r.URL.Path, "/search") && strings.Contains(string(body), `"startAt":2`) {
 				s.Remove("OPS-1")
 			}
 			return nil
 		}}
 	})
-	o, err := c.Read(t.Context(), query(named(issueIntent(intent.Create, 1), 1)))
-	t.Logf("%d %v", len(o.Records), err)
-	_ = slices.Contains[[]int]
+	in := named(issueIntent(intent.Create, 1), 1)
+	if o, err := c.Read(t.Context(), query(in)); err == nil {
+		t.Errorf("the read finds %d of 4 issues, and no error", len(o.Records))
+	}
+	if o := read(t, c, in); len(o.Records) != 4 {
+		t.Errorf("the next read finds %d of 4", len(o.Records))
+	}
 }
 
-func TestScratchLabelsOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{IndexLag: time.Minute})
-		c := connect(t, s, nil)
-		set(t, s, jiratest.Fault{Vice: jiratest.LostAnswer})
-		time.AfterFunc(10*time.Second, func() { s.Edit("OPS-1", map[string]any{"labels": []any{"tidy"}}) })
-		out := operate(t, c, named(issueIntent(intent.Create, 1), 1))
-		t.Logf("%s %s; issues %d", out.Status, out.Text, len(s.Issues()))
-	})
+// TestPermissionIsAskedAfter: a permission that was there before issues were
+// read says nothing about those that were not shown.
+func TestPermissionIsAskedAfter(t *testing.T) {
+	for deployment, dataCenter := range deployments {
+		s, _ := stage(t, dataCenter)
+		asked := 0
+		c := connect(t, s, func(o *jira.Options) {
+			o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
+				if strings.HasSuffix(r.URL.Path, "/mypermissions") {
+					asked++
+				}
+				if asked > 0 && strings.Contains(r.URL.Path, "/issue/") {
+					s.Hide("OPS", true)
+				}
+				return nil
+			}}
+		})
+		qs := []connectors.Query{query(byIssue(intent.Delete, intent.Fields{"issue": "OPS-99"}))}
+		for len(qs) < 20 { // as many as are read together
+			qs = append(qs, query(byIssue(intent.Delete, intent.Fields{"issue": "OPS-1"})))
+		}
+		qs = append(qs, query(byIssue(intent.Delete, intent.Fields{"issue": "OPS-2"})))
+		answers, err := c.ReadMany(t.Context(), qs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answers[0].Err != nil || len(answers[0].Observation.Records) != 0 {
+			t.Errorf("%s: %+v, want absent", deployment, answers[0])
+		}
+		if last := answers[20]; last.Err == nil {
+			t.Errorf("%s: OPS-2 is there and hidden since, and the read finds %d records", deployment, len(last.Observation.Records))
+		}
+	}
+}
+
+// TestMovedAway: what was moved out of the project of the key is another matter
+// than what was asked for; it is neither deleted nor changed.
+func TestMovedAway(t *testing.T) {
+	for name, key := range map[string]intent.Fields{
+		"id": {"issue": "10001", "project": "OPS"}, "key": {"issue": "OPS-1", "project": "OPS"}, "reference": {"project": "OPS", "reference": "Invoice-000"},
+	} {
+		for _, w := range []intent.WriteType{intent.Update, intent.Delete} {
+			t.Run(name+"/"+string(w), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := jiratest.New(jiratest.Options{IndexLag: time.Minute, Projects: []string{"OPS", "DEV"}})
+					c := connect(t, s, nil)
+					if _, err := c.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
+						t.Fatal(err)
+					}
+					<-time.After(10 * time.Minute)
+					s.Move("OPS-1", "DEV")
+					in := issueIntent(w, 0)
+					in.Key = key
+					sends := s.Sends()
+					out := operate(t, c, named(in, 3))
+					if out.Status != engine.StatusNotApplied || s.Sends() != sends || len(s.Issues()) != 1 {
+						t.Errorf("%s after %d sends, and %d issues: %s", out.Status, s.Sends()-sends, len(s.Issues()), out.Text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestTransitionOnce: a transition that is late is not made a second time, also
+// where the workflow would let it be.
+func TestTransitionOnce(t *testing.T) {
+	for deployment, dataCenter := range deployments {
+		for _, vice := range []jiratest.Vice{jiratest.LostAnswer, jiratest.LateCommit, jiratest.DroppedBefore, jiratest.ConflictDone, jiratest.BadGateway} {
+			t.Run(deployment+"/"+string(vice), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, c := stage(t, dataCenter)
+					in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
+						Expect: intent.Fields{"status": jiratest.Blocked}}, 3)
+					if err := s.Set(jiratest.Fault{Vice: vice, Delay: 3 * time.Minute}); err != nil {
+						t.Fatal(err)
+					}
+					out := operate(t, c, in)
+					<-time.After(time.Hour)
+					made := 0
+					for _, e := range s.Effects() {
+						if e.Op == "transition" {
+							made++
+						}
+					}
+					if out.Status != engine.StatusVerified || made != 1 {
+						t.Errorf("%s, and the transition was made %d times: %s", out.Status, made, out.Text)
+					}
+				})
+			})
+		}
+	}
 }

@@ -62,7 +62,7 @@ func refusedWith(t *testing.T, s *jiratest.Site, c *jira.Connector, in intent.Wr
 	sends := s.Sends()
 	var before *connectors.Observation
 	if in.Write != intent.Create {
-		before = &connectors.Observation{Records: []connectors.Record{{Ref: "10002", Fields: intent.Fields{"key": "OPS-2", "reference": "Invoice-000"}}}}
+		before = &connectors.Observation{Records: []connectors.Record{{Ref: "10002", Fields: intent.Fields{"key": "OPS-2", "project": "OPS", "reference": "Invoice-000"}}}}
 	}
 	_, err := c.Write(t.Context(), request(in, before))
 	if word(err) != "-" || !errors.Is(err, jira.ErrIntent) || !strings.Contains(err.Error(), names) || s.Sends() != sends {

@@ -190,9 +190,11 @@ func loopback(host string) bool {
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	issue := connectors.Profile{
 		Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
-		// An edit and a delete go to the id of one issue, and ids are never
-		// used again: a repeat meets the same issue or none.
-		Unique:  []intent.WriteType{intent.Update, intent.Delete},
+		// A delete goes to the id of one issue, and ids are never used again: a
+		// repeat meets the same issue or none. An update may be a transition,
+		// and one that lands twice runs twice where the workflow leads from a
+		// status to itself, as one that is open to all statuses does.
+		Unique:  []intent.WriteType{intent.Delete},
 		Stamped: true,
 		Settle:  bound(c.o.Settle, defaultSettle),
 		Horizon: bound(c.o.Horizon, defaultHorizon),
@@ -210,6 +212,7 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		SendTimeout: c.o.SendTimeout, ReadTimeout: c.o.ReadTimeout,
 	}
 	comment := issue
+	comment.Unique = []intent.WriteType{intent.Update, intent.Delete} // by the id of the comment, with given values
 	comment.Settle, comment.Recheck = connectors.Within(0), connectors.Bound{}
 	comment.Volatile = []string{"/updated", "/updateAuthor"}
 	comment.Reads = []connectors.ReadPath{

@@ -72,6 +72,9 @@ func TestProfiles(t *testing.T) {
 		if !slices.Equal(p.Writes, writes) {
 			t.Errorf("%s: the profile has the writes %v, want %v: there is no upsert", kind, p.Writes, writes)
 		}
+		if kind == jira.KindIssue && slices.Contains(p.Unique, intent.Update) {
+			t.Error("an update may be a transition, which is not harmless to repeat")
+		}
 		if slices.Contains(p.Unique, intent.Create) || len(p.NativeWindow) > 0 || len(p.Conditional) > 0 || p.FreshKeys {
 			t.Errorf("%s: the profile promises what Jira does not have: %+v", kind, p)
 		}

@@ -13,6 +13,8 @@ import (
 // A project that can be seen may still have issues that cannot (security
 // levels), and an issue may have been moved to a project that cannot: Jira
 // says 404 there as well and no call tells the difference.
+//
+// It is asked once for all issues that are read together.
 func (r *reader) permitted(project string) error {
 	if err, asked := r.seen[project]; asked {
 		return err

@@ -117,8 +117,8 @@ func idNumber(id string) int64 {
 	return n
 }
 
-// reader is one read under way. It looks into the permission of a project at
-// most once.
+// reader is one read under way. seen is what was said about the permission for
+// projects since the issues in question were read.
 type reader struct {
 	c    *Connector
 	d    Deployment
@@ -166,6 +166,7 @@ func (r *reader) answer(questions []*question) error {
 	if err != nil {
 		return err
 	}
+	clear(r.seen) // a permission that was there before they were read proves nothing
 	for _, q := range questions {
 		if !r.share(q, all, found, questions) {
 			return errShared

@@ -53,6 +53,7 @@ type search struct {
 	StartAt    int           `json:"startAt,omitempty"`         // Data Center
 	Token      string        `json:"nextPageToken,omitempty"`   // Cloud
 	Reconcile  []json.Number `json:"reconcileIssues,omitempty"` // Cloud; consistent for these ids only
+	total      *int          // Data Center: how many there were on the first page
 }
 
 // pages walks through all pages. page asks for one and brings s to the next;
@@ -115,6 +116,12 @@ func (r *reader) pageOfDataCenter(s *search) ([]hit, bool, error) {
 	}
 	if answer.Issues == nil || answer.Total == nil || answer.Start != s.StartAt {
 		return nil, false, fmt.Errorf("%w: it lists no issues, or others than were asked for", ErrUnreadable)
+	}
+	if s.total == nil {
+		s.total = answer.Total
+	}
+	if *s.total != *answer.Total {
+		return nil, false, fmt.Errorf("%w: there were %d issues, and are %d on the next page", ErrUnreadable, *s.total, *answer.Total)
 	}
 	s.StartAt += len(*answer.Issues)
 	more := s.StartAt < *answer.Total

@@ -71,11 +71,17 @@ type writer struct {
 }
 
 // before is the one record that was found, or the reason why nothing is sent.
+// A record that was moved out of the project that the key names is another
+// matter than the one that was asked for.
 func (w writer) before() (connectors.Record, error) {
 	if w.r.Before == nil || len(w.r.Before.Records) != 1 || !idForm.MatchString(w.r.Before.Records[0].Ref) {
 		return connectors.Record{}, connectors.NotSent(fmt.Errorf("%w: a %s needs exactly one record in the read before it", ErrIntent, w.r.Intent.Write))
 	}
-	return w.r.Before.Records[0], nil
+	record := w.r.Before.Records[0]
+	if in, _ := record.Fields["project"].(string); w.project != "" && in != w.project {
+		return connectors.Record{}, connectors.Conflict("", unusable("/key/project", "is "+clip(w.project)+", and the record is in "+clip(in), "the project that it is in now"))
+	}
+	return record, nil
 }
 
 // said makes a receipt and an error of what came of the send.

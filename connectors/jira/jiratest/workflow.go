@@ -12,15 +12,17 @@ const (
 	InProgress = "In Progress"
 	Done       = "Done"
 	Archived   = "Archived"
+	Blocked    = "Blocked"
 )
 
-// edge is one transition. screen lists the fields that it can set.
+// edge is one transition, from "" one that is open to all statuses, its own
+// included. screen lists the fields that it can set.
 type edge struct {
 	id, name, from, to string
 	screen             []string
 }
 
-// There is no way back from In Progress to To Do, none out of Archived, and
+// There is no way back from In Progress to To Do, none out of Archived but to Blocked, and
 // two ways from In Progress to Done.
 var edges = []edge{
 	{"11", "Start", ToDo, InProgress, nil},
@@ -28,6 +30,7 @@ var edges = []edge{
 	{"22", "Drop", InProgress, Done, nil},
 	{"31", "Reopen", Done, ToDo, nil},
 	{"41", "Archive", Done, Archived, nil},
+	{"51", "Block", "", Blocked, nil},
 }
 
 func statusOf(name string) map[string]any { return map[string]any{"id": "1", "name": name} }
@@ -36,7 +39,7 @@ func statusOf(name string) map[string]any { return map[string]any{"id": "1", "na
 func available(i *issue) []edge {
 	var all []edge
 	for _, e := range edges {
-		if e.from == member(i.fields, "status", "name") {
+		if e.from == "" || e.from == member(i.fields, "status", "name") {
 			all = append(all, e)
 		}
 	}
