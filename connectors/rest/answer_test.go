@@ -328,3 +328,27 @@ func TestRecordsOfARead(t *testing.T) {
 		})
 	}
 }
+
+// TestARefThatCannotBeAsked: what a receipt says must not end all reading, and
+// a record under another spelling of its ref is that record.
+func TestARefThatCannotBeAsked(t *testing.T) {
+	file := strings.Replace(itemsFile("", plainRead), "    record:\n", "      - {name: get, by: ref, strength: strong, record: $, absent: [404], path: '/items/{ref}'}\n    record:\n", 1)
+	for ref, want := range map[string]int{"/api/items/7": 1, "..": 1, "7": 1, "007": 1, "8": 1} {
+		var asked []string
+		c := items(t, file, func(rw http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Path)
+			switch r.URL.Path {
+			case "/api/items":
+				says(200, `{"items":[{"id":7,"sku":"A-1"}]}`)(rw, r)
+			case "/api/items/7", "/api/items/007":
+				says(200, `{"id":7,"sku":"A-1"}`)(rw, r)
+			default:
+				says(404, `{}`)(rw, r)
+			}
+		})
+		got, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create), Ref: ref})
+		if err != nil || len(got.Records) != want || got.Strength != connectors.Strong {
+			t.Errorf("ref %q: %v, %v (asked %q); want %d record", ref, got, err, asked, want)
+		}
+	}
+}

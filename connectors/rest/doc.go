@@ -129,6 +129,12 @@
 // a strong read. A list of several pages that are counted or linked is never
 // strong, since records can slip from page to page.
 //
+// Whatever is doubtful is an error and never absence: an answer that lacks the
+// list or object that the declaration names, a record without its ref or
+// without a place for the key it was asked for by, a record that was not asked
+// for (an API that does not know a parameter ignores it), JSON with a member
+// twice, a 404 that is no JSON.
+//
 // What the package does not know: whether a declaration tells the truth. A
 // settle time that is too short, a "unique" that is not enforced, a read that is
 // called strong and comes from a replica make duplicates that nobody here can

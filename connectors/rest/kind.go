@@ -219,6 +219,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	case p.FreshKeys && !p.Stamped:
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps nobody could tell our record from one that was there")
 	}
+	l.versions(k, f)
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")
@@ -229,6 +230,27 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	if w := k.writes[intent.Create]; w != nil {
 		l.stampStays(f, w)
+	}
+}
+
+// versions refuses reads that take the version of one record from different
+// places: two observations of a record that nobody touched would differ.
+func (l *loader) versions(k *kind, f *fileKind) {
+	sources := map[string]bool{}
+	for i, r := range k.reads {
+		own := f.Reads[i].Version
+		switch {
+		case r.bulk > 0:
+		case r.ref && r.complete && r.strong:
+			return // it has the last word
+		case own.Header.Value+own.Path.Value != "":
+			sources[own.Header.Value+own.Path.Value] = true
+		default:
+			sources[f.Record.Version.Value] = true
+		}
+	}
+	if len(sources) > 1 {
+		l.Say(f.At.Line, f.At.Field+".reads", "take the version from different places; want it from one, or a strong read by ref that is complete")
 	}
 }
 

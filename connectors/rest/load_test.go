@@ -75,6 +75,7 @@ var badDeclarations = map[string]struct {
 	"by":                {"a word", "by: key", "by: name", `reads[0].by: is "name"; want ref, key, stamp`},
 	"only by ref":       {"a lost answer takes the ref along", "by: key\n        strength: strong\n        path: /items\n        query: {sku: \"{key.sku}\"}\n        records: $.items[*]", "by: ref\n        path: \"/items/{ref}\"\n        record: $", "have none by key"},
 	"absent":            {"no permission is no absence", "strength: strong", "strength: strong\n        absent: [403]", "has 403; only 404 and 410"},
+	"versions":          {"an untouched record would look changed", "    record:\n", "      - {name: get, by: ref, record: $, version: {header: ETag}, path: '/items/{ref}'}\n    record:\n", "take the version from different places"},
 	"absent list":       {"an empty list says it", "strength: strong", "strength: strong\n        absent: [404]", "stands at a read of a list"},
 	"accept":            {"no body", "strength: strong", "strength: strong\n        accept: [204]", "has 204; want another 2xx that has a body"},
 	"conditional get":   {"a 304 hides the change", "strength: strong", "strength: strong\n        headers: {If-None-Match: '*'}", "a read must show what is there"},

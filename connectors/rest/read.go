@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -76,7 +77,7 @@ func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) e
 	if r.complete {
 		refs = m.refs()
 	}
-	if m.q.Ref != "" && !slices.Contains(refs, m.q.Ref) {
+	if m.q.Ref != "" && !slices.Contains(refs, m.q.Ref) && r.canAsk(m.q.Ref, v) {
 		refs = append(refs, m.q.Ref)
 	}
 	if len(refs) > maxCompleted {
@@ -91,6 +92,15 @@ func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) e
 		m.addRef(r, ref, found)
 	}
 	return nil
+}
+
+// canAsk reports whether a ref that a receipt named can stand in the request. A
+// receipt is evidence; one that makes no sense must not end all reading.
+func (r *read) canAsk(ref string, v values) bool {
+	asked := maps.Clone(v)
+	asked["ref"] = ref
+	_, err := r.request.fill(filling{values: asked, guarded: true})
+	return err == nil
 }
 
 // found is what one declared read found.
