@@ -20,7 +20,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	}
 	var groups []*group
 	for i, q := range qs {
-		k, err := c.d.kindOf(q.Intent)
+		k, err := c.kindOf(q.Intent)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -97,11 +97,9 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 
 // answer is what one query gets of the records that many asked for.
 func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
-	if err := m.add(r, f); err != nil {
-		return connectors.BulkAnswer{Err: err}
-	}
-	o, err := m.observation()
-	return connectors.BulkAnswer{Observation: o, Err: err}
+	f.records = slices.DeleteFunc(slices.Clone(f.records), func(rec connectors.Record) bool { return !m.matches(rec) })
+	m.add(r, f)
+	return connectors.BulkAnswer{Observation: m.observation()}
 }
 
 // askMany makes one bulk request.
@@ -124,7 +122,7 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values
 	}
 	f := found{strong: r.showsAll(doc, a)}
 	for _, e := range elements {
-		rec, kept, err := k.listed(r, e, "", each...)
+		rec, kept, err := k.listed(r, e, each...)
 		if err != nil {
 			return found{}, err
 		}

@@ -33,10 +33,6 @@ const (
 	// taken from an answer. They go into the ledger and into later requests.
 	maxRef = 2 << 10
 
-	// maxRecords is how many records all pages of one read may have.
-	// Thousands are no answer to "is it there" and would fill the memory.
-	maxRecords = 10_000
-
 	// maxMatches is how many records may match one query. Each is compared
 	// and kept as evidence.
 	maxMatches = 1000

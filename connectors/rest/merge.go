@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -40,25 +39,18 @@ func (m *merge) matches(r connectors.Record) bool {
 }
 
 // add takes in what a look-up found.
-func (m *merge) add(r *read, f found) error {
+func (m *merge) add(r *read, f found) {
 	m.lookedUp = true
 	m.paths = append(m.paths, r.name)
 	if f.strong && (r.key || r.stamp && m.stamped()) {
 		m.conclusive = true
 	}
 	for _, rec := range f.records {
-		if !m.matches(rec) {
-			continue
-		}
 		if m.foundBy == "" {
 			m.foundBy = r.name
 		}
 		m.see(rec, sighting{strong: f.strong})
 	}
-	if len(m.seen) > maxMatches {
-		return fmt.Errorf("%w: more than %d records match", ErrAnswer, maxMatches)
-	}
-	return nil
 }
 
 // stamped reports whether a record that the write made bears its stamp. Then,
@@ -76,19 +68,13 @@ func (m *merge) stamped() bool {
 // addRef takes in what a read by ref found, which goes before all others.
 func (m *merge) addRef(r *read, ref string, f found) {
 	for _, rec := range f.records {
-		if !m.matches(rec) {
-			if f.strong {
-				m.drop(ref) // it is another one by now
-			}
-			continue
-		}
 		if m.foundBy == "" {
 			m.foundBy = r.name
 		}
 		m.see(rec, sighting{byRef: true, strong: f.strong})
 	}
 	if len(f.records) == 0 && f.strong {
-		m.drop(ref) // a look-up may show what is gone by now
+		m.drop(ref) // a look-up may show what is gone, or another one, by now
 	}
 }
 
@@ -122,7 +108,7 @@ func (m *merge) refs() []string {
 // observation is the whole. It is strong when a look-up showed everything that
 // can match and every record was shown by a strong read: the weakest part says
 // what can be hidden.
-func (m *merge) observation() (connectors.Observation, error) {
+func (m *merge) observation() connectors.Observation {
 	o := connectors.Observation{At: m.began, Path: m.foundBy, Records: []connectors.Record{}}
 	if o.Path == "" {
 		o.Path = m.paths[0]
@@ -135,5 +121,5 @@ func (m *merge) observation() (connectors.Observation, error) {
 	if strong {
 		o.Strength = connectors.Strong
 	}
-	return o, nil
+	return o
 }

@@ -22,7 +22,7 @@ import (
 var errEndless = errors.New("the list has more pages than are read")
 
 // askList reads a list to its end.
-func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v values) (found, error) {
+func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (found, error) {
 	f := found{strong: r.strong}
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
@@ -42,19 +42,23 @@ func (c *Connector) askList(ctx context.Context, k *kind, r *read, d *draft, v v
 			return f, err
 		}
 		for _, e := range elements {
-			rec, kept, err := k.listed(r, e, stampOf(v), v)
+			rec, kept, err := m.k.listed(r, e, v)
 			if err != nil {
 				return f, err
 			}
-			if kept {
+			f.some = f.some || kept
+			if kept && m.matches(rec) {
 				f.records = append(f.records, rec)
 			}
+		}
+		if len(f.records) > maxMatches {
+			return f, fmt.Errorf("%w: more than %d records match", ErrAnswer, maxMatches)
 		}
 		next, more, err := c.next(r, d, u, a, doc, len(elements), page)
 		if err != nil || !more {
 			return f, err
 		}
-		if page >= r.pages || len(f.records) > maxRecords {
+		if page >= r.pages {
 			return f, fmt.Errorf("%w: %w (%d)", ErrAnswer, errEndless, page)
 		}
 		u, f.strong = next, f.strong && !r.paging.jumps()
@@ -85,8 +89,12 @@ func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) 
 // another shape then, and all of its records would look like strangers. So is
 // one that nobody asked for: APIs ignore parameters that they do not know, and
 // the first page of everything would look like absence.
-func (k *kind) listed(r *read, element any, stamp string, asked ...values) (connectors.Record, bool, error) {
-	rec, kept, err := k.record.of(element, stamp)
+func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record, bool, error) {
+	var stamps []string
+	for _, v := range asked {
+		stamps = append(stamps, stampOf(v))
+	}
+	rec, kept, err := k.record.of(element, stamps...)
 	if err != nil || !kept {
 		return rec, false, err
 	}
@@ -121,6 +129,9 @@ func (r *read) mayAnswer(rec connectors.Record, v values) bool {
 func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc any, size, page int) (*url.URL, bool, error) {
 	p := r.paging
 	if p == nil {
+		if to, err := linked(a.Header, "next"); err == nil && to != "" {
+			return nil, false, fmt.Errorf("%w: %w (a link leads to a next one, and the declaration names no paging)", ErrAnswer, errEndless)
+		}
 		return nil, false, nil
 	}
 	more, err := p.saysMore(doc)

@@ -16,7 +16,7 @@ import (
 // declared look-ups that can be asked, and by the ref where one is known. What
 // they find is put together by the records' refs.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	k, err := c.d.kindOf(q.Intent)
+	k, err := c.kindOf(q.Intent)
 	if err != nil {
 		return connectors.Observation{}, err
 	}
@@ -26,21 +26,19 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		if !r.asks(q) {
 			continue
 		}
-		found, err := c.ask(ctx, k, r, v)
+		found, err := c.ask(ctx, m, r, v)
 		if err != nil {
 			return connectors.Observation{}, fmt.Errorf("read %q: %w", r.name, err)
 		}
-		if err := m.add(r, found); err != nil {
-			return connectors.Observation{}, fmt.Errorf("read %q: %w", r.name, err)
-		}
+		m.add(r, found)
 	}
 	if !m.lookedUp {
 		return connectors.Observation{}, fmt.Errorf("%w: /key: no look-up can be made by it", ErrIntent)
 	}
-	if err := c.readRefs(ctx, k, m, v); err != nil {
+	if err := c.readRefs(ctx, m, v); err != nil {
 		return connectors.Observation{}, err
 	}
-	return m.observation()
+	return m.observation(), nil
 }
 
 // asks reports whether a look-up by key or stamp can be made for a query.
@@ -67,12 +65,12 @@ func (c *Connector) readValues(q connectors.Query) values {
 
 // readRefs reads by refs: the one that is known, and those of the records found
 // where the declaration completes them so.
-func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) error {
-	i := slices.IndexFunc(k.reads, func(r *read) bool { return r.ref })
+func (c *Connector) readRefs(ctx context.Context, m *merge, v values) error {
+	i := slices.IndexFunc(m.k.reads, func(r *read) bool { return r.ref })
 	if i < 0 {
 		return nil
 	}
-	r := k.reads[i]
+	r := m.k.reads[i]
 	var refs []string
 	if r.complete {
 		refs = m.refs()
@@ -85,7 +83,7 @@ func (c *Connector) readRefs(ctx context.Context, k *kind, m *merge, v values) e
 	}
 	for _, ref := range refs {
 		v["ref"] = ref
-		found, err := c.ask(ctx, k, r, v)
+		found, err := c.ask(ctx, m, r, v)
 		if err != nil {
 			return fmt.Errorf("read %q: %w", r.name, err)
 		}
@@ -105,24 +103,27 @@ func (r *read) canAsk(ref string, v values) bool {
 
 // found is what one declared read found.
 type found struct {
+	// records are those that match the query; others are not kept.
 	records []connectors.Record
+	// some says that there was a record, if only one that does not match.
+	some bool
 	// strong says that the read showed everything that was applied before.
 	strong bool
 }
 
 // ask makes one declared read. An answer that is not as declared is an error.
-func (c *Connector) ask(ctx context.Context, k *kind, r *read, v values) (found, error) {
+func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (found, error) {
 	d, err := r.request.fill(filling{values: v, guarded: true})
 	if err != nil {
 		return found{}, err
 	}
 	var f found
 	if r.single != nil {
-		f, err = c.askOne(ctx, k, r, d, v)
+		f, err = c.askOne(ctx, m, r, d, v)
 	} else {
-		f, err = c.askList(ctx, k, r, d, v)
+		f, err = c.askList(ctx, m, r, d, v)
 	}
-	if err == nil && len(f.records) == 0 {
+	if err == nil && !f.some {
 		err = c.see(ctx, r, v)
 	}
 	return f, err
@@ -187,7 +188,7 @@ func (r *read) accepts(a httpsend.Answer, err error) error {
 }
 
 // askOne reads the one record that the request addresses.
-func (c *Connector) askOne(ctx context.Context, k *kind, r *read, d *draft, v values) (found, error) {
+func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v values) (found, error) {
 	a, err := c.get(ctx, d)
 	if err = r.accepts(a, err); err != nil {
 		gone, doc, unclear := r.says(a)
@@ -208,15 +209,18 @@ func (c *Connector) askOne(ctx context.Context, k *kind, r *read, d *draft, v va
 		return found{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.text)
 	}
 	f := found{strong: r.showsAll(doc, a)}
-	rec, kept, err := k.record.of(one, stampOf(v))
+	rec, kept, err := m.k.record.of(one, stampOf(v))
 	if err != nil || !kept {
 		return f, err
 	}
 	if r.version.header != "" || r.version.place != nil {
 		rec.Version = r.version.of(doc, a.Header)
 	}
-	f.records = []connectors.Record{rec}
-	return f, r.answersWith(k, rec, v)
+	f.some = true
+	if m.matches(rec) {
+		f.records = []connectors.Record{rec}
+	}
+	return f, r.answersWith(m.k, rec, v)
 }
 
 // showsAll reports whether an answer shows everything that was applied before.

@@ -10,9 +10,9 @@ import (
 )
 
 // of reads one record of an answer; false when it is one that does not count.
-// stamp is the one that is asked for, which is taken where a record bears
-// several.
-func (r *record) of(v any, stamp string) (connectors.Record, bool, error) {
+// asked are the stamps that are asked for: one of them is taken where a record
+// bears several.
+func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	object, isObject := v.(map[string]any)
 	if !isObject {
 		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", ErrAnswer, kindOfValue(v))
@@ -50,10 +50,13 @@ func (r *record) of(v any, stamp string) (connectors.Record, bool, error) {
 	switch {
 	case err != nil:
 		return one, false, fmt.Errorf("the stamp: %w", err)
-	case slices.Contains(stamps, stamp):
-		one.Stamp = stamp
 	case len(stamps) > 0:
 		one.Stamp = stamps[0]
+	}
+	for _, s := range stamps {
+		if slices.Contains(asked, s) {
+			one.Stamp = s
+		}
 	}
 	return one, true, nil
 }
@@ -88,11 +91,14 @@ func (r *record) keeps(object map[string]any) (bool, error) {
 	if c == nil {
 		return true, nil
 	}
-	if c.exists == nil && len(c.place.all(object)) == 0 {
+	found, err := c.place.all(object)
+	switch {
+	case err != nil:
+		return false, err
+	case c.exists == nil && len(found) == 0:
 		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", ErrAnswer, c.place.text)
 	}
-	holds, _ := c.holds(object, true, nil)
-	return holds, nil
+	return c.among(found), nil
 }
 
 // stamps lists what a record bears.
