@@ -14,7 +14,7 @@ import (
 func (w writer) comment(ctx context.Context) (connectors.Receipt, error) {
 	body, err := w.commentBody()
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, impossible(err)
 	}
 	path := "rest/api/2/issue/" + w.issue + "/comment"
 	if w.r.Intent.Write == intent.Create {

@@ -46,6 +46,11 @@ func unusable(path, problem, want string) error {
 	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
 }
 
+// impossible is an intent that Jira cannot serve as it stands: nothing was sent,
+// and no repeat would help, so it counts as refused and not as unsent, which is
+// tried for a day.
+func impossible(err error) error { return connectors.Refused("", err) }
+
 // classify says what the answer to a write means here, where Jira means
 // something else than most: by the status first, whatever the library made of
 // the body.

@@ -175,3 +175,33 @@ func TestTransitionOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestImpossibleEndsAtOnce: what Jira cannot serve as it stands is not tried for
+// a day, and the caller hears the name of the field.
+func TestImpossibleEndsAtOnce(t *testing.T) {
+	cases := map[string]struct {
+		in    intent.WriteIntent
+		names string
+	}{
+		"status and summary": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
+			Expect: intent.Fields{"status": jiratest.InProgress, "summary": "x"}}, "/expect/summary"},
+		"no edge": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
+			Expect: intent.Fields{"status": jiratest.Archived}}, "/expect/status"},
+		"a document": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Create, Key: intent.Fields{"project": "OPS", "reference": "a"},
+			Expect: intent.Fields{"summary": "x", "description": map[string]any{"type": "doc"}}}, "/expect/description"},
+		"a comment without text": {intent.WriteIntent{Kind: jira.KindComment, Write: intent.Create, Key: intent.Fields{"issue": "OPS-1", "reference": "a"},
+			Expect: intent.Fields{"visibility": nil}}, "/expect/body"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, connector := stage(t, false)
+				sends, began := s.Sends(), time.Now()
+				out := operate(t, connector, named(c.in, 3))
+				if out.Status != engine.StatusNotApplied || s.Sends() != sends || time.Since(began) > time.Minute || !strings.Contains(out.Text, c.names) {
+					t.Errorf("%s after %d sends and %v (%s), want not applied at once, with %s named", out.Status, s.Sends()-sends, time.Since(began), out.Text, c.names)
+				}
+			})
+		})
+	}
+}

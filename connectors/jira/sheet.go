@@ -3,6 +3,7 @@ package jira
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/readback-go/readback/connectors"
 )
@@ -41,11 +42,24 @@ func Sheets() []connectors.Sheet {
 	} {
 		c := &Connector{o: Options{Deployment: s.deployment, ReadTimeout: defaultReadTimeout,
 			Token: func(context.Context) (string, error) { return "", nil }}}
+		if s.deployment == DataCenter {
+			assumeOfCloud(s.claims)
+		}
 		profile := c.Profiles()[s.kind]
 		profile.Kind = s.kind
 		all = append(all, connectors.Sheet{Name: s.name, System: s.system, Kind: s.kind, Type: "jira", Profile: profile, Claims: s.claims})
 	}
 	return all
+}
+
+// assumeOfCloud marks what is known from the pages of Cloud alone: that it holds
+// for Data Center is likely and not said there.
+func assumeOfCloud(claims []connectors.Claim) {
+	for n, c := range claims {
+		if strings.Contains(c.Source, "/cloud/") {
+			claims[n].Assumed = true
+		}
+	}
 }
 
 // issueClaims hold for both kinds of Jira.
@@ -86,16 +100,17 @@ func cloudLimits() []connectors.Claim {
 
 func dataCenterClaims() []connectors.Claim {
 	return slices.Concat([]connectors.Claim{
-		{About: connectors.TopicLookup, Says: "POST search by label. search/jql, reconcileIssues and the bulk fetch do not exist.", Source: sourceServer},
+		{About: connectors.TopicLookup, Says: "POST search by label. search/jql, reconcileIssues and the bulk fetch do not exist.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicLagging, Says: "Each node has its own index and follows the others; the health check warns when one is more than two minutes behind. With OpenSearch the search is near real time. A sticky session asks the node that took the write.", Source: sourceReplicated + " ; " + sourceHealth + " ; " + sourceOpenSearch},
 		{About: connectors.TopicSettle, Says: "No bound on the lag of a node is published. Five minutes is a default of ours.", Source: sourceHealth, Assumed: true},
-		{About: connectors.TopicValues, Says: "Users are named by name.", Source: sourceServer},
+		{About: connectors.TopicValues, Says: "Users are named by name.", Source: sourceOwn, Assumed: true},
+		{About: connectors.TopicLookup, Says: "An issue can be created with entity properties, of 255 characters in the key and 32 KB in the value; JQL finds them only where a plugin declares the index.", Source: sourceServer},
 	}, dataCenterLimits())
 }
 
 func dataCenterLimits() []connectors.Claim {
 	return []connectors.Claim{
-		{About: connectors.TopicLimits, Says: "A bucket of tokens that the administrator sets; 429 has retry-after in seconds.", Source: sourceServer, Assumed: true},
+		{About: connectors.TopicLimits, Says: "A bucket of tokens that the administrator sets; 429 has retry-after in seconds.", Source: sourceOwn, Assumed: true},
 	}
 }
 

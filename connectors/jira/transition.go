@@ -38,7 +38,7 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 	}
 	if err != nil {
 		// On a repeat the edge may be gone because an earlier send took it.
-		return connectors.Receipt{}, &connectors.Error{Fate: connectors.FateNotSent, Conflict: w.r.Attempt > 1 && errors.Is(err, ErrTransition), Err: err}
+		return connectors.Receipt{}, &connectors.Error{Fate: connectors.FateRefused, Conflict: w.r.Attempt > 1 && errors.Is(err, ErrTransition), Err: err}
 	}
 	payload := map[string]any{"transition": map[string]any{"id": chosen.ID}}
 	if len(fields) > 0 {

@@ -25,22 +25,22 @@ func TestTransition(t *testing.T) {
 		reason  string
 	}{
 		"an edge":               {jiratest.ToDo, intent.Fields{"status": jiratest.InProgress}, nil, 1, "yes", "", "POST transitions", "the edge leads there"},
-		"no edge":               {jiratest.ToDo, intent.Fields{"status": jiratest.Done}, nil, 1, "-", `"In Progress"`, "", "the error says where the issue can go"},
-		"no edge, repeated":     {jiratest.Done, intent.Fields{"status": jiratest.InProgress}, nil, 2, "-!", "/expect/status", "", "an earlier send may have taken the edge"},
-		"several edges":         {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, nil, 1, "-", "/payload/transition", "", "each does other things beside"},
+		"no edge":               {jiratest.ToDo, intent.Fields{"status": jiratest.Done}, nil, 1, "no", `"In Progress"`, "", "the error says where the issue can go"},
+		"no edge, repeated":     {jiratest.Done, intent.Fields{"status": jiratest.InProgress}, nil, 2, "no!", "/expect/status", "", "an earlier send may have taken the edge"},
+		"several edges":         {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, nil, 1, "no", "/payload/transition", "", "each does other things beside"},
 		"one of several":        {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "Drop"}, 1, "yes", "", "POST transitions", "the payload names it"},
 		"one by its id":         {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "21"}, 1, "yes", "", "POST transitions", "an id is a name"},
-		"a wrong name":          {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "Reopen"}, 1, "-", "/expect/status", "", "it leads elsewhere"},
+		"a wrong name":          {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "Reopen"}, 1, "no", "/expect/status", "", "it leads elsewhere"},
 		"with its field":        {jiratest.InProgress, intent.Fields{"status": jiratest.Done, "resolution": "Duplicate"}, intent.Fields{"transition": "Resolve"}, 1, "yes", "", "POST transitions", "the screen has it"},
-		"with another field":    {jiratest.InProgress, intent.Fields{"status": jiratest.Done, "summary": "x"}, intent.Fields{"transition": "Resolve"}, 1, "-", "/expect/summary", "", "two sends would be needed"},
-		"in other letters":      {jiratest.ToDo, intent.Fields{"status": "in progress"}, nil, 1, "-", "/expect/status", "", "names are compared exactly"},
+		"with another field":    {jiratest.InProgress, intent.Fields{"status": jiratest.Done, "summary": "x"}, intent.Fields{"transition": "Resolve"}, 1, "no", "/expect/summary", "", "two sends would be needed"},
+		"in other letters":      {jiratest.ToDo, intent.Fields{"status": "in progress"}, nil, 1, "no", "/expect/status", "", "names are compared exactly"},
 		"there already":         {jiratest.Done, intent.Fields{"status": jiratest.Done}, nil, 1, "yes", "", "", "nothing is left to send"},
 		"there, another field":  {jiratest.Done, intent.Fields{"status": jiratest.Done, "summary": "x"}, nil, 1, "yes", "", "PUT", "the field alone changes"},
-		"a number":              {jiratest.ToDo, intent.Fields{"status": true}, nil, 1, "-", "/expect/status", "", "a status is a name"},
-		"in the payload":        {jiratest.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": jiratest.Done}, 1, "-", "/payload/status", "", "nobody would verify it"},
-		"the pick alone":        {jiratest.ToDo, intent.Fields{"status": jiratest.InProgress}, intent.Fields{"transition": ""}, 1, "-", "/payload/transition", "", "it names nothing"},
-		"a key of Jira's":       {jiratest.ToDo, intent.Fields{"updated": "2026-01-01T00:00:00Z"}, nil, 1, "-", "/expect/updated", "", "Jira sets it"},
-		"only what is readable": {jiratest.ToDo, intent.Fields{"issue": "OPS-2"}, nil, 1, "-", "/expect", "", "there is nothing to change"},
+		"a number":              {jiratest.ToDo, intent.Fields{"status": true}, nil, 1, "no", "/expect/status", "", "a status is a name"},
+		"in the payload":        {jiratest.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": jiratest.Done}, 1, "no", "/payload/status", "", "nobody would verify it"},
+		"the pick alone":        {jiratest.ToDo, intent.Fields{"status": jiratest.InProgress}, intent.Fields{"transition": ""}, 1, "no", "/payload/transition", "", "it names nothing"},
+		"a key of Jira's":       {jiratest.ToDo, intent.Fields{"updated": "2026-01-01T00:00:00Z"}, nil, 1, "no", "/expect/updated", "", "Jira sets it"},
+		"only what is readable": {jiratest.ToDo, intent.Fields{"issue": "OPS-2"}, nil, 1, "no", "/expect", "", "there is nothing to change"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestUndoOfTransition(t *testing.T) {
 		to   string
 		says string
 	}{
-		jiratest.ToDo: {jiratest.InProgress, "-"}, // no edge back
-		jiratest.Done: {jiratest.ToDo, "-"},       // only by way of In Progress
+		jiratest.ToDo: {jiratest.InProgress, "no"}, // no edge back
+		jiratest.Done: {jiratest.ToDo, "no"},       // only by way of In Progress
 	} {
 		s, connector := stage(t, false)
 		s.Edit("OPS-2", map[string]any{"status": map[string]any{"name": from}})

@@ -108,11 +108,11 @@ func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 		err = fmt.Errorf("%w: the stamp %s is none", ErrIntent, clip(w.r.Stamp))
 	}
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, impossible(err)
 	}
 	given, _ := fields["labels"].([]any)
 	if fields["labels"], err = withLabels(given, w.reference, w.r.Stamp); err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, impossible(err)
 	}
 	fields["project"] = map[string]any{"key": w.project}
 	k := w.c.request(ctx, true, http.MethodPost, "rest/api/2/issue", map[string]any{
@@ -180,7 +180,7 @@ func (w writer) encode() (map[string]any, error) {
 func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 	fields, err := w.encode()
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, impossible(err)
 	}
 	before, err := w.before()
 	if err != nil {
@@ -190,7 +190,7 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 		// A set replaces all labels, ours included: they go along.
 		reference, _ := before.Fields["reference"].(string)
 		if fields["labels"], err = withLabels(given, reference, before.Stamp); err != nil {
-			return connectors.Receipt{}, connectors.NotSent(err)
+			return connectors.Receipt{}, impossible(err)
 		}
 	}
 	key, _ := before.Fields["key"].(string)
@@ -203,7 +203,7 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 		// edge from a status to itself would do what nobody asked for.
 		return connectors.Receipt{Ref: before.Ref, Code: "unchanged"}, nil
 	case len(fields) == 0:
-		return connectors.Receipt{}, connectors.NotSent(unusable("/expect", "holds nothing but the key", "at least one field to change"))
+		return connectors.Receipt{}, impossible(unusable("/expect", "holds nothing but the key", "at least one field to change"))
 	}
 	k := w.c.do(ctx, true, func(ctx context.Context) error {
 		_, err := w.c.lib.Issue.UpdateIssueWithContext(ctx, before.Ref, map[string]any{"fields": fields})
