@@ -138,6 +138,9 @@ func list(texts []string) []any {
 }
 
 func (e *envelope) subject() string {
+	if text, several := e.several("Subject"); several {
+		return text
+	}
 	text, err := e.header.Subject()
 	if err != nil { // a charset we do not know: as it stands
 		text = e.header.Get("Subject")
@@ -145,9 +148,20 @@ func (e *envelope) subject() string {
 	return valid(text)
 }
 
+// several is a field that may stand once and stands there more often: as it
+// stands, line by line. Mail programs show any of them, so none can be shown for
+// all.
+func (e *envelope) several(name string) (string, bool) {
+	all := e.header.Values(name)
+	return valid(strings.Join(all, "\n")), len(all) > 1
+}
+
 // addresses shows a field's addresses; one that cannot be parsed is shown as
 // it stands.
 func (e *envelope) addresses(name string) []string {
+	if text, several := e.several(name); several {
+		return []string{text}
+	}
 	parsed, err := e.header.AddressList(name)
 	if err != nil {
 		return []string{valid(e.header.Get(name))}
@@ -160,6 +174,9 @@ func (e *envelope) addresses(name string) []string {
 }
 
 func (e *envelope) date() string {
+	if text, several := e.several("Date"); several {
+		return text
+	}
 	t, err := e.header.Date()
 	if err != nil {
 		return valid(e.header.Get("Date"))

@@ -125,8 +125,8 @@ func answers() map[string]answer {
 		"short message/cut":        {turns(mailtest.Turn{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: nobody knows how much of it arrived"},
 		"dot/no":                   {dot("554 5.7.1 spam\r\n"), refused, "554", "spam", "the server's word"},
 		"dot/too big":              {dot("552 too big\r\n"), refused, "552", "552", "the server's word"},
-		"dot/not now":              {dot("451 4.3.0 later\r\n"), throttled, "451", "later", "the server's word"},
-		"dot/shutting down":        {dot("421 bye\r\n"), throttled, "421", "421", "4yz is not taken over, whatever the number"},
+		"dot/not now":              {dot("451 4.3.0 later\r\n"), unknown, "", "later", "a relay says so of what it has handed on"},
+		"dot/shutting down":        {dot("421 bye\r\n"), unknown, "", "421", "it answers any command"},
 		"dot/cut":                  {turns(mailtest.Turn{Hears: "."}), unknown, "", "no answer", "it has the whole message"},
 		"dot/half a yes":           {turns(mailtest.Turn{Hears: ".", Says: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
 		"dot/silence":              {turns(mailtest.Turn{Hears: "."}, nobody), unknown, "", "deadline", "it has the whole message"},
@@ -173,7 +173,7 @@ func (tt answer) run(t *testing.T) {
 	if errors.As(err, &e) && (e.Code != tt.code || e.RetryAfter != 0 || e.Conflict) {
 		t.Errorf("code %q, wait %v, conflict %v; want code %q and neither", e.Code, e.RetryAfter, e.Conflict, tt.code)
 	}
-	if unknown := errors.Is(err, mail.ErrNoAnswer); unknown != (tt.fate == connectors.FateUnknown) {
+	if unknown := errors.Is(err, mail.ErrNoAnswer) || errors.Is(err, mail.ErrPutOff); unknown != (tt.fate == connectors.FateUnknown) {
 		t.Errorf("the error says that there was no answer: %v", unknown)
 	}
 	if tt.fate != notSent && s.Wrong() != nil {

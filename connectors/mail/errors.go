@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,9 @@ var (
 	// ErrNoAnswer is wrapped when the message was handed over whole and no
 	// answer came that means yes or no.
 	ErrNoAnswer = errors.New("no answer to the whole message")
+	// ErrPutOff is wrapped when the answer to the whole message was not now,
+	// which not every server says truly; see Options.TrustDeferral.
+	ErrPutOff = errors.New("put off after the whole message, which may have been taken over all the same")
 )
 
 // unusable is an error about one field of an intent.
@@ -52,24 +56,33 @@ func answerOf(err error) (*smtp.SMTPError, bool) {
 
 // beforeDot classifies what went wrong in a transaction whose message was not
 // handed over whole: a server that keeps to RFC 5321 (4.1.1.4) has nothing then.
-func beforeDot(ctx context.Context, doing string, err error) error {
-	err = said(ctx, doing, err)
+func (s *session) beforeDot(doing string, err error) error {
+	err = s.said(doing, err)
 	if no, ok := answerOf(err); ok {
 		return refusal(no, err)
 	}
 	return connectors.NotSent(err)
 }
 
-// afterDot classifies what went wrong with the answer to the whole message. 4yz
-// and 5yz are the server's word that it has not taken it over (RFC 5321, 4.2.5);
-// anything else leaves it open.
-func afterDot(ctx context.Context, err error) error {
-	err = said(ctx, "the message", err)
-	if no, ok := answerOf(err); ok {
-		return refusal(no, err)
+// afterDot classifies what went wrong with the answer to the whole message. 5yz
+// is the server's word that it has not taken it over (RFC 5321, 4.2.5). 4yz
+// should be, but one that hands the message on while we wait says so of a
+// message that it has lost sight of; it is believed where the options say so,
+// and 421, which answers any command, nowhere. Anything else leaves it open.
+func (s *session) afterDot(err error) error {
+	err = s.said("the message", err)
+	no, ok := answerOf(err)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	case no.Code < 500 && (!s.o.TrustDeferral || no.Code == shuttingDown):
+		return fmt.Errorf("%w: %w", ErrPutOff, err)
 	}
-	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	return refusal(no, err)
 }
+
+// shuttingDown may answer any command, before it is read too.
+const shuttingDown = 421
 
 // refusal tells not now from no. No answer carries a time to wait.
 func refusal(no *smtp.SMTPError, err error) error {
@@ -81,23 +94,31 @@ func refusal(no *smtp.SMTPError, err error) error {
 
 // said says what was being done and keeps the cause. A context that ended is
 // named: it is why the connection was closed.
-func said(ctx context.Context, doing string, err error) error {
-	words := &serverWords{err}
-	if cause := context.Cause(ctx); cause != nil {
+func (s *session) said(doing string, err error) error {
+	words := &serverWords{err, s.o.CopyTo}
+	if cause := context.Cause(s.ctx); cause != nil {
 		return fmt.Errorf("%s: %w (%w)", doing, cause, words)
 	}
 	return fmt.Errorf("%s: %w", doing, words)
 }
 
 // serverWords is an error that may hold the server's own words: cut short and
-// made printable, since they are shown and recorded.
-type serverWords struct{ err error }
+// made printable, since they are shown and recorded. Errors go far, so the
+// address of the copies, which nobody should know, is taken out.
+type serverWords struct {
+	err    error
+	secret string
+}
 
 func (e *serverWords) Error() string {
+	text := e.err.Error()
 	if no, ok := answerOf(e.err); ok {
-		return clip(fmt.Sprintf("%d %s", no.Code, no.Message))
+		text = fmt.Sprintf("%d %s", no.Code, no.Message)
 	}
-	return clip(e.err.Error())
+	if e.secret != "" {
+		text = regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.secret)).ReplaceAllLiteralString(text, "the address of the copies")
+	}
+	return clip(text)
 }
 
 func (e *serverWords) Unwrap() error { return e.err }

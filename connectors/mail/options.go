@@ -107,6 +107,14 @@ type Options struct {
 	// \Sent, whatever it is called; for Copied INBOX.
 	Mailbox string
 
+	// TrustDeferral takes an answer of 4yz to the whole message as the server's
+	// word that it does not have it, and sends again. Set it only where the
+	// server queues mail itself: one that hands it on while we wait, or has a
+	// filter before its queue, answers so, too, when it loses the server that
+	// has just taken the mail. 421 is never trusted there. Default false: the
+	// mailbox tells, else a person.
+	TrustDeferral bool
+
 	// Settle is how long after its acceptance a mail may be missing from the
 	// mailbox. Default 5 min for Filed and 30 min for Copied; negative means
 	// undeclared.
@@ -267,7 +275,7 @@ func profiles(o Options) map[string]connectors.Profile {
 		ReadTimeout:  defaultReadTimeout,
 		Compare: map[string]intent.Comparison{
 			"/subject": {{Name: intent.RuleTrim}},
-			// SMTP ends every text with a line end.
+			// SMTP ends every text with a line end; there is no rule for that alone.
 			"/body": {{Name: intent.RuleCRLF}, {Name: intent.RuleTrim}},
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
@@ -15,7 +17,8 @@ const useSent = `\Sent`
 func (c *Connector) where() imap.Box { return imap.Box{Name: c.o.Mailbox, Use: useSent} }
 
 // Read finds every mail in the mailbox that bears the stamp or has the
-// Message-ID. It is always weak: a mail that was taken over comes there later.
+// Message-ID, and is no draft. It is always weak: a mail that was taken over
+// comes there later.
 // A mailbox that does not exist is an error, not absence.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
@@ -60,6 +63,7 @@ func (c *Connector) shown(found connectors.BulkAnswer, n name, stamp string) con
 	}
 	o := found.Observation
 	o.Strength, o.Path = connectors.Weak, string(c.o.Proof)
+	o.Records = slices.DeleteFunc(slices.Clone(o.Records), draft)
 	for i, r := range o.Records {
 		r.Fields = maps.Clone(r.Fields)
 		r.Fields["account"] = c.o.Account
@@ -69,6 +73,15 @@ func (c *Connector) shown(found connectors.BulkAnswer, n name, stamp string) con
 		o.Records[i] = r
 	}
 	return connectors.BulkAnswer{Observation: o}
+}
+
+// draft reports whether a message is marked as not sent yet.
+func draft(r connectors.Record) bool {
+	flags, _ := r.Fields["flags"].([]any)
+	return slices.ContainsFunc(flags, func(f any) bool {
+		s, _ := f.(string)
+		return strings.EqualFold(s, `\Draft`)
+	})
 }
 
 // Probe logs in at both servers and looks whether the mailbox is there. No mail

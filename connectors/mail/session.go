@@ -16,6 +16,7 @@ import (
 // ends, the socket is closed under it, and whatever waits returns.
 type session struct {
 	ctx    context.Context
+	o      Options
 	client *smtp.Client
 	close  func()
 }
@@ -49,27 +50,28 @@ func (c *Connector) connect(ctx context.Context) (*session, error) {
 	// The socket itself is closed, not the client or the TLS layer, which
 	// may wait for the other side.
 	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	s := &session{ctx: ctx, close: func() { stop(); _ = socket.Close() }}
-	if err := s.start(c.o, socket); err != nil {
+	s := &session{ctx: ctx, o: c.o, close: func() { stop(); _ = socket.Close() }}
+	if err := s.start(socket); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) start(o Options, socket net.Conn) error {
-	if err := s.protect(o, &bounded{Conn: socket}); err != nil {
-		return said(s.ctx, "connect", err)
+func (s *session) start(socket net.Conn) error {
+	if err := s.protect(&bounded{Conn: socket}); err != nil {
+		return s.said("connect", err)
 	}
-	if err := s.client.Hello(o.Hello); err != nil {
-		return said(s.ctx, "greeting", err)
+	if err := s.client.Hello(s.o.Hello); err != nil {
+		return s.said("greeting", err)
 	}
-	return s.login(o)
+	return s.login()
 }
 
 // protect makes the client. No debug writer is ever set: it would write the
 // password.
-func (s *session) protect(o Options, socket net.Conn) (err error) {
+func (s *session) protect(socket net.Conn) (err error) {
+	o := s.o
 	if o.Security == Insecure {
 		s.client = smtp.NewClient(socket)
 		return nil
@@ -98,11 +100,11 @@ func (s *session) protect(o Options, socket net.Conn) (err error) {
 
 // login keeps the server's words out of its error: some repeat the command,
 // password and all.
-func (s *session) login(o Options) error {
-	if o.Auth == nil && o.Username == "" {
+func (s *session) login() error {
+	if s.o.Auth == nil && s.o.Username == "" {
 		return nil
 	}
-	mechanism, err := s.mechanism(o)
+	mechanism, err := s.mechanism()
 	if err != nil {
 		return fmt.Errorf("log in: %w", err)
 	}
@@ -121,7 +123,8 @@ func (s *session) login(o Options) error {
 
 // mechanism fetches what the login needs. A password is asked for only where
 // the server offers to take it.
-func (s *session) mechanism(o Options) (sasl.Client, error) {
+func (s *session) mechanism() (sasl.Client, error) {
+	o := s.o
 	if o.Auth != nil {
 		client, err := o.Auth(s.ctx)
 		if err != nil {

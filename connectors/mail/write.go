@@ -12,8 +12,8 @@ import (
 
 // Write submits the message that Prepare built, once, to all of its recipients
 // or to none. Errors before the final dot are not sent, refused or throttled;
-// after it, only an answer of 4yz or 5yz is a refusal, and everything else is
-// unknown.
+// after it, only an answer of 5yz is a refusal, as is one of 4yz where the
+// options trust it, and everything else is unknown.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	n, err := c.locate(r.Intent, r.Stamp)
 	if err == nil {
@@ -30,7 +30,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
-	if err := s.announce(e, raw, c.o.CopyTo); err != nil {
+	if err := s.announce(e, raw); err != nil {
 		s.leave()
 		return connectors.Receipt{}, err
 	}
@@ -45,21 +45,21 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 // announce names the sender and the recipients. The first that is refused ends
 // it: part of the recipients is not what was declared. Errors go far, so the
 // address of the copies, which nobody should know, is not in them.
-func (s *session) announce(e envelope, raw []byte, secret string) error {
+func (s *session) announce(e envelope, raw []byte) error {
 	if err := s.client.Mail(e.From, &smtp.MailOptions{Size: int64(len(raw))}); err != nil {
-		return beforeDot(s.ctx, "sender "+e.From, err)
+		return s.beforeDot("sender "+e.From, err)
 	}
 	for _, to := range e.To {
 		err := s.client.Rcpt(to, nil)
 		no, refused := answerOf(err)
 		switch {
 		case err == nil:
-		case refused && strings.EqualFold(to, secret): // servers repeat the address
+		case refused && strings.EqualFold(to, s.o.CopyTo): // servers repeat the address
 			return refusal(no, fmt.Errorf("recipient of the copies: %d", no.Code))
-		case strings.EqualFold(to, secret):
-			return beforeDot(s.ctx, "recipient of the copies", err)
+		case strings.EqualFold(to, s.o.CopyTo):
+			return s.beforeDot("recipient of the copies", err)
 		default:
-			return beforeDot(s.ctx, "recipient "+to, err)
+			return s.beforeDot("recipient "+to, err)
 		}
 	}
 	return nil
@@ -69,16 +69,16 @@ func (s *session) announce(e envelope, raw []byte, secret string) error {
 func (s *session) handOver(raw []byte) error {
 	data, err := s.client.Data()
 	if err != nil {
-		return beforeDot(s.ctx, "the message", err)
+		return s.beforeDot("the message", err)
 	}
 	if _, err := data.Write(raw); err != nil {
-		return beforeDot(s.ctx, "the message before its end", err)
+		return s.beforeDot("the message before its end", err)
 	}
 	if cause := context.Cause(s.ctx); cause != nil {
 		return connectors.NotSent(fmt.Errorf("the message before its end: %w", cause))
 	}
 	if _, err := data.CloseWithResponse(); err != nil {
-		return afterDot(s.ctx, err)
+		return s.afterDot(err)
 	}
 	return nil
 }

@@ -39,6 +39,8 @@ func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
 		mailtest.DroppedBefore:  {false, 1, 0, 0, "not done"},
 		mailtest.LostAnswer:     {false, 1, 1, 1, "done, unheard"},
 		mailtest.Nonsense:       {false, 1, 1, 1, "done, and no word of it"},
+		mailtest.PutOff:         {false, 1, 1, 1, "done, and called not now"},
+		mailtest.ShutDown:       {false, 1, 1, 1, "done, and called not now"},
 		mailtest.Phantom:        {true, 1, 0, 0, "a lie"},
 		mailtest.FiledTwice:     {true, 1, 1, 2, "the second is nobody's request"},
 		mailtest.TakenAway:      {true, 1, 1, 0, "done, and gone"},

@@ -227,6 +227,10 @@ func (p *proxied) data() (string, error) {
 		return "", errEnd
 	case s.shows(Nonsense):
 		return "354 go on\r\n", nil
+	case s.shows(PutOff):
+		return "451 4.4.0 lost the server behind\r\n", nil
+	case s.shows(ShutDown):
+		return "421 4.3.2 shutting down\r\n", nil
 	}
 	return said, nil
 }

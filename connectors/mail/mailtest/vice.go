@@ -21,6 +21,8 @@ const (
 	Stalled       Vice = "stalled"        // the dot: no answer; taken over at Release
 	Nonsense      Vice = "nonsense"       // the dot: taken over, and answered with what is neither yes nor no
 	Phantom       Vice = "phantom"        // the dot: 250, and nothing done
+	PutOff        Vice = "put-off"        // the dot: taken over, and answered 451
+	ShutDown      Vice = "shut-down"      // the dot: taken over, and answered 421
 
 	FiledTwice     Vice = "filed-twice"     // taken over, and there are two of it
 	FiledLate      Vice = "filed-late"      // taken over, and not in the mailbox before Options.Lag; in memory
@@ -34,8 +36,8 @@ const (
 // Vices lists them all.
 func Vices() []Vice {
 	return []Vice{Unreachable, RefusedSender, RefusedRcpt, Greylisted, RefusedData, CutBeforeDot, Refused, Throttled,
-		DroppedBefore, LostAnswer, Silence, LateCommit, Stalled, Nonsense, Phantom, FiledTwice, FiledLate, TakenAway,
-		Capitals, WithoutCc, OtherMessageID, WithoutStamp}
+		DroppedBefore, LostAnswer, Silence, LateCommit, Stalled, Nonsense, Phantom, PutOff, ShutDown,
+		FiledTwice, FiledLate, TakenAway, Capitals, WithoutCc, OtherMessageID, WithoutStamp}
 }
 
 // How often a vice shows.

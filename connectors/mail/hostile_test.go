@@ -1,0 +1,282 @@
+package mail_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// TestNotNowToTheWholeMail: a relay answers so, too, when it loses the server
+// that has just taken the mail from it.
+func TestNotNowToTheWholeMail(t *testing.T) {
+	of := func(v ...mailtest.Vice) []mailtest.Vice { return v }
+	trusting := func(s *mailtest.Server) mail.Options {
+		o := options(s)
+		o.TrustDeferral = true
+		return o
+	}
+	for name, tt := range map[string]struct {
+		options func(s *mailtest.Server) mail.Options
+		life
+	}{
+		"put off":                     {options, life{of(mailtest.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"}},
+		"put off, filed late":         {options, life{of(mailtest.PutOff, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"shut down, filed late":       {options, life{of(mailtest.ShutDown, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"not now":                     {options, life{of(mailtest.Throttled), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"}},
+		"trusted: not now":            {trusting, life{of(mailtest.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
+		"trusted: not now, dropped":   {trusting, life{of(mailtest.Throttled, mailtest.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
+		"trusted: shut down, late":    {trusting, life{of(mailtest.ShutDown, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
+		"trusted: greylisted at RCPT": {trusting, life{of(mailtest.Greylisted), "", engine.StatusVerified, 1, 1, 2, "no message was begun"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { tt.run(t, tt.options) })
+		})
+	}
+}
+
+// TestNoAfterALostSend: a person sends again what was lost, and the server says
+// no: the first may still have been taken over.
+func TestNoAfterALostSend(t *testing.T) {
+	for _, second := range []mailtest.Vice{mailtest.Refused, mailtest.RefusedSender, mailtest.RefusedRcpt, mailtest.Throttled, mailtest.Unreachable} {
+		t.Run(string(second), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newOffice(t, options)
+				b.s.SetVice(mailtest.Stalled, 1)
+				out := b.later(b.do(order(b.s)).ID, time.Hour)
+				if out.Status != engine.StatusReview {
+					t.Fatalf("%s (%s), want review", out.Status, out.Text)
+				}
+				b.s.SetVice(second, mailtest.Always)
+				out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out = b.later(out.ID, time.Hour); out.Status != engine.StatusReview || len(b.s.Accepted()) != 0 {
+					t.Errorf("%s after %d sends (%s), want review", out.Status, out.Sends, out.Text)
+				}
+				b.s.Release()
+				if out = b.later(out.ID, 24*time.Hour); out.Status != engine.StatusVerified || len(b.s.Accepted()) != 1 {
+					t.Errorf("%s (%s), %d taken over; want verified by the first that landed, and one", out.Status, out.Text, len(b.s.Accepted()))
+				}
+			})
+		})
+	}
+}
+
+// TestForcedTwice: a person was wrong, and it is said that there are two.
+func TestForcedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		b.s.SetVice(mailtest.Stalled, 1)
+		out := b.later(b.do(order(b.s)).ID, time.Hour)
+		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
+		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 {
+			t.Fatalf("%s after %d sends, %v; want verified after 2", out.Status, out.Sends, err)
+		}
+		b.s.Release()
+		if out = b.later(out.ID, 3*24*time.Hour); out.Status != engine.StatusReview || len(b.s.Accepted()) != 2 {
+			t.Errorf("%s (%s), want review: the first landed as well", out.Status, out.Text)
+		}
+	})
+}
+
+// halting is a connection that ends after so many bytes of the client.
+type halting struct {
+	net.Conn
+	mu   *sync.Mutex
+	left *int
+	end  func() // cuts it when it is nil
+}
+
+func (c *halting) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	left := *c.left
+	*c.left -= min(left, len(p))
+	c.mu.Unlock()
+	if left >= len(p) {
+		return c.Conn.Write(p)
+	}
+	n, _ := c.Conn.Write(p[:left])
+	if c.end != nil {
+		c.end()
+	}
+	_ = c.Conn.Close()
+	return n, net.ErrClosed
+}
+
+// TestEndAtEachByte: wherever a connection or a context ends, "not sent" is
+// said of no message that the server may have whole.
+func TestEndAtEachByte(t *testing.T) {
+	for name, cancels := range map[string]bool{"cut": false, "cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			whole, open := 0, 0
+			for n := 0; ; n++ {
+				var done bool
+				synctest.Test(t, func(t *testing.T) {
+					fate, heard := endAt(t, n, cancels)
+					has := slices.Contains(heard, ".")
+					if has && fate != unknown && fate != answered {
+						t.Fatalf("after %d bytes the server has the whole message, and the write says %q", n, fate)
+					}
+					if has {
+						whole++
+					}
+					if fate == unknown {
+						open++
+					}
+					done = slices.Contains(heard, "QUIT")
+				})
+				if done {
+					break
+				}
+			}
+			if whole < 2 || open < 2 {
+				t.Errorf("%d times it was whole, %d times open; the test ends nothing", whole, open)
+			}
+		})
+	}
+}
+
+func endAt(t *testing.T, n int, cancels bool) (connectors.Fate, []string) {
+	t.Helper()
+	s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	left := n
+	c := scripted(t, s, func(o *mail.Options) {
+		o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := s.Dial(ctx, network, addr)
+			h := &halting{Conn: conn, mu: new(sync.Mutex), left: &left}
+			if cancels {
+				h.end = cancel
+			}
+			return h, err
+		}
+	})
+	_, err := c.Write(ctx, prepared(t, c, letter()))
+	synctest.Wait()
+	return connectors.FateOf(err), s.Heard()
+}
+
+// TestNotTheMail: what is in the mailbox and is not the mail that was sent is
+// not taken for it.
+func TestNotTheMail(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(raw string) string
+		flags  []string
+		reason string
+	}{
+		"draft":                {func(raw string) string { return raw }, []string{`\Draft`}, "nobody has sent it"},
+		"bounce":               {bounce, nil, "it quotes the mail"},
+		"text bounce":          {func(raw string) string { return "Subject: failed\r\n\r\n" + raw }, nil, "it quotes the mail"},
+		"second subject":       {before("Subject: ", "Subject: Something else\r\n"), nil, "who reads it sees either"},
+		"second subject after": {before("Message-ID: ", "Subject: Something else\r\n"), nil, "who reads it sees either"},
+		"second sender":        {before("Message-ID: ", "From: eve@example.org\r\n"), nil, "who reads it sees either"},
+		"second recipients":    {before("Message-ID: ", "To: eve@example.org\r\n"), nil, "it names others"},
+		"another stamp too":    {before("X-Readback-Stamp: ", "X-Readback-Stamp: rb-other\r\n"), nil, "it is another's as well"},
+		"another stamp": {func(raw string) string {
+			return strings.Replace(raw, "X-Readback-Stamp: rb-", "X-Readback-Stamp: rb-0", 1)
+		}, nil, "it is another's"},
+		"cut short":    {func(raw string) string { return raw[:strings.Index(raw, "\r\n\r\n")+4] }, nil, "its text is gone"},
+		"footer":       {func(raw string) string { return raw + "-- \r\nBuy more\r\n" }, nil, "it says more"},
+		"same subject": {func(raw string) string { return strings.NewReplacer("rb-", "xx-").Replace(raw) }, nil, "somebody wrote it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newOffice(t, options)
+				b.s.SetVice(mailtest.Phantom, 1) // it says yes, and nothing is sent
+				w := order(b.s)
+				built := prepared(t, connect(t, options(b.s)), w).Prepared
+				_, raw, _ := bytes.Cut(built, []byte("\n"))
+				changed := tt.change(string(raw))
+				if changed == string(raw) && tt.flags == nil {
+					t.Fatal("the test changes nothing")
+				}
+				if _, err := b.s.Mailbox.Deliver(b.s.Sent(), []byte(changed), tt.flags...); err != nil {
+					t.Fatal(err)
+				}
+				if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusReview || out.Sends != 1 {
+					t.Errorf("%s after %d sends (%s), want review: %s", out.Status, out.Sends, out.Text, tt.reason)
+				}
+			})
+		})
+	}
+}
+
+func before(header, lines string) func(raw string) string {
+	return func(raw string) string { return strings.Replace(raw, "\r\n"+header, "\r\n"+lines+header, 1) }
+}
+
+func bounce(raw string) string {
+	return "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered\r\nMIME-Version: 1.0\r\n" +
+		"Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nfailed\r\n" +
+		"--b\r\nContent-Type: message/rfc822\r\n\r\n" + raw + "\r\n--b--\r\n"
+}
+
+// TestAddressOfCopiesIsInNoAnswer: a server may name it at any time.
+func TestAddressOfCopiesIsInNoAnswer(t *testing.T) {
+	const address = "secret@example.org"
+	copies := mailtest.Turn{Hears: "RCPT TO:<" + address + ">", Says: "250 ok\r\n"}
+	no := func(code string) string {
+		return fmt.Sprintf("%s 5.1.1 <SECRET@example.org> does not like it\r\n", code)
+	}
+	all := slices.Insert(turns(), 6, copies)
+	for name, script := range map[string][]mailtest.Turn{
+		"data":    append(slices.Clone(all[:7]), mailtest.Turn{Hears: "DATA", Says: no("554")}),
+		"dot no":  append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("550")}),
+		"not now": append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("450")}),
+		"what":    append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("251")}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &mailtest.Script{Turns: script}
+				c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
+				_, err := c.Write(t.Context(), prepared(t, c, letter()))
+				if err == nil || strings.Contains(strings.ToLower(err.Error()), "secret") || !strings.Contains(err.Error(), "does not like it") {
+					t.Errorf("the write says %v; want the server's words without the address", err)
+				}
+			})
+		})
+	}
+}
+
+// TestTwoWorkflowsOneName: both send at once, before either sees the other's
+// mail; neither is called verified.
+func TestTwoWorkflowsOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		w := order(b.s)
+		w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
+		b.s.SetVice(mailtest.FiledLate, mailtest.Always)
+		ids := make(chan engine.Outcome, 2)
+		for i := range 2 {
+			w := w
+			w.Workflow = fmt.Sprintf("run-%d", i)
+			go func() {
+				out, err := b.engine.Do(t.Context(), w)
+				if err != nil {
+					t.Error(err)
+				}
+				ids <- out
+			}()
+		}
+		for range 2 {
+			if out := b.later((<-ids).ID, time.Hour); out.Status != engine.StatusReview {
+				t.Errorf("%s (%s), want review: there are two", out.Status, out.Text)
+			}
+		}
+	})
+}
