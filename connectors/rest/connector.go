@@ -188,7 +188,7 @@ func (c *Connector) request(ctx context.Context, d *draft, u *url.URL) (*http.Re
 	}
 	req.Header.Set("Accept", "application/json")
 	all := &draft{header: req.Header}
-	if err := all.addHeaders(c.d.headers, c.given()); err != nil {
+	if err := all.addHeaders(c.d.headers, filling{values: c.given()}); err != nil {
 		return nil, nil, err
 	}
 	for name, v := range d.header {

@@ -222,6 +222,11 @@ type record struct {
 	keep              *condition
 	fields            map[string]*field
 	spread            []*place
+	// only are lists of the names that a spread can show, joined by commas;
+	// none: every name.
+	only []pattern
+	// nulls says that what has no value is shown as null.
+	nulls bool
 }
 
 // field is how one field is taken from a record.

@@ -236,6 +236,8 @@ type fileRecord struct {
 	Version yamlfile.Text        `yaml:"version"`
 	Stamp   *fileField           `yaml:"stamp"`
 	Keep    *fileCondition       `yaml:"keep"`
+	Only    []yamlfile.Text      `yaml:"only"`
+	Nulls   bool                 `yaml:"nulls"`
 	Fields  map[string]fileField `yaml:"fields"`
 }
 

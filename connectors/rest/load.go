@@ -114,7 +114,11 @@ func (l *loader) parameters(from map[string]fileParameter) {
 }
 
 // anchored is a regular expression for a whole value.
+// It must be one by itself, or "a)|(b" would end the anchors' reach.
 func (l *loader) anchored(t yamlfile.Text) *regexp.Regexp {
+	if l.regexp(t) == nil {
+		return nil
+	}
 	return l.regexp(yamlfile.Text{Value: `\A(?:` + t.Value + `)\z`, Place: t.Place})
 }
 

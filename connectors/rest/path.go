@@ -41,13 +41,22 @@ func (l *loader) singular(t yamlfile.Text) *place {
 	return p
 }
 
-// all is what it selects, in no order: members of objects have none.
-func (p *place) all(doc any) []any { return p.path.Select(doc) }
+// all is what it selects, in no order: members of objects have none. It is the
+// one place where a path with a filter meets an answer: match() and search() of
+// the library panic where what they look at is not there.
+func (p *place) all(doc any) (found []any, err error) {
+	defer func() {
+		if recover() != nil {
+			found, err = nil, fmt.Errorf("%w: %s cannot be asked of it", ErrAnswer, p.text)
+		}
+	}()
+	return p.path.Select(doc), nil
+}
 
 // value is the one value that it selects; false when there is none.
 func (p *place) value(doc any) (any, bool) {
-	found := p.path.Select(doc)
-	if len(found) != 1 {
+	found, err := p.all(doc)
+	if err != nil || len(found) != 1 {
 		return nil, false
 	}
 	return found[0], true
@@ -177,7 +186,7 @@ func (l *loader) scalars(n yamlfile.Node, field string) []any {
 }
 
 // holds reports whether it holds in an answer, and whether that can be known:
-// a path needs a body that is JSON.
+// a path needs a body that is JSON and has the form that its filter expects.
 func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known bool) {
 	if c.place == nil {
 		var found []any
@@ -189,7 +198,11 @@ func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known boo
 	if !isJSON {
 		return false, false
 	}
-	return c.among(c.place.all(doc)), true
+	found, err := c.place.all(doc)
+	if err != nil {
+		return false, false
+	}
+	return c.among(found), true
 }
 
 func (c *condition) among(found []any) bool {
@@ -216,7 +229,7 @@ func (c *condition) among(found []any) bool {
 // met fails unless all conditions hold in an answer.
 func met(all []*condition, doc any, h http.Header) error {
 	for _, c := range all {
-		if holds, _ := c.holds(doc, true, h); !holds {
+		if holds, known := c.holds(doc, true, h); !holds || !known {
 			return fmt.Errorf("%w: what must hold of %s does not", ErrAnswer, c.subject())
 		}
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -33,7 +34,7 @@ func (d *Declaration) Sample(kindName string, w intent.WriteType, name string) (
 	case name == "" || len(name) > maxSample || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789") != "":
 		return intent.WriteIntent{}, fmt.Errorf("%w: the name of a sample is letters and digits, at most %d", ErrIntent, maxSample)
 	}
-	v := values{"sample": name}
+	v := values{"sample": name, "sample_hex": hex.EncodeToString([]byte(name))}
 	in := intent.WriteIntent{Kind: kindName, Write: w}
 	var err error
 	if in.Key, err = k.sample.key.fields(v); err != nil {

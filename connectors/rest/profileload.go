@@ -164,7 +164,7 @@ func (l *loader) samples(k *kind, f *fileKind) {
 		update:  l.sampled(s.Update, at.Field+".update"),
 		payload: l.sampled(s.Payload, at.Field+".payload"),
 	}
-	if k.sample.key == nil || !uses(k.sample.key.holes(), "sample") {
+	if k.sample.key == nil || !uses(k.sample.key.holes(), "sample") && !uses(k.sample.key.holes(), "sample_hex") {
 		l.Say(at.Line, at.Field+".key", "want a business key with {sample} in it, so that two samples are two records")
 	}
 	if k.sample.create == nil {

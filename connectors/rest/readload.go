@@ -214,6 +214,12 @@ func (l *loader) record(f *fileRecord) *record {
 	if f.Stamp != nil {
 		r.stamp = l.field(f.Stamp)
 	}
+	r.nulls = f.Nulls
+	for _, t := range f.Only {
+		if p, ok := l.newPattern(t, forAccount); ok {
+			r.only = append(r.only, p)
+		}
+	}
 	if len(f.Fields) == 0 {
 		l.Say(f.At.Line, f.At.Field+".fields", "is missing; want the fields and where they stand")
 	}
@@ -230,6 +236,9 @@ func (l *loader) record(f *fileRecord) *record {
 		if one.Match.Value+one.Strip.Value+one.Without.Value != "" || one.Join != nil || one.List {
 			l.At(one.At, "spreads an object; want a path alone")
 		}
+	}
+	if len(r.only) > 0 && f.Fields[spreadName].Path.Value == "" {
+		l.At(f.Only[0].Place, "says what a spread can show, and none is there; want \"...\" among fields, or only taken out")
 	}
 	return r
 }

@@ -202,7 +202,7 @@ func (r *request) fill(f filling) (*draft, error) {
 	if d.query, err = fillNamed(r.query, f); err != nil {
 		return nil, err
 	}
-	if err := d.addHeaders(r.headers, f.values); err != nil {
+	if err := d.addHeaders(r.headers, f); err != nil {
 		return nil, err
 	}
 	if r.isForm {
@@ -213,9 +213,9 @@ func (r *request) fill(f filling) (*draft, error) {
 	return d, err
 }
 
-func (d *draft) addHeaders(from []header, v values) error {
+func (d *draft) addHeaders(from []header, f filling) error {
 	for _, h := range from {
-		s, there, err := h.value.expand(v, false)
+		s, there, err := h.value.expand(f.values, f.guarded)
 		switch {
 		case err != nil:
 			return err
@@ -229,10 +229,12 @@ func (d *draft) addHeaders(from []header, v values) error {
 	return nil
 }
 
-// setHeader refuses what would end the header.
+// setHeader refuses what would end the header, and what does not arrive as it
+// was sent: blanks at the ends are cut, and of letters outside of ASCII every
+// server makes something else.
 func (d *draft) setHeader(name, value string) error {
-	if len(value) > maxHeader || strings.ContainsFunc(value, isControl) {
-		return fmt.Errorf("%w: the header %s would hold a control character or more than %d bytes", ErrIntent, name, maxHeader)
+	if len(value) > maxHeader || strings.Trim(value, " ") != value || strings.ContainsFunc(value, func(r rune) bool { return isControl(r) || r > '~' }) {
+		return fmt.Errorf("%w: the header %s would hold a control character, one that is not ASCII, a blank at an end, or more than %d bytes", ErrIntent, name, maxHeader)
 	}
 	d.header.Set(name, value)
 	return nil

@@ -51,7 +51,7 @@ var (
 	forWrites = known{"key": object, "fields": object, "expect": object, "payload": object, "stamp": alone,
 		"stamp_before": alone, "ref": alone, "version": alone, "idempotency_key": alone, "param": named, "before": named, "absent": alone}
 	forAccount = known{"param": named}
-	forSample  = known{"sample": alone}
+	forSample  = known{"sample": alone, "sample_hex": alone}
 )
 
 // newPattern parses text with placeholders. A brace of its own is written
@@ -194,7 +194,7 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		got, there := v.get(*h)
 		switch {
 		case there:
-		case h.blank:
+		case h.blank && h.path[0] != "key": // without its key a record is another one
 			continue
 		case p.only() != nil && mayLack(h):
 			return "", false, nil

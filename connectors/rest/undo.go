@@ -15,7 +15,7 @@ import (
 // has one; what it changes must still be as after shows. The error wraps
 // [ErrNoUndo].
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
-	k, err := c.d.kindOf(w)
+	k, err := c.kindOf(w)
 	if err != nil {
 		return intent.WriteIntent{}, err
 	}
@@ -64,7 +64,15 @@ func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteInte
 // undoUpdate brings the named fields back to what they were.
 func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was, now connectors.Record) (intent.WriteIntent, error) {
 	inverse.Expect, inverse.Require = intent.Fields{}, k.lasting(now.Fields)
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(w.Expect)), slices.Collect(maps.Keys(w.Payload))) {
+	touched := slices.Concat(slices.Collect(maps.Keys(w.Expect)), slices.Collect(maps.Keys(w.Payload)))
+	for _, name := range touched {
+		// Also where the destination changes it by itself: it may be somebody
+		// else's by now.
+		if v, shown := now.Fields[name]; shown {
+			inverse.Require[name] = v
+		}
+	}
+	for _, name := range touched {
 		old, there := was.Fields[name]
 		current, shown := now.Fields[name]
 		switch {
@@ -78,10 +86,7 @@ func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was,
 		}
 	}
 	for _, path := range w.Absent {
-		name := ""
-		for name = range intent.Pointer(path).Tokens() {
-			break // the field that it is in
-		}
+		name := firstName(path)
 		if old, there := was.Fields[name]; there {
 			inverse.Expect[name] = old
 		}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -20,7 +21,7 @@ import (
 // declaration cannot serve, a secret or a token that cannot be had) is of fate
 // not sent.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	k, err := c.d.kindOf(r.Intent)
+	k, err := c.kindOf(r.Intent)
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
@@ -145,7 +146,7 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 func (w *write) takesAway() bool { return w.replaces || uses(w.request.holes(), "absent") }
 
 // stampForm is what stamps look like.
-var stampForm = regexp.MustCompile(`\Arb-[a-z2-7]{32}\z`)
+var stampForm = regexp.MustCompile(`(?i)\A\s*rb-[a-z2-7]{32}\s*\z`)
 
 // unforged refuses values that would be read back as a stamp: they would make
 // another write's record out of this one.
@@ -159,7 +160,10 @@ func (k *kind) unforged(in intent.WriteIntent) error {
 	}
 	forged := false
 	for _, part := range []intent.Fields{in.Key, in.Expect, in.Payload} {
-		texts(map[string]any(part), func(s string) { forged = forged || form.MatchString(s) })
+		texts(map[string]any(part), func(s string) {
+			// Some destinations trim, and keep what they get in lower case.
+			forged = forged || form.MatchString(s) || form.MatchString(strings.ToLower(s)) || stampForm.MatchString(s)
+		})
 	}
 	if forged {
 		return fmt.Errorf("%w: a value has in it what would be read as a stamp", ErrIntent)
@@ -202,7 +206,7 @@ func (w *write) condition(d *draft, r connectors.Request, v values) error {
 	case b == nil || b.Version == "":
 		return fmt.Errorf("%w: a conditional %s needs one record with a version in the read before it", ErrIntent, r.Intent.Write)
 	}
-	if err := d.addHeaders(g.headers, v); err != nil {
+	if err := d.addHeaders(g.headers, filling{values: v}); err != nil {
 		return err
 	}
 	query, err := fillNamed(g.query, filling{values: v})

@@ -38,6 +38,8 @@ func (n Node) IsMapping() bool {
 // IsList reports whether it is a list.
 func (n Node) IsList() bool { return n.n != nil && n.n.Type() == ast.SequenceType }
 
+const single = "a single value"
+
 // Kind is what it is, in words.
 func (n Node) Kind() string {
 	if n.n == nil {
@@ -55,7 +57,7 @@ func (n Node) Kind() string {
 	case ast.MappingType, ast.MappingValueType:
 		return "a mapping"
 	}
-	return "a single value"
+	return single
 }
 
 // List is the elements of a list.

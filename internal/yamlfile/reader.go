@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -50,6 +51,11 @@ func ReadBounded(path string, most int64) ([]byte, error) {
 
 // Parse returns the one document of a file; false when there is none.
 func (r *Reader) Parse(text []byte) (Node, bool) {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors write one
+	if line := garbled(text); line > 0 {
+		r.Say(line, "", "is not UTF-8; want the file saved as UTF-8")
+		return Node{}, false
+	}
 	if line := nested(text); line > 0 {
 		r.Say(line, "", "is nested more than %d deep", maxNesting)
 		return Node{}, false
@@ -78,6 +84,18 @@ func (r *Reader) Parse(text []byte) (Node, bool) {
 		r.Say(Node{bodies[1]}.Line(), "", "a second document begins here; want one")
 	}
 	return Node{}, false
+}
+
+// garbled is the line that is not UTF-8, 0 if none. The parser would put other
+// characters in the place of what it cannot read.
+func garbled(text []byte) int {
+	line := 0
+	for row := range bytes.Lines(text) {
+		if line++; !utf8.Valid(row) {
+			return line
+		}
+	}
+	return 0
 }
 
 // nested is the line where a file is nested too deep to be parsed, 0 if none.
@@ -120,6 +138,10 @@ func (r *Reader) Mapping(n Node, field string) []Entry {
 		key := it.Key()
 		if key.IsMergeKey() {
 			r.Say(Node{key}.Line(), field, "merge keys (<<) are not taken; write the members out")
+			continue
+		}
+		if (Node{key}).Kind() != single || key.Type() == ast.MappingKeyType {
+			r.Say(Node{key}.Line(), field, "has a name that is written with ?, a tag, an anchor or an alias; want the plain name")
 			continue
 		}
 		all = append(all, Entry{Name: key.GetToken().Value, Line: Node{key}.Line(), Value: Node{it.Value()}})

@@ -1,0 +1,71 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// kindOf finds the kind of an intent that it can serve, for this account.
+func (c *Connector) kindOf(w intent.WriteIntent) (*kind, error) {
+	k, err := c.d.kindOf(w)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.record.seen(w, c.given())
+}
+
+// seen refuses an intent about fields that reads cannot show. What is not shown
+// would be taken for what is not there.
+func (r *record) seen(w intent.WriteIntent, account values) error {
+	shown, all := r.shows(account)
+	unseen := func(name string) bool { return !all && !shown[name] }
+	for _, part := range []struct {
+		name   string
+		fields intent.Fields
+	}{{"expect", w.Expect}, {"require", w.Require}} {
+		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
+			if unseen(name) {
+				return fmt.Errorf("%w: /%s/%s: is not among what reads can show", ErrIntent, part.name, name)
+			}
+		}
+	}
+	for _, path := range w.Absent {
+		if unseen(firstName(path)) {
+			return fmt.Errorf("%w: /absent: %s is not among what reads can show", ErrIntent, path)
+		}
+		if r.nulls {
+			return fmt.Errorf("%w: /absent: %s: what has no value is shown as null; want null expected instead", ErrIntent, path)
+		}
+	}
+	return nil
+}
+
+// shows lists the fields that reads can show, or says that they can show all.
+func (r *record) shows(account values) (names map[string]bool, all bool) {
+	if len(r.spread) > 0 && len(r.only) == 0 {
+		return nil, true
+	}
+	names = map[string]bool{}
+	for name := range r.fields {
+		names[name] = true
+	}
+	for _, p := range r.only {
+		text, _, _ := p.expand(account, false) // all parameters are there
+		for _, name := range strings.Split(text, ",") {
+			names[strings.TrimSpace(name)] = true
+		}
+	}
+	return names, false
+}
+
+// firstName is the field that a path leads into.
+func firstName(path string) string {
+	for name := range intent.Pointer(path).Tokens() {
+		return name
+	}
+	return ""
+}
