@@ -27,10 +27,10 @@ type cluster struct {
 	admin            *pgxpool.Pool
 }
 
-const applyDelay = 30 * time.Millisecond
+const applyDelay = 5 * time.Millisecond
 
 var shared = sync.OnceValues(func() (*cluster, error) {
-	s, err := pgtest.Open(pgtest.Options{})
+	s, err := pgtest.Open(pgtest.Options{Settings: map[string]string{"wal_writer_delay": "20ms"}})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.O
 	}
 	o := sql.Options{
 		DSN: dsn(d.writes.port(), "writer", d.app()), ReadDSN: dsn(d.reads.port(), "reader", "reads"),
-		Tables: map[string]sql.Table{"order": table}, StandbyWait: 2 * time.Second,
+		Tables: map[string]sql.Table{"order": table}, StandbyWait: time.Second,
 	}
 	if change != nil {
 		change(&o)

@@ -50,6 +50,7 @@ func TestLostCommit(t *testing.T) {
 	}{
 		"after the server has it":  {wireLost, connectors.FateUnknown, 1, "it was committed and nobody heard"},
 		"before the server has it": {wireDropped, connectors.FateUnknown, 0, "from here that is the same"},
+		"ROLLBACK is the answer":   {wireRolled, connectors.FateRefused, 0, "so does PostgreSQL answer COMMIT when the transaction had failed"},
 		"at the statement":         {wireStatement, connectors.FateNotSent, 0, "a transaction without COMMIT comes to nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {

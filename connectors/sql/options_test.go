@@ -200,6 +200,22 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// TestStuckCommit: a connection whose COMMIT failed is not used again: the
+// transaction may still be open on it.
+func TestStuckCommit(t *testing.T) {
+	f := newFile(t, true)
+	f.writes.SetMaxIdleConns(1)
+	f.write = stuck
+	_, err := f.Write(t.Context(), connectors.Request{Intent: f.order(intent.Create, 1), Stamp: "rb-1"})
+	fate(t, err, connectors.FateUnknown, "no driver says which errors of COMMIT are certain")
+	if _, err := f.Write(t.Context(), connectors.Request{Intent: f.order(intent.Create, 2), Stamp: "rb-2"}); err != nil {
+		t.Errorf("the next write says %v; it needs a connection of its own", err)
+	}
+	if n := len(f.records(f.order(intent.Create, 1).Key)); n != 0 {
+		t.Errorf("%d rows of the write that was not committed", n)
+	}
+}
+
 // TestBusyCommit: a COMMIT that SQLite refuses for the moment must not be made
 // up for by whoever gets the connection next.
 func TestBusyCommit(t *testing.T) {

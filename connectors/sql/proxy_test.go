@@ -19,6 +19,7 @@ const (
 	wireDropped   = "dropped"   // COMMIT is received, the connection is cut before the server
 	wireLate      = "late"      // COMMIT reaches the server when the client has gone
 	wirePhantom   = "phantom"   // COMMIT is said and ROLLBACK is done
+	wireRolled    = "rolled"    // COMMIT finds a transaction that had failed
 	wireStatement = "statement" // the connection is cut at the statement
 	wireDown      = "down"      // no connection can be had, and those that there are break
 	wireHang      = "hang"      // a read is not answered
@@ -217,6 +218,8 @@ func (l *link) commit(vice string, whole []byte) bool {
 		}
 		pass(whole)
 		return false
+	case wireRolled:
+		whole, _ = (&pgproto3.Query{String: "ROLLBACK"}).Encode(nil)
 	case wirePhantom:
 		rollback, _ := (&pgproto3.Query{String: "ROLLBACK"}).Encode(nil)
 		pass(rollback)

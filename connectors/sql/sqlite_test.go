@@ -53,6 +53,7 @@ type file struct {
 	t           *testing.T
 	path, stale string // stale is as the file was when nothing was in it
 	admin       *stdsql.DB
+	writes      *stdsql.DB
 
 	mu          sync.Mutex
 	write, read connectortestVice
@@ -90,6 +91,7 @@ func newFile(t *testing.T, unique bool) *file {
 		}
 	}
 	writes, reads := stdsql.OpenDB(source{f, true}), stdsql.OpenDB(source{f, false})
+	f.writes = writes
 	for _, db := range []*stdsql.DB{writes, reads} {
 		db.SetMaxIdleConns(0) // each call meets the vices with a connection of its own
 		t.Cleanup(func() { _ = db.Close() })
@@ -246,6 +248,9 @@ type transaction struct {
 	c *conn
 }
 
+// stuck: COMMIT fails and the transaction stays open.
+const stuck = connectortestVice("stuck")
+
 var errCut = errors.New("connection reset")
 
 // Commit is where a write can be lost.
@@ -258,6 +263,8 @@ func (tx *transaction) Commit() error {
 	switch vice {
 	case connectortest.PhantomSuccess:
 		return tx.Rollback()
+	case stuck:
+		return errCut
 	case connectortest.DroppedBefore:
 		return errors.Join(errCut, tx.Rollback())
 	case connectortest.LostAnswer, connectortest.BadGateway:
