@@ -87,6 +87,8 @@
 //	[url: $.link] [version: $.rev]
 //	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
 //	[keep: CONDITION]                    # others are as good as not there
+//	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
+//	[nulls: true]                        # what has no value is shown as null, so absent cannot be wanted
 //	fields:
 //	  "...": $.properties                # every member of an object
 //	  title: $.title
@@ -104,8 +106,8 @@
 // and what is below them, {stamp}, {idempotency_key}, {param.x}, {absent} (the
 // paths of the intent); and of the one record that the read before found {ref},
 // {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
-// {param.x}, each in its kind of read. Elsewhere {param.x}. A brace is written
-// twice.
+// {param.x}, each in its kind of read. In samples {sample}, the name, and
+// {sample_hex}. Elsewhere {param.x}. A brace is written twice.
 //
 // A value never leaves its position. In a path it is one segment or a part of
 // one; slashes, dots alone and controls are refused. In a body a string that is
