@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
@@ -66,8 +67,7 @@ func (c *Connector) post(ctx context.Context, path string, body, v any) error {
 }
 
 func (c *Connector) take(k call, v any) (found bool, err error) {
-	if reason := k.answer.Header.Get("X-Seraph-LoginReason"); reason == "AUTHENTICATED_FAILED" || reason == "AUTHENTICATION_DENIED" {
-		// Jira then answers as it does to anybody, with less to see.
+	if reason := asAnybody(k.answer.Header); reason != "" {
 		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
 	}
 	if k.answer.Status == http.StatusNotFound {
@@ -89,6 +89,21 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 		return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return true, nil
+}
+
+// asAnybody says why an answer is one that Jira gives to anybody, with less to
+// see, "" where it is not: the login was not accepted (by any of the words that
+// are not OK), or did not get through to a Data Center, which names who asked.
+func asAnybody(h http.Header) string {
+	for _, reason := range h.Values("X-Seraph-LoginReason") {
+		if reason != "OK" {
+			return clip(reason)
+		}
+	}
+	if strings.EqualFold(h.Get("X-AUSERNAME"), "anonymous") {
+		return "anonymous"
+	}
+	return ""
 }
 
 // carrier is the HTTP client under the library. It sends once, through

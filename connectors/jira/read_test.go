@@ -270,45 +270,34 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestNobody: with a login that is not accepted, Jira answers as it does to
-// anybody: 200 and nothing to see.
+// TestNobody: with a login that is not accepted, or does not get through, Jira
+// answers as it does to anybody: 200 and nothing to see.
 func TestNobody(t *testing.T) {
-	s, _ := stage(t, false)
-	c := connect(t, s, func(o *jira.Options) {
-		o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-			if strings.HasSuffix(r.URL.Path, "/search/jql") {
-				return response(200, `{"issues":[],"isLast":true}`, "X-Seraph-LoginReason", "AUTHENTICATED_FAILED")
+	for name, c := range map[string]struct {
+		header []string
+		is     error
+	}{
+		"failed":     {[]string{"X-Seraph-LoginReason", "AUTHENTICATED_FAILED"}, jira.ErrNoAccess},
+		"denied":     {[]string{"X-Seraph-LoginReason", "AUTHENTICATION_DENIED"}, jira.ErrNoAccess},
+		"not a user": {[]string{"X-Seraph-LoginReason", "AUTHORISATION_FAILED"}, jira.ErrNoAccess},
+		"logged out": {[]string{"X-Seraph-LoginReason", "OUT"}, jira.ErrNoAccess},
+		"anonymous":  {[]string{"X-AUSERNAME", "anonymous"}, jira.ErrNoAccess},
+		"somebody":   {[]string{"X-Seraph-LoginReason", "OK", "X-AUSERNAME", "robot"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := stage(t, false)
+			connector := connect(t, s, func(o *jira.Options) {
+				o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
+					if strings.HasSuffix(r.URL.Path, "/search/jql") {
+						return response(200, `{"issues":[],"isLast":true}`, c.header...)
+					}
+					return nil
+				}}
+			})
+			if _, err := connector.Read(t.Context(), query(named(issueIntent(intent.Create, 0), 0))); !errors.Is(err, c.is) {
+				t.Errorf("%v, want %v", err, c.is)
 			}
-			return nil
-		}}
-	})
-	if _, err := c.Read(t.Context(), query(named(issueIntent(intent.Create, 0), 0))); !errors.Is(err, jira.ErrNoAccess) {
-		t.Errorf("%v, want no access", err)
-	}
-}
-
-// TestNoBulkFetch: where Cloud does not have the call, issues are read one by
-// one.
-func TestNoBulkFetch(t *testing.T) {
-	for _, status := range []int{404, 405} {
-		s, _ := stage(t, false)
-		c := connect(t, s, func(o *jira.Options) {
-			o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
-				if strings.HasSuffix(r.URL.Path, "/bulkfetch") {
-					return response(status, "")
-				}
-				return nil
-			}}
 		})
-		answers, err := c.ReadMany(t.Context(), []connectors.Query{byID("10001"), byID("10002"), query(byIssue(intent.Delete, intent.Fields{"issue": "OPS-1"}))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n, a := range answers {
-			if a.Err != nil || len(a.Observation.Records) != 1 {
-				t.Errorf("%d: answer %d is %+v", status, n, a)
-			}
-		}
 	}
 }
 

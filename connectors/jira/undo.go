@@ -14,8 +14,9 @@ import (
 // [ErrNoUndo].
 //
 // A delete takes with it what others added, so it requires the record to be
-// just as after shows it, the time of the last change included. An update
-// requires the fields it sets.
+// just as after shows it, the time of the last change included; what they added
+// before that was read goes with it, since an issue does not say who changed it.
+// An update requires the fields it sets.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	if len(after.Records) != 1 {
 		return intent.WriteIntent{}, fmt.Errorf("%w: %d records match after the write, want 1", ErrNoUndo, len(after.Records))
