@@ -77,6 +77,12 @@ list:
 	}
 }
 
+func TestByteOrderMark(t *testing.T) {
+	if got, problems := fill("\ufeffname: a\n"); got.Name != "a" || len(problems) > 0 {
+		t.Errorf("a file that begins with a byte order mark: %q, %v", got.Name, problems)
+	}
+}
+
 func TestFillListsEveryProblem(t *testing.T) {
 	const secret = "hunter2"
 	tests := map[string]struct {
@@ -99,6 +105,10 @@ func TestFillListsEveryProblem(t *testing.T) {
 		"tag":       {"tags change types", "name: !!str 5\n", []string{":1: name: is a tag (!), which is not taken; want a single value"}},
 		"bad YAML":  {"no piece of the file is shown", "name: \"" + secret + "\n", []string{":1: could not find end character of double-quoted text"}},
 		"twice":     {"the second would win silently", "name: a\nname: b\n", []string{`:2: mapping key "name" already defined at [1:1]`}},
+		"not UTF-8": {"the parser would put something else there", "on: true\nname: \xff\n", []string{":2: is not UTF-8; want the file saved as UTF-8"}},
+		"UTF-16":    {"the parser would take it for one word", "\xff\xfen\x00a\x00", []string{":1: is not UTF-8; want the file saved as UTF-8"}},
+		"long name": {"its name would be a question mark", "? name\n: a\n", []string{":1: has a name that is written with ?, a tag, an anchor or an alias; want the plain name"}},
+		"tag name":  {"its name would be the tag", "!!str name: a\n", []string{":1: has a name that is written with ?, a tag, an anchor or an alias; want the plain name"}},
 		"two files": {"the second would be ignored", "name: a\n---\nname: b\n", []string{":3: a second document begins here; want one"}},
 	}
 	for name, tt := range tests {
