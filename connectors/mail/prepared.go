@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +32,22 @@ type envelope struct {
 	MessageID string   `json:"message_id"`
 	From      string   `json:"from"`
 	To        []string `json:"to"` // every recipient once, blind copies and our own included
+	// Sum is the SHA-256, in hex, of this line without it and of the message:
+	// half a mail, or an address with another letter, is a good one to look at.
+	Sum string `json:"sum"`
+}
+
+// seal puts the envelope before the message.
+func seal(e envelope, raw []byte) ([]byte, error) {
+	e.Sum = ""
+	bare, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(slices.Concat(bare, raw))
+	e.Sum = hex.EncodeToString(sum[:])
+	line, err := json.Marshal(e)
+	return slices.Concat(line, []byte("\n"), raw), err
 }
 
 // Prepare builds the message and the list of its recipients. Everything that is
@@ -56,14 +74,13 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	if len(e.To) > maxRecipients {
 		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
 	}
-	line, err := json.Marshal(e)
+	built, err := seal(e, raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
 	}
-	if size := len(line) + 1 + len(raw); size > maxPrepared {
+	if size := len(built); size > maxPrepared {
 		return nil, unusable("the mail", fmt.Sprintf("has %d bytes as it is sent", size), fmt.Sprintf("at most %d; files are a third larger there", maxPrepared))
 	}
-	built := slices.Concat(line, []byte("\n"), raw)
 	if _, _, err := open(built, r.Stamp); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
 	}
@@ -122,6 +139,9 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 	}
 	if why := wrong(raw, e); why != "" {
 		return fail(why)
+	}
+	if whole, err := seal(e, raw); err != nil || !bytes.Equal(whole, prepared) {
+		return fail("it was changed since: its sum is another")
 	}
 	return e, raw, nil
 }

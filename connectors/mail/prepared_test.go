@@ -49,6 +49,9 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 				if bytes.Equal(changed, r.Prepared) {
 					t.Fatal("the test changes nothing")
 				}
+				if name != "more than is known" { // which it would take away
+					changed = mail.Reseal(changed)
+				}
 				r.Prepared = changed
 				_, err := c.Write(t.Context(), r)
 				if got := connectors.FateOf(err); got != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
@@ -73,4 +76,28 @@ func TestPreparedForAnother(t *testing.T) {
 			t.Errorf("the write says %v, the server heard %q; want not sent, and nothing heard", err, s.Heard())
 		}
 	})
+}
+
+// TestPreparedIsWhole: what was changed or cut anywhere on its way through the
+// ledger is not sent, however good a mail it still is.
+func TestPreparedIsWhole(t *testing.T) {
+	s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+	c := scripted(t, s, nil)
+	r := prepared(t, c, letter())
+	built := r.Prepared
+	try := func(changed []byte) {
+		t.Helper()
+		r.Prepared = changed
+		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
+			t.Fatalf("the write of\n%s\nsays %v, the server heard %q; want not sent, and nothing heard", changed, err, s.Heard())
+		}
+	}
+	for i := range built {
+		try(built[:i])
+		changed := bytes.Clone(built)
+		changed[i] ^= 1
+		try(changed)
+	}
+	try(append(bytes.Clone(built), "more\r\n"...))
+	try(bytes.Replace(built, []byte(`"bob@example.org",`), []byte(`"bob@example.org","eve@example.org",`), 1))
 }

@@ -41,6 +41,10 @@ var ErrNoPostfix = errors.New("mailtest: no Postfix before a Dovecot on this mac
 // less than a second.
 const postfixStarts = 20 * time.Second
 
+// postfixLives is after how many seconds Postfix ends by itself. A test that is
+// killed cannot stop it, and it notices nothing; no test takes half an hour.
+const postfixLives = "1800"
+
 // StartPostfix starts both for one test and stops them afterwards. Where they
 // are not installed, or we are not root, the test is skipped, or fails if
 // READBACK_STRICT is 1.
@@ -271,7 +275,7 @@ func (p *Postfix) run() error {
 	if said, err := exec.CommandContext(context.Background(), first(postfixNames), "-c", conf, "check").CombinedOutput(); err != nil {
 		return fmt.Errorf("postfix check: %w: %s", err, said)
 	}
-	p.cmd = exec.CommandContext(context.Background(), p.master, "-c", conf, "-d")
+	p.cmd = exec.CommandContext(context.Background(), p.master, "-c", conf, "-d", "-e", postfixLives)
 	p.cmd.Dir = filepath.Join(p.folder, "queue")
 	p.cmd.Env = append(os.Environ(), "MAIL_CONFIG="+conf)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends the processes of its group
