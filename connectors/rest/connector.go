@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
@@ -43,6 +44,8 @@ type Connector struct {
 	secret func(ctx context.Context) (string, error)
 	tokens *tokens
 	client *httpsend.Client
+	// probed says that the probe was good once.
+	probed atomic.Bool
 }
 
 var (

@@ -20,6 +20,7 @@ type Declaration struct {
 	auth         auth
 	headers      []header
 	probe        *look
+	probeFirst   bool
 	kinds        map[string]*kind
 }
 

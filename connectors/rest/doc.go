@@ -26,7 +26,8 @@
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}]
 //	[headers: {Accept: application/json}]
 //	[rate: {calls: 100, per: 1m}]
-//	probe: {path: /me, [query: {…}], [must: [CONDITION…]]}
+//	probe: {path: /me, [query: {…}], [must: [CONDITION…]],
+//	  [first: true]}                     # also made before the first write that is unique
 //	kinds:
 //	  item:
 //	    key: [sku]                       # or several forms: [[sku], [id]]
@@ -87,6 +88,8 @@
 //	[url: $.link] [version: $.rev]
 //	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
 //	[keep: CONDITION]                    # others are as good as not there
+//	[only: ["{param.properties}", id]]   # all that a spread can show, joined by commas
+//	[nulls: true]                        # what has no value is shown as null
 //	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
 //	[nulls: true]                        # what has no value is shown as null, so absent cannot be wanted
 //	fields:
@@ -136,6 +139,10 @@
 // without a place for the key it was asked for by, a record that was not asked
 // for (an API that does not know a parameter ignores it), JSON with a member
 // twice, a 404 that is no JSON.
+//
+// An intent that expects, requires or wants absent what reads cannot show is
+// turned down before anything is sent: a field that no path leads to, or one
+// that is not among only. With nulls nothing can be absent.
 //
 // What the package does not know: whether a declaration tells the truth. A
 // settle time that is too short, a "unique" that is not enforced, a read that is

@@ -20,7 +20,7 @@ type fileDeclaration struct {
 	Auth        *fileAuth                `yaml:"auth"`
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
 	Rate        *fileRate                `yaml:"rate"`
-	Probe       *fileLook                `yaml:"probe"`
+	Probe       *fileProbe               `yaml:"probe"`
 	Kinds       map[string]*fileKind     `yaml:"kinds"`
 }
 
@@ -215,6 +215,13 @@ type fileLook struct {
 	Path  yamlfile.Text            `yaml:"path"`
 	Query map[string]yamlfile.Node `yaml:"query"`
 	Must  []fileCondition          `yaml:"must"`
+}
+
+// fileProbe is a look that may be made before a first write, too.
+type fileProbe struct {
+	At    yamlfile.Place
+	Look  fileLook `yaml:",inline"`
+	First bool     `yaml:"first"`
 }
 
 type filePaging struct {

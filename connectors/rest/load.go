@@ -63,7 +63,8 @@ func (l *loader) declaration(f *fileDeclaration) {
 	if f.Probe == nil {
 		l.Say(f.At.Line, "probe", "is missing; want a GET that needs the credentials and changes nothing: {path: /me}")
 	} else {
-		l.d.probe = l.newLook(*f.Probe, forAccount)
+		f.Probe.Look.At = f.Probe.At
+		l.d.probe, l.d.probeFirst = l.newLook(f.Probe.Look, forAccount), f.Probe.First
 	}
 	if len(f.Kinds) == 0 {
 		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")

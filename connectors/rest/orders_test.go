@@ -229,10 +229,8 @@ var orderDelays = map[connectortest.Vice]time.Duration{
 
 func ordersConnector(t *testing.T, o simulated.Options, ro rest.Options) *rest.Connector {
 	t.Helper()
-	d, err := rest.Load([]byte(ordersFile(o)), "orders.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := ordersFile(o)
+	d := loadOnce(t, text, func() (*rest.Declaration, error) { return rest.Load([]byte(text), "orders.yaml") })
 	c, err := rest.New(d, ro)
 	if err != nil {
 		t.Fatal(err)

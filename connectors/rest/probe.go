@@ -14,6 +14,20 @@ import (
 // nothing.
 func (c *Connector) Probe(ctx context.Context) error { return c.look(ctx, c.d.probe, c.given()) }
 
+// assure makes the probe before the first write that rests on a key that the
+// API keeps unique, where the declaration wants it: whether it is kept so can be
+// a setting, and nobody may have looked.
+func (c *Connector) assure(ctx context.Context, w *write) error {
+	if !c.d.probeFirst || !w.unique || c.probed.Load() {
+		return nil
+	}
+	if err := c.Probe(ctx); err != nil {
+		return fmt.Errorf("the probe, which the declaration wants before the first write: %w", err)
+	}
+	c.probed.Store(true)
+	return nil
+}
+
 // Sample returns an intent on the sample record of a name, as the declaration
 // describes samples.
 func (c *Connector) Sample(kindName string, w intent.WriteType, name string) (intent.WriteIntent, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,13 +49,32 @@ func secrets(of map[string]string) map[string]func(context.Context) (string, err
 	return all
 }
 
-// connector loads the declaration and connects it with the fake.
-func (a api) connector(t *testing.T) (*rest.Connector, connectors.Profile) {
+// loadedOnce are the declarations that tests have loaded: thousands of lives
+// need the same few.
+var loadedOnce sync.Map
+
+func loadOnce(t *testing.T, name string, load func() (*rest.Declaration, error)) *rest.Declaration {
 	t.Helper()
-	d, err := rest.ShippedDeclaration(a.name)
+	if d, ok := loadedOnce.Load(name); ok {
+		return d.(*rest.Declaration)
+	}
+	d, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
+	loadedOnce.Store(name, d)
+	return d
+}
+
+func shippedDeclaration(t *testing.T, name string) *rest.Declaration {
+	t.Helper()
+	return loadOnce(t, name, func() (*rest.Declaration, error) { return rest.ShippedDeclaration(name) })
+}
+
+// connector loads the declaration and connects it with the fake.
+func (a api) connector(t *testing.T) (*rest.Connector, connectors.Profile) {
+	t.Helper()
+	d := shippedDeclaration(t, a.name)
 	o := a.options
 	o.Transport = a.fake.Transport()
 	c, err := rest.New(d, o)

@@ -205,10 +205,16 @@ func TestSalesforceTaken(t *testing.T) {
 }
 
 // TestSalesforceNotUnique: without Unique two records can have one key. The
-// probe says so, a read shows both, an upsert touches neither.
+// probe says so, before anything is written; where that was overlooked, a read
+// shows both, and an upsert touches neither.
 func TestSalesforceNotUnique(t *testing.T) {
 	a, s := salesforce(false)
 	con, p := a.connector(t)
+	for _, w := range []intent.WriteType{intent.Create, intent.Upsert} {
+		_, err := con.Write(t.Context(), connectors.Request{Intent: whole(a, account(w, 1)), Attempt: 1, Stamp: "s", Before: &connectors.Observation{}})
+		checkFate(t, err, connectors.FateNotSent, 0, false, "a repeat would make another one")
+	}
+	con = withoutFirstProbe(t, a)
 	if err := con.Probe(t.Context()); err == nil {
 		t.Error("the probe is content with an External ID that is not Unique")
 	}
@@ -233,6 +239,27 @@ func TestSalesforceNotUnique(t *testing.T) {
 	if len(s.Effects()) != effects {
 		t.Error("the upsert changed something")
 	}
+}
+
+// withoutFirstProbe connects as if the fields had been unique when it was looked
+// at.
+func withoutFirstProbe(t *testing.T, a api) *rest.Connector {
+	t.Helper()
+	text, err := rest.ShippedText(a.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := rest.Load([]byte(strings.Replace(string(text), "\n  first: true", "", 1)), a.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := a.options
+	o.Transport = a.fake.Transport()
+	con, err := rest.New(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return con
 }
 
 // TestSalesforceKeys: a value that a query would have to quote is turned down
@@ -322,7 +349,7 @@ func TestSalesforceTriggers(t *testing.T) {
 	}
 }
 
-// TestSalesforceRequests: SOQL alone is asked, and updates go by id.
+// TestSalesforceRequests: SOQL alone is asked, after one look at the object, and updates go by id.
 func TestSalesforceRequests(t *testing.T) {
 	a, s := salesforce(true)
 	con, p := a.connector(t)
@@ -331,12 +358,15 @@ func TestSalesforceRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	described := 0
 	for _, call := range s.Calls() {
 		path, err := url.PathUnescape(call.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch {
+		case path == "/services/data/v62.0/sobjects/Account/describe" && described == 0:
+			described++
 		case !call.Write && !strings.HasPrefix(path, "/services/data/v62.0/query?q=SELECT"):
 			t.Errorf("%s %s was read", call.Method, path)
 		case strings.Contains(call.Body, externalKey) && call.Method == "PATCH":

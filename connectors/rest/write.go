@@ -37,6 +37,9 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
+	if err := c.assure(ctx, w); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
 	u, err := c.url(d.path, d.query)
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
