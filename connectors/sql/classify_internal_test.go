@@ -1,9 +1,11 @@
 package sql
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -74,6 +76,29 @@ func TestSheets(t *testing.T) {
 		}
 		if !s.Profile.Stamped || len(s.Profile.Writes) == 0 {
 			t.Errorf("%s has the profile %+v, want that of its table", s.Name, s.Profile)
+		}
+	}
+}
+
+// stopped is the context of a process that was stopped past its deadline and
+// goes on: its timers have not fired yet.
+type stopped struct{ context.Context }
+
+func (stopped) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+func TestTooLate(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		fate connectors.Fate
+	}{
+		"in time":   {t.Context(), connectors.FateAnswered},
+		"cancelled": {ended, connectors.FateNotSent},
+		"stopped":   {stopped{t.Context()}, connectors.FateNotSent},
+	} {
+		if got := connectors.FateOf(tooLate(c.ctx)); got != c.fate {
+			t.Errorf("%s: %q, want %q", name, got, c.fate)
 		}
 	}
 }

@@ -227,9 +227,8 @@ var passwordWord = regexp.MustCompile(`(?i)(^|[\s?&])(password|sslpassword)\s*=`
 
 // poolConfig checks a connection string and makes the configuration of a pool.
 func poolConfig(option, dsn string, password func(context.Context) (string, error), connections int, plaintext bool) (*pgxpool.Config, error) {
-	u, err := url.Parse(dsn)
-	_, hasPassword := "", false
-	if err == nil && u.User != nil {
+	hasPassword := false
+	if u, err := url.Parse(dsn); err == nil && u.User != nil {
 		_, hasPassword = u.User.Password()
 	}
 	if hasPassword || passwordWord.MatchString(dsn) {

@@ -90,7 +90,7 @@ func prepare() (*Server, error) {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
