@@ -270,6 +270,13 @@ func TestNotForThisAccount(t *testing.T) {
 				w.Expect[field] = crowd(field, 51)
 			}
 		}, "the recipients"},
+		"much to read": {func(w *intent.WriteIntent) {
+			all := crowd("to", 90)
+			for i, plain := range all {
+				all[i] = fmt.Sprintf("%s <%s>", strings.Repeat("ü", 400), plain)
+			}
+			w.Expect["to"] = all
+		}, "the header"},
 		"several":      {func(w *intent.WriteIntent) { w.Count = 2 }, "/count"},
 		"another kind": {func(w *intent.WriteIntent) { w.Kind = "letter" }, "/kind"},
 		"too large":    {func(w *intent.WriteIntent) { w.Expect["body"] = strings.Repeat("ü", 400_000) }, "bytes"},

@@ -28,6 +28,11 @@ const (
 	// "not now", which would be tried for a day.
 	maxRecipients = 100
 
+	// maxHeader is how long all lines of a header may be together. Sendmail
+	// cuts them at 32 KiB unless told otherwise, package imap reads eight times
+	// that, and a mail that is sent and cannot be read back helps nobody.
+	maxHeader = 32 << 10
+
 	// maxLine is the longest line of a message, its end included (RFC 5322,
 	// 2.1.1).
 	maxLine = 1000

@@ -74,6 +74,9 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	if len(e.To) > maxRecipients {
 		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
 	}
+	if size := bytes.Index(raw, []byte("\r\n\r\n")); size > maxHeader {
+		return nil, unusable("the header of the mail", fmt.Sprintf("has %d bytes", size), fmt.Sprintf("at most %d; recipients and further headers take the most", maxHeader))
+	}
 	built, err := seal(e, raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)

@@ -35,6 +35,7 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 		"blind copies named":  {swap("Subject: ", "Bcc: dora@example.org\r\nSubject: "), "they would not be blind"},
 		"no recipients":       {swap(`["bob@example.org","chloe@example.org"]`, `[]`), "nobody to send it to"},
 		"a command in one":    {swap(`"chloe@example.org"`, `"chloe@example.org> NOTIFY=NEVER"`), "it is no address"},
+		"a command as sender": {swap(`"from":"alice@example.org"`, `"from":"alice@example.org> SIZE=0"`), "it is no address"},
 		"a line end alone":    {swap("Hi.\r\n", "Hi.\n"), "the wire would change it"},
 		"an early end":        {swap("Hi.\r\n", "Hi.\n.\nMAIL FROM:<x@y>\r\n"), "some servers would take it for the end"},
 		"a carriage return":   {swap("Hi.\r\n", "Hi.\r.\r\n"), "the wire would change it"},

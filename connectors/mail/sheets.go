@@ -75,7 +75,7 @@ func smtpClaims() []connectors.Claim {
 		{About: connectors.TopicValues, Source: here,
 			Says: "SMTP ends every text with a line end, and CRLF is its only one: texts are compared without the white space around them. Subjects are compared trimmed; addresses to the letter."},
 		{About: connectors.TopicLimits, Source: rfc5321 + " section 4.5.3.1",
-			Says: "Servers take at least 100 recipients and 64 KB; here a mail has at most 1 MiB as it is sent, since the ledger keeps it, and 100 recipients in each field."},
+			Says: "Servers take at least 100 recipients and 64 KB; here a mail has at most 1 MiB as it is sent, since the ledger keeps it, 32 KiB of header and 100 recipients all together."},
 		{About: connectors.TopicLimits, Source: here, Assumed: true,
 			Says: "Three connections at a time. Providers limit them, and the mails of an hour, and few publish how."},
 	}
@@ -112,7 +112,7 @@ func gmailClaims() []connectors.Claim {
 		{About: connectors.TopicSettle, Source: here, Assumed: true,
 			Says: "Five minutes until what was sent is filed and found. Google publishes no number."},
 		{About: connectors.TopicValues, Source: here, Assumed: true,
-			Says: "A Message-ID that is valid is kept. A sender that is no alias of the account is replaced by the account, which shows as a mismatch."},
+			Says: "A Message-ID that is valid is kept. A sender that is no alias of the account is replaced by the account, which shows as a mismatch where the intent expects a sender."},
 		{About: connectors.TopicUnique, Source: gmailIMAP, Assumed: true,
 			Says: "A mail to oneself may be shown once where two came with one Message-ID: what INBOX shows is no count. The mailbox of what was sent is read instead."},
 	}
