@@ -43,7 +43,7 @@ func fromDriver(c Column, v any) (any, error) {
 		return nil, nil
 	}
 	var got any
-	ok := true
+	var ok bool
 	switch c.Type {
 	case Bool:
 		got, ok = truth(v)
@@ -55,7 +55,7 @@ func fromDriver(c Column, v any) (any, error) {
 		if raw, isRaw := v.([]byte); isRaw {
 			return base64.StdEncoding.EncodeToString(raw), nil
 		}
-		ok = false
+
 	default:
 		got, ok = wording(c.Type, v)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// XMin, as Table.Version, takes PostgreSQL's own xmin: it changes with every
+// XMin as Table.Version takes PostgreSQL's own xmin: it changes with every
 // write to the row, and needs no column.
 const XMin = "xmin"
 
