@@ -55,7 +55,6 @@ func fromDriver(c Column, v any) (any, error) {
 		if raw, isRaw := v.([]byte); isRaw {
 			return base64.StdEncoding.EncodeToString(raw), nil
 		}
-
 	default:
 		got, ok = wording(c.Type, v)
 	}
