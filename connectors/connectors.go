@@ -3,7 +3,7 @@
 // A destination is reached through a [Connector], which has two methods: write
 // once, and read every match. What the destination can do is data, its
 // [Profile]; what only some can do is an optional interface ([BulkReader],
-// [Inverter], [Preparer], [Sampler], [Prober]). The zero value of everything here is the cautious one:
+// [Checker], [Inverter], [Preparer], [Sampler], [Prober]). The zero value of everything here is the cautious one:
 // an error that says nothing is ambiguous, a read that says nothing is weak, a
 // bound that is not declared is unknown.
 //
@@ -122,6 +122,14 @@ type BulkReader interface {
 type BulkAnswer struct {
 	Observation Observation
 	Err         error
+}
+
+// Checker is an optional power: refuse an intent that can never be served, so
+// that it is not recorded.
+type Checker interface {
+	// Check looks at the intent alone, and does no I/O. The error names the
+	// field and what would be right. What it lets pass Write may still refuse.
+	Check(w intent.WriteIntent) error
 }
 
 // Preparer is an optional power: build what is sent once, before the first

@@ -274,3 +274,53 @@ func TestAWriteTypeThatThereIsNotIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestAnIntentThatCanNeverBeServedIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		w.Key["shop"] = "x"
+		_, err := b.engine.Do(t.Context(), w)
+		if !errors.Is(err, intent.ErrInvalid) || !strings.Contains(err.Error(), "/key/shop") {
+			t.Errorf("%v; want the field named", err)
+		}
+		if recs, err := b.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"}); err != nil || len(recs) != 0 {
+			t.Errorf("%d records, %v; want nothing recorded", len(recs), err)
+		}
+	})
+}
+
+// choosy is a connector that has become stricter.
+type choosy struct {
+	connectors.Connector
+	err   error
+	panic bool
+}
+
+func (c choosy) Check(intent.WriteIntent) error {
+	if c.panic {
+		panic("cannot")
+	}
+	return c.err
+}
+
+// What was accepted keeps its outcome when the check is stricter later.
+func TestAcceptedOnceIsAnsweredAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		first := b.do(order("A-1", intent.Create))
+		for name, c := range map[string]choosy{"an error": {err: errors.New("/key: no more")}, "a panic": {panic: true}} {
+			d := b.world.Destination()
+			c.Connector = d.Connector
+			d.Connector = c
+			e := b.engineOn(b.ledger, d, nil)
+			again, err := e.Do(t.Context(), order("A-1", intent.Create))
+			if err != nil || again.ID != first.ID || !again.Replayed || again.Status != engine.StatusVerified {
+				t.Errorf("%s: %+v, %v; want the outcome of before", name, again, err)
+			}
+			if _, err := e.Do(t.Context(), order("A-2", intent.Create)); !errors.Is(err, intent.ErrInvalid) {
+				t.Errorf("%s: a new one: %v; want it refused", name, err)
+			}
+		}
+	})
+}

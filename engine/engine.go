@@ -25,6 +25,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
 )
 
 // Engine carries out intents. It is safe for concurrent use. Create one with
@@ -212,11 +213,7 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	_, profile, err := e.reg.Lookup(w.Destination, w.Kind)
-	if err == nil {
-		err = profile.Check(w.Write)
-	}
-	if err != nil {
+	if err := e.acceptable(ctx, w, rec); err != nil {
 		return Outcome{}, err
 	}
 	f, began, err := e.board(rec.ID, rec.Digest, false)
@@ -237,6 +234,25 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
+}
+
+// acceptable refuses an intent that its destination can never serve. One that
+// is in the ledger already was acceptable when it came.
+func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledger.Record) error {
+	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	if err != nil {
+		return err
+	}
+	if err = profile.Check(w.Write); err == nil {
+		err = verify.Check(conn, w)
+	}
+	if err == nil {
+		return nil
+	}
+	if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
+		return nil
+	}
+	return err
 }
 
 // wait waits for a flight and then for the write to be done. A caller that

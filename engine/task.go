@@ -178,8 +178,13 @@ func (t *task) lost(ctx context.Context, err error) error {
 // query asks for every record of this write.
 func (t *task) query() connectors.Query {
 	q := connectors.Query{Intent: t.intent, Stamp: t.intent.Stamp()}
-	if t.rec.Answered {
+	switch {
+	case t.rec.Answered:
 		q.Ref = t.rec.Ref
+	case t.intent.Write != intent.Create && t.before != nil && len(t.before.Records) == 1:
+		// The record that the write was aimed at may have lost its key since: it
+		// is not gone because a look-up does not find it.
+		q.Ref = t.before.Records[0].Ref
 	}
 	return q
 }

@@ -42,6 +42,25 @@ func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r c
 	return res
 }
 
+// Check asks the connector whether it can ever serve the intent, where it is a
+// [connectors.Checker]. The error, or a panic, wraps [intent.ErrInvalid].
+func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
+	checker, ok := c.(connectors.Checker)
+	if !ok {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %w", intent.ErrInvalid, panicked("check", p))
+		}
+	}()
+	if err := checker.Check(w); err != nil {
+		legible(err)
+		return fmt.Errorf("%w: %w", intent.ErrInvalid, err)
+	}
+	return nil
+}
+
 // Prepare has the connector build what is sent, where it is a
 // [connectors.Preparer]; nil where it is none. An error, a panic and too many
 // bytes mean that the write cannot be sent.

@@ -25,6 +25,11 @@ func refusalSubjects() []subject {
 // impossible checks an intent that must be turned down before anything is sent.
 func impossible(c *check, in intent.WriteIntent, word string) {
 	c.Helper()
+	if checker, ok := c.f.Connector.(connectors.Checker); ok {
+		if err := checker.Check(in); err == nil || !strings.Contains(err.Error(), word) {
+			c.Errorf("the check before anything is recorded says %v; want %q named", err, word)
+		}
+	}
 	sends := 0
 	r, err := c.prepare(in, &connectors.Observation{})
 	if err == nil { // else the engine would send nothing

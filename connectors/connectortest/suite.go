@@ -139,6 +139,11 @@ func (c *check) intent(w intent.WriteType, n int) intent.WriteIntent {
 // request is a first send, prepared as the engine does it.
 func (c *check) request(in intent.WriteIntent, before *connectors.Observation) connectors.Request {
 	c.Helper()
+	if checker, ok := c.f.Connector.(connectors.Checker); ok {
+		if err := checker.Check(in); err != nil {
+			c.Fatalf("check %s: %v; nothing was wrong with it", in.Write, err)
+		}
+	}
 	r, err := c.prepare(in, before)
 	if err != nil {
 		c.Fatalf("prepare %s: %v; nothing was wrong with it", in.Write, err)

@@ -29,6 +29,26 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return connectors.Receipt{}, rejected(unusable("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
 }
 
+// Check refuses an intent that no mailbox can serve. The error wraps
+// [ErrIntent].
+func (c *Connector) Check(w intent.WriteIntent) error {
+	a, err := c.locate(w, w.Stamp())
+	switch {
+	case err != nil:
+		return err
+	case w.Write == intent.Update:
+		_, err = changeOf(w)
+		return err
+	case w.Write != intent.Create:
+		return nil
+	}
+	if err := c.checkFresh(w, a, w.Stamp()); err != nil {
+		return err
+	}
+	_, err = contentOf(w)
+	return err
+}
+
 func (c *Connector) create(ctx context.Context, r connectors.Request, a address) (connectors.Receipt, error) {
 	if err := c.checkFresh(r.Intent, a, r.Stamp); err != nil {
 		return connectors.Receipt{}, rejected(err)

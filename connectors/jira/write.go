@@ -16,10 +16,7 @@ import (
 // Jira, the transitions of an issue) changes nothing; when that fails, nothing
 // was sent.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	t, err := locate(r.Intent)
-	if err == nil {
-		err = writable(r.Intent)
-	}
+	t, err := located(r.Intent)
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
@@ -39,6 +36,22 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 		return w.delete(ctx)
 	}
 	return connectors.Receipt{}, connectors.NotSent(unusable("/write", "is "+clip(string(r.Intent.Write)), "create, update or delete"))
+}
+
+// Check refuses an intent that Jira can never serve. The error wraps
+// [ErrIntent].
+func (c *Connector) Check(w intent.WriteIntent) error {
+	_, err := located(w)
+	return err
+}
+
+// located is what the key of an intent that can be written names.
+func located(w intent.WriteIntent) (target, error) {
+	t, err := locate(w)
+	if err == nil {
+		err = writable(w)
+	}
+	return t, err
 }
 
 // unsent is an error of a read that came before the send.

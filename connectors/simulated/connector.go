@@ -212,6 +212,12 @@ func beforeOf(r connectors.Request) *connectors.Record {
 	return &r.Before.Records[0]
 }
 
+// Check refuses an intent that names no order. The error wraps [ErrIntent].
+func (c *Connector) Check(w intent.WriteIntent) error {
+	_, err := orderIDOf(w)
+	return err
+}
+
 func orderIDOf(w intent.WriteIntent) (string, error) {
 	if w.Kind != Kind {
 		return "", fmt.Errorf("%w: /kind: %q is not known; want %q", ErrIntent, w.Kind, Kind)
