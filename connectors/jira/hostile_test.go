@@ -205,3 +205,24 @@ func TestImpossibleEndsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestDeletedOrOnlyLost: an issue whose label is taken off after a delete was
+// lost is not found by its reference any more. It is not gone for that.
+func TestDeletedOrOnlyLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := jiratest.New(jiratest.Options{IndexLag: time.Second})
+		c := connect(t, s, nil)
+		if _, err := c.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Minute)
+		if err := s.Set(jiratest.Fault{Vice: jiratest.DroppedBefore}); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(20*time.Second, func() { s.Edit("OPS-1", map[string]any{"labels": []any{}}) })
+		out := operate(t, c, named(issueIntent(intent.Delete, 0), 3))
+		if out.Status != engine.StatusReview || len(s.Issues()) != 1 {
+			t.Errorf("%s with %d issues: %s; want a person asked", out.Status, len(s.Issues()), out.Text)
+		}
+	})
+}
