@@ -97,8 +97,17 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 
 // answer is what one query gets of the records that many asked for.
 func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
-	f.records = slices.DeleteFunc(slices.Clone(f.records), func(rec connectors.Record) bool { return !m.matches(rec) })
-	m.add(r, f)
+	mine := found{strong: f.strong}
+	for _, rec := range f.records {
+		ours, err := m.takes(rec)
+		if err != nil {
+			return connectors.BulkAnswer{Err: err}
+		}
+		if ours {
+			mine.records = append(mine.records, rec)
+		}
+	}
+	m.add(r, mine)
 	return connectors.BulkAnswer{Observation: m.observation()}
 }
 
@@ -119,6 +128,9 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values
 	elements, err := r.list.all(doc)
 	if err != nil {
 		return found{}, err
+	}
+	if _, _, err := c.next(r, d, u, a, doc, len(elements), 1); err != nil {
+		return found{}, err // it has more pages
 	}
 	f := found{strong: r.showsAll(doc, a)}
 	for _, e := range elements {

@@ -221,3 +221,44 @@ func TestCalendarSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestAKeyOfAnotherType: what was sent as text comes back as a number. Exactly
+// compared it is nobody's, and a repeat would make a second one.
+func TestAKeyOfAnotherType(t *testing.T) {
+	const bulk = "      - {name: many, by: key, bulk: 2, path: /many, query: {ids: {\"[...]\": \"{key.sku}\"}}, records: \"$.items[*]\"}\n    record:\n"
+	file := strings.Replace(itemsFile("", plainRead), "    record:\n", bulk, 1)
+	c := items(t, file, says(200, `{"items":[{"id":1,"sku":4711}]}`))
+	in := item(intent.Create)
+	in.Key["sku"] = "4711"
+	if got, err := c.Read(t.Context(), connectors.Query{Intent: in}); !errors.Is(err, rest.ErrAnswer) {
+		t.Errorf("read: %v, %v; want an error", got, err)
+	}
+	if got, _ := c.ReadMany(t.Context(), []connectors.Query{{Intent: in}}); !errors.Is(got[0].Err, rest.ErrAnswer) {
+		t.Errorf("bulk: %v; want an error", got)
+	}
+	c = items(t, strings.Replace(file, "{stamped: true}", "{compare: {/sku: [{rule: string}]}}", 1), says(200, `{"items":[{"id":1,"sku":4711}]}`))
+	if got, err := c.Read(t.Context(), connectors.Query{Intent: in}); err != nil || len(got.Records) != 1 {
+		t.Errorf("under the rule: %v, %v; want the record", got, err)
+	}
+}
+
+// TestABulkReadThatGoesOn: what is on its second page is not absent.
+func TestABulkReadThatGoesOn(t *testing.T) {
+	const bulk = "      - {name: many, by: key, bulk: 2, path: /many, query: {ids: {\"[...]\": \"{key.sku}\"}}, records: \"$.items[*]\"}\n    record:\n"
+	file := strings.Replace(itemsFile("", plainRead), "    record:\n", bulk, 1)
+	c := items(t, file, says(200, `{"items":[]}`, "Link", `</api/many?p=2>; rel="next"`))
+	if got, _ := c.ReadMany(t.Context(), []connectors.Query{{Intent: item(intent.Create)}}); !errors.Is(got[0].Err, rest.ErrAnswer) {
+		t.Errorf("%v; want an error, never a short list", got)
+	}
+}
+
+// TestNothingOfOursIsVisible: what is shown of others does not prove that ours
+// could be seen.
+func TestNothingOfOursIsVisible(t *testing.T) {
+	c := items(t, itemsFile("", plainRead+"visible: {path: /me, must: [{path: $.all, equals: true}]}\n"), func(rw http.ResponseWriter, r *http.Request) {
+		says(200, `{"all":false,"items":[{"id":1,"sku":"a-1"}]}`)(rw, r)
+	})
+	if got, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create)}); !errors.Is(err, rest.ErrAnswer) {
+		t.Errorf("%v, %v; want an error", got, err)
+	}
+}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,6 +37,23 @@ func newMerge(k *kind, q connectors.Query) *merge {
 // matches reports whether a record is one that the query is about.
 func (m *merge) matches(r connectors.Record) bool {
 	return m.q.Stamp != "" && r.Stamp == m.q.Stamp || m.k.sameKey(m.q.Intent.Key, r.Fields)
+}
+
+// takes is matches, and refuses a record whose key differs from ours in its type
+// alone: the destination then keeps numbers as text, or the reverse, nobody has
+// said so, and what a create of ours made would pass for somebody else's.
+func (m *merge) takes(r connectors.Record) (bool, error) {
+	if m.matches(r) {
+		return true, nil
+	}
+	for name, want := range m.q.Intent.Key {
+		x, okX := scalarText(want)
+		y, okY := scalarText(r.Fields[name])
+		if !okX || !okY || x != y {
+			return false, nil
+		}
+	}
+	return false, fmt.Errorf("%w: a record has our key as another type; want compare with the rule string", ErrAnswer)
 }
 
 // add takes in what a look-up found.

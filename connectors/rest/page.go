@@ -46,8 +46,14 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if err != nil {
 				return f, err
 			}
-			f.some = f.some || kept
-			if kept && m.matches(rec) {
+			if !kept {
+				continue
+			}
+			ours, err := m.takes(rec)
+			if err != nil {
+				return f, err
+			}
+			if ours {
 				f.records = append(f.records, rec)
 			}
 		}

@@ -105,8 +105,6 @@ func (r *read) canAsk(ref string, v values) bool {
 type found struct {
 	// records are those that match the query; others are not kept.
 	records []connectors.Record
-	// some says that there was a record, if only one that does not match.
-	some bool
 	// strong says that the read showed everything that was applied before.
 	strong bool
 }
@@ -123,7 +121,7 @@ func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (found
 	} else {
 		f, err = c.askList(ctx, m, r, d, v)
 	}
-	if err == nil && !f.some {
+	if err == nil && len(f.records) == 0 {
 		err = c.see(ctx, r, v)
 	}
 	return f, err
@@ -216,8 +214,11 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	if r.version.header != "" || r.version.place != nil {
 		rec.Version = r.version.of(doc, a.Header)
 	}
-	f.some = true
-	if m.matches(rec) {
+	ours, err := m.takes(rec)
+	if err != nil {
+		return f, err
+	}
+	if ours {
 		f.records = []connectors.Record{rec}
 	}
 	return f, r.answersWith(m.k, rec, v)
