@@ -31,8 +31,8 @@ type Wanted struct {
 }
 
 // Find reads messages for a connector that does not write them by IMAP. Records
-// are those of [Connector.Read], and the first plain text of a multipart
-// message is its body too. The answers stand in the order of what is wanted;
+// are those of [Connector.Read], and the plain texts of a multipart message
+// that are no attachments are its body too, one below the other. The answers stand in the order of what is wanted;
 // all are weak unless the options say SingleStore. A mailbox that is not there
 // is an error, not absence.
 func (c *Connector) Find(ctx context.Context, box Box, wanted []Wanted) ([]connectors.BulkAnswer, error) {

@@ -150,7 +150,7 @@ Content-Type: text/html
 --A--
 `
 
-// TestTextOfParts: the first text that is no file is the body, for those who
+// TestTextOfParts: the texts that are no files are the body, for those who
 // find; [imap.Connector.Read] shows none, as ever.
 func TestTextOfParts(t *testing.T) {
 	deep := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B0\n\n"
@@ -164,6 +164,8 @@ func TestTextOfParts(t *testing.T) {
 	}{
 		"nested":   {nested, "Grüße"},
 		"too deep": {deep, nil},
+		"a footer": {strings.Replace(nested, "--A--\n", "--A\nContent-Type: text/plain\n\nBuy more\n--A--\n", 1), "Grüße\nBuy more"},
+		"no end":   {strings.Replace(nested, "--A--\n", "", 1), nil},
 		"no text":  {"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=A\n\n--A\nContent-Type: text/html\n\n<p>\n--A--\n", nil},
 		"cut":      {nested[:300], nil},
 		"no parts": {"MIME-Version: 1.0\nContent-Type: multipart/mixed\n\nx\n", nil},

@@ -195,7 +195,7 @@ func (e *envelope) body() (string, bool) {
 		return "", false
 	}
 	if !e.plain {
-		return firstText(entity)
+		return plainTexts(entity)
 	}
 	return textOf(entity)
 }
@@ -208,24 +208,38 @@ func textOf(entity *message.Entity) (string, bool) {
 	return string(text), true
 }
 
-// firstText is the first plain text in a multipart message that is no
-// attachment.
-func firstText(entity *message.Entity) (text string, found bool) {
-	_ = entity.Walk(func(path []int, part *message.Entity, err error) error {
-		switch kind, _, broken := part.Header.ContentType(); {
-		case err != nil || broken != nil || len(path) > maxPartDepth:
-			return errStop
+// plainTexts are the plain texts of a multipart message that are no attachments,
+// one below the other: who adds one changes what the message says. A message
+// that ends before its last part does has none, since nobody knows what was cut.
+func plainTexts(entity *message.Entity) (string, bool) {
+	var texts []string
+	err := entity.Walk(func(path []int, part *message.Entity, err error) error {
+		kind, _, broken := part.Header.ContentType()
+		switch {
+		case len(path) > maxPartDepth:
+			return errTooDeep
+		case broken != nil:
+			return broken
 		case kind != "text/plain" || part.Header.Get("Content-Disposition") != "" && !inline(part):
 			return nil
+		case err != nil:
+			return err
 		}
-		text, found = textOf(part)
-		return errStop
+		text, ok := textOf(part)
+		if !ok {
+			return errNoText
+		}
+		texts = append(texts, text)
+		return nil
 	})
-	return text, found
+	return strings.Join(texts, "\n"), err == nil && len(texts) > 0
 }
 
-// errStop ends a walk.
-var errStop = errors.New("enough")
+// What ends a walk.
+var (
+	errTooDeep = errors.New("too deep")
+	errNoText  = errors.New("no text")
+)
 
 func inline(part *message.Entity) bool {
 	how, _, err := part.Header.ContentDisposition()

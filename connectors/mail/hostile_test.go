@@ -50,7 +50,7 @@ func TestNotNowToTheWholeMail(t *testing.T) {
 // TestNoAfterALostSend: a person sends again what was lost, and the server says
 // no: the first may still have been taken over.
 func TestNoAfterALostSend(t *testing.T) {
-	for _, second := range []mailtest.Vice{mailtest.Refused, mailtest.RefusedSender, mailtest.RefusedRcpt, mailtest.Throttled, mailtest.Unreachable} {
+	for _, second := range []mailtest.Vice{mailtest.Refused, mailtest.RefusedSender, mailtest.RefusedRcpt, mailtest.Greylisted, mailtest.Throttled, mailtest.Unreachable} {
 		t.Run(string(second), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newOffice(t, options)
@@ -224,6 +224,40 @@ func bounce(raw string) string {
 	return "From: MAILER-DAEMON@example.org\r\nSubject: Undelivered\r\nMIME-Version: 1.0\r\n" +
 		"Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nfailed\r\n" +
 		"--b\r\nContent-Type: message/rfc822\r\n\r\n" + raw + "\r\n--b--\r\n"
+}
+
+// TestNotTheWholeMail: the same of a mail with HTML and a file.
+func TestNotTheWholeMail(t *testing.T) {
+	const end = "--\r\n"
+	cut := func(raw string, at string) string { return raw[:strings.LastIndex(raw, at)] }
+	for name, tt := range map[string]struct {
+		change func(raw string) string
+		reason string
+	}{
+		"without its end":  {func(raw string) string { return cut(raw, end) }, "what else is cut nobody knows"},
+		"without its file": {func(raw string) string { return cut(raw, "JVBERi0x") }, "it is cut"},
+		"with a footer": {func(raw string) string {
+			whole := strings.TrimSuffix(raw, end)
+			boundary := whole[strings.LastIndex(whole, "\r\n--")+2:]
+			return whole + "\r\nContent-Type: text/plain\r\n\r\nBuy more\r\n" + boundary + end
+		}, "it says more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newOffice(t, options)
+				b.s.SetVice(mailtest.Phantom, 1)
+				w := order(b.s)
+				w.Payload = intent.Fields{"html": "<p>Hi</p>", "attachments": []any{file("a.pdf", "application/pdf", "%PDF-1.7")}}
+				_, raw, _ := bytes.Cut(prepared(t, connect(t, options(b.s)), w).Prepared, []byte("\n"))
+				if _, err := b.s.Mailbox.Deliver(b.s.Sent(), []byte(tt.change(string(raw)))); err != nil {
+					t.Fatal(err)
+				}
+				if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusReview {
+					t.Errorf("%s (%s), want review: %s", out.Status, out.Text, tt.reason)
+				}
+			})
+		})
+	}
 }
 
 // TestAddressOfCopiesIsInNoAnswer: a server may name it at any time.

@@ -74,6 +74,8 @@ func smtpClaims() []connectors.Claim {
 			Says: "A copy in a mailbox proves that copy. It does not prove that anybody else got the mail: queues hold mail for days, and bounces are not read."},
 		{About: connectors.TopicValues, Source: here,
 			Says: "SMTP ends every text with a line end, and CRLF is its only one: texts are compared without the white space around them. Subjects are compared trimmed; addresses to the letter."},
+		{About: connectors.TopicValues, Source: here,
+			Says: "Blind copies, HTML, further headers and attachments are sent and not compared: a file that was taken out of a mail that is whole goes unnoticed. Plain text that somebody adds is seen."},
 		{About: connectors.TopicLimits, Source: rfc5321 + " section 4.5.3.1",
 			Says: "Servers take at least 100 recipients and 64 KB; here a mail has at most 1 MiB as it is sent, since the ledger keeps it, 32 KiB of header and 100 recipients all together."},
 		{About: connectors.TopicLimits, Source: here, Assumed: true,
