@@ -18,7 +18,29 @@ func (o Object) Clone() Object {
 	if o == nil {
 		return nil
 	}
-	raw, err := json.Marshal(o)
+	c := make(Object, len(o))
+	for name, v := range o {
+		c[name] = copied(v)
+	}
+	return c
+}
+
+// copied is a deep copy. Thousands of lives copy every object at every look, so
+// what is decoded already does not go through JSON.
+func copied(v any) any {
+	switch v := v.(type) {
+	case nil, bool, string, json.Number:
+		return v
+	case []any:
+		c := make([]any, len(v))
+		for i, e := range v {
+			c[i] = copied(e)
+		}
+		return c
+	case map[string]any:
+		return map[string]any(Object(v).Clone())
+	}
+	raw, err := json.Marshal(map[string]any{"": v})
 	if err != nil {
 		panic(fmt.Sprintf("resttest: an object that is no JSON: %v", err)) // a fake made it
 	}
@@ -26,7 +48,7 @@ func (o Object) Clone() Object {
 	if err != nil {
 		panic(fmt.Sprintf("resttest: an object that is no JSON: %v", err)) // a fake made it
 	}
-	return c
+	return c[""]
 }
 
 // Shown is a copy without the fake's own members.
