@@ -40,12 +40,12 @@
 //
 // Whatever fails before the final dot of the message was not applied, and
 // neither was what the server answers with 5yz to the dot. A refused recipient
-// stops the whole mail. No answer to the dot leaves it open, and so does a
-// connection that breaks within a short message, which leaves in one piece with
-// its dot, and 4yz, which relays say of messages that they have handed on
-// (Options.TrustDeferral believes it): then, and after every lie, only the
-// mailbox tells, and since a mail cannot be taken back a second one is never
-// sent without a person.
+// stops the whole mail, and a refused login is not repeated. No answer to the
+// dot leaves it open, and so does a connection that breaks within a short
+// message, which leaves in one piece with its dot, and 4yz, which relays say of
+// messages that they have handed on (Options.TrustDeferral believes it): then,
+// and after every lie, only the mailbox tells, and since a mail cannot be taken
+// back a second one is never sent without a person.
 //
 // What the package does not know: whether anybody got the mail. A copy in a
 // mailbox proves that copy, and neither delivery nor that the other recipients

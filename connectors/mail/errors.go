@@ -81,6 +81,24 @@ func (s *session) afterDot(err error) error {
 	return refusal(no, err)
 }
 
+// notOpened classifies why there is no session: no message was begun. A login
+// that is refused for good is a no, since one that is tried for a day locks the
+// account.
+func notOpened(err error) error {
+	var login *refusedLogin
+	if errors.As(err, &login) && login.code >= 500 {
+		return connectors.Refused(strconv.Itoa(login.code), err)
+	}
+	return connectors.NotSent(err)
+}
+
+// refusedLogin has the code alone: the words may hold the password.
+type refusedLogin struct{ code int }
+
+func (e *refusedLogin) Error() string { return fmt.Sprintf("log in: %v (%d)", ErrRefusedLogin, e.code) }
+
+func (e *refusedLogin) Unwrap() error { return ErrRefusedLogin }
+
 // shuttingDown may answer any command, before it is read too.
 const shuttingDown = 421
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,6 +282,29 @@ func TestAddressOfCopiesIsInNoAnswer(t *testing.T) {
 				_, err := c.Write(t.Context(), prepared(t, c, letter()))
 				if err == nil || strings.Contains(strings.ToLower(err.Error()), "secret") || !strings.Contains(err.Error(), "does not like it") {
 					t.Errorf("the write says %v; want the server's words without the address", err)
+				}
+			})
+		})
+	}
+}
+
+// TestWrongPassword: one that is tried for a day locks the account.
+func TestWrongPassword(t *testing.T) {
+	for name, most := range map[string]int32{"submission": 1, "mailbox too": 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logins atomic.Int32
+				b := newOffice(t, func(s *mailtest.Server) mail.Options {
+					o := options(s)
+					o.Password = func(context.Context) (string, error) { logins.Add(1); return "wrong", nil }
+					if most > 1 {
+						o.IMAP.Password = o.Password
+					}
+					return o
+				})
+				out := b.later(b.do(order(b.s)).ID, 3*24*time.Hour)
+				if n := logins.Load(); out.Status != engine.StatusNotApplied || n > most || len(b.s.Received()) != 0 {
+					t.Errorf("%s after %d logins (%s); want not applied after %d", out.Status, n, out.Text, most)
 				}
 			})
 		})

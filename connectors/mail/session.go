@@ -116,7 +116,7 @@ func (s *session) login() error {
 		return fmt.Errorf("log in: %w", cause)
 	}
 	if no, ok := answerOf(err); ok {
-		return fmt.Errorf("log in: %w (%d)", ErrRefusedLogin, no.Code)
+		return &refusedLogin{no.Code}
 	}
 	return fmt.Errorf("log in: the connection broke or the answer cannot be used")
 }

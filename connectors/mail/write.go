@@ -28,7 +28,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	s, err := c.open(ctx)
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, notOpened(err)
 	}
 	if err := s.announce(e, raw); err != nil {
 		s.leave()
