@@ -13,7 +13,7 @@ var (
 	// ErrOptions is wrapped by errors of [New].
 	ErrOptions = errors.New("rest options")
 	// ErrIntent is wrapped by errors about an intent that the declaration
-	// cannot serve. Those of a write are of fate not sent.
+	// cannot serve. Nothing of a write was sent then.
 	ErrIntent = errors.New("the declaration cannot serve this intent")
 	// ErrAnswer is wrapped by errors about an answer to a read that cannot be
 	// understood as declared.

@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/connectors/rest/resttest"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -53,7 +56,7 @@ func TestFieldsThatAreNotShown(t *testing.T) {
 			}
 			_, readErr := c.Read(t.Context(), connectors.Query{Intent: r.Intent})
 			bulk, _ := c.ReadMany(t.Context(), []connectors.Query{{Intent: r.Intent}})
-			if connectors.FateOf(err) != connectors.FateNotSent || !strings.Contains(err.Error(), tt.err) || len(h.requests) > 0 {
+			if connectors.FateOf(err) != connectors.FateRefused || !strings.Contains(err.Error(), tt.err) || len(h.requests) > 0 {
 				t.Errorf("%s: %v, sent %q; want not sent and %q", tt.reason, err, h.requests, tt.err)
 			}
 			if !errors.Is(readErr, rest.ErrIntent) || !errors.Is(bulk[0].Err, rest.ErrIntent) {
@@ -160,7 +163,7 @@ func TestZendeskCreateWithoutItsKey(t *testing.T) {
 	in := a.intent(intent.Create, 1)
 	in.Key = intent.Fields{"id": json.Number("4711")}
 	_, err := con.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), IdempotencyKey: "k", Attempt: 1})
-	if n := len(z.Now(a.collection)); connectors.FateOf(err) != connectors.FateNotSent || n > 0 {
+	if n := len(z.Now(a.collection)); connectors.FateOf(err) != connectors.FateRefused || n > 0 {
 		t.Errorf("%v, %d tickets; want nothing sent", err, n)
 	}
 }
@@ -173,7 +176,7 @@ func TestStampsThatBecomeOne(t *testing.T) {
 		c := items(t, itemsFile("", plainRead), h.serve)
 		r := itemRequest(intent.Create)
 		r.Intent.Payload = intent.Fields{"x": forged}
-		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != connectors.FateNotSent || len(h.requests) > 0 {
+		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != connectors.FateRefused || len(h.requests) > 0 {
 			t.Errorf("%q: %v; want it turned down", forged, err)
 		}
 	}
@@ -261,4 +264,18 @@ func TestNothingOfOursIsVisible(t *testing.T) {
 	if got, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create)}); !errors.Is(err, rest.ErrAnswer) {
 		t.Errorf("%v, %v; want an error", got, err)
 	}
+}
+
+// TestWhatCannotBeServedEndsAtOnce: it is not tried for a day.
+func TestWhatCannotBeServedEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, f := hubSpot("contact")
+		in := whole(a, a.intent(intent.Create, 1))
+		in.Absent = []string{"/mobilephone"}
+		began := time.Now()
+		out := engineDo(t, a, in)
+		if writes, _ := f.Count(); writes > 0 || out.Status != engine.StatusNotApplied || time.Since(began) > time.Minute || !strings.Contains(out.Text, "/mobilephone") {
+			t.Errorf("%s (%s) after %v and %d sends; want not applied at once, with the field named", out.Status, out.Text, time.Since(began), writes)
+		}
+	})
 }

@@ -106,7 +106,7 @@ func TestWhatIsSent(t *testing.T) {
 			}
 			_, err := c.Write(t.Context(), r)
 			if tt.err != "" {
-				if connectors.FateOf(err) != connectors.FateNotSent || !errors.Is(err, rest.ErrIntent) || !strings.Contains(err.Error(), tt.err) || len(h.requests) > 0 {
+				if connectors.FateOf(err) != connectors.FateRefused || !errors.Is(err, rest.ErrIntent) || !strings.Contains(err.Error(), tt.err) || len(h.requests) > 0 {
 					t.Errorf("%s: %v, and %q was sent; want not sent and %q", tt.reason, err, h.requests, tt.err)
 				}
 				return
@@ -167,7 +167,7 @@ func TestForgedStamps(t *testing.T) {
 	c := items(t, file, h.serve)
 	r := itemRequest(intent.Create)
 	r.Intent.Expect["title"] = "text with <rb-abc> in it"
-	if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != connectors.FateNotSent || len(h.requests) > 0 {
+	if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != connectors.FateRefused || len(h.requests) > 0 {
 		t.Errorf("a value that would be read as a stamp was sent: %v", err)
 	}
 }

@@ -341,7 +341,7 @@ func TestCalendarStampStays(t *testing.T) {
 	}
 	in.Payload = intent.Fields{"recurrence": []any{"RRULE:FREQ=DAILY"}}
 	_, err := a.send(t, con, in, 1)
-	checkFate(t, err, connectors.FateNotSent, 0, false, "a payload field that no request names would be lost")
+	checkFate(t, err, connectors.FateRefused, 0, false, "a payload field that no request names would be lost")
 }
 
 // TestCalendarTellsNobody: no write has mail sent, and none leaves its

@@ -412,7 +412,7 @@ func TestGitHubByNumber(t *testing.T) {
 		t.Errorf("it is %v, want it closed with the two labels and nothing of ours", now)
 	}
 	in.Write, in.Expect = intent.Delete, nil
-	if _, err := a.send(t, con, in, 1); connectors.FateOf(err) != connectors.FateNotSent {
+	if _, err := a.send(t, con, in, 1); connectors.FateOf(err) != connectors.FateRefused {
 		t.Errorf("a delete by number: %v, want it not sent, since the issue would still be there", err)
 	}
 }

@@ -278,7 +278,7 @@ func TestNotionValues(t *testing.T) {
 		"empty text": {intent.Fields{"name": "x", "notes": ""}, connectors.FateAnswered, "no runs at all"},
 		"comma":      {intent.Fields{"name": "x", "status": "a,b"}, connectors.FateRefused, "no commas in options"},
 		"too long":   {intent.Fields{"name": "x", "notes": strings.Repeat("x", 2001)}, connectors.FateRefused, "2000 characters"},
-		"unknown":    {intent.Fields{"name": "x", "colour": "red"}, connectors.FateNotSent, "a property that the declaration does not have"},
+		"unknown":    {intent.Fields{"name": "x", "colour": "red"}, connectors.FateRefused, "a property that the declaration does not have"},
 		"wrong type": {intent.Fields{"name": "x", "amount": "12"}, connectors.FateRefused, "a number is no text"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -300,7 +300,7 @@ func TestZendeskKeys(t *testing.T) {
 			in := deskIntent(c.write, 1)
 			in.Payload = intent.Fields{c.field: "x"}
 			_, err := a.send(t, con, in, 1)
-			if connectors.FateOf(err) != connectors.FateNotSent || !strings.Contains(err.Error(), c.field) {
+			if connectors.FateOf(err) != connectors.FateRefused || !strings.Contains(err.Error(), c.field) {
 				t.Errorf("%v, want it not sent, and the field named: %s", err, c.reason)
 			}
 		})

@@ -17,42 +17,55 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Write sends once. Whatever keeps it from being sent (an intent that the
-// declaration cannot serve, a secret or a token that cannot be had) is of fate
-// not sent.
+// Write sends once. What keeps it from being sent now, such as a secret or a
+// token that cannot be had, is of fate not sent, and so is a kind or a key that
+// is not known. Anything else that the declaration cannot serve is refused, which
+// is as sure, and no repeat would help it.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	k, err := c.kindOf(r.Intent)
+	k, err := c.d.kindOf(r.Intent)
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	if err := k.record.seen(r.Intent, c.given()); err != nil {
+		return connectors.Receipt{}, unsent(err)
 	}
 	w := k.writes[r.Intent.Write]
 	if w == nil {
-		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, r.Intent.Write))
+		return connectors.Receipt{}, unsent(fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, r.Intent.Write))
 	}
 	v, err := c.writeValues(k, w, r)
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	d, err := w.draft(r, v)
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	if err := c.assure(ctx, w); err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	u, err := c.url(d.path, d.query)
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	req, used, err := c.request(ctx, d, u)
 	if err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	a, err := c.client.Write(req)
 	if a.Status == http.StatusUnauthorized && used != nil {
 		c.tokens.drop(ctx, used)
 	}
 	return w.receipt(a, err, v)
+}
+
+// unsent is the error of a write that did not leave. What was not sent is tried
+// for a day; an intent that cannot be served must not be.
+func unsent(err error) error {
+	if errors.Is(err, ErrIntent) {
+		return connectors.Refused("", err)
+	}
+	return connectors.NotSent(err)
 }
 
 // before is the one record that was there, nil when there was another number.
