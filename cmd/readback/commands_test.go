@@ -273,3 +273,17 @@ func TestVerboseLogsNameTheWrite(t *testing.T) {
 		t.Errorf("without --verbose: %s", quiet.err)
 	}
 }
+
+// What was built to be sent may hold addresses that nobody should see.
+func TestWhatIsSentIsNotShown(t *testing.T) {
+	rec := ledger.Record{ID: "wr_1", Prepared: []byte("bcc: secret@example.org")}
+	if got := shown(rec); len(got) != 1 || got[0].ID != "wr_1" || got[0].Prepared != nil {
+		t.Errorf("%+v", got)
+	}
+	if rec.Prepared == nil {
+		t.Error("the caller's record was changed")
+	}
+	if got := shown(); got == nil || len(got) != 0 {
+		t.Errorf("%v; want an empty list, which JSON writes as []", got)
+	}
+}

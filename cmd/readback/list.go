@@ -69,7 +69,7 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 		Writes []ledger.Record `json:"writes"`
 		// Before continues the list; left out at its end.
 		Before ledger.ID `json:"before,omitempty"`
-	}{Writes: slices.Concat([]ledger.Record{}, recs)}
+	}{Writes: shown(recs...)}
 	if len(recs) == limit {
 		page.Before = recs[limit-1].ID
 	}

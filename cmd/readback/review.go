@@ -101,7 +101,7 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	list := struct {
 		Waiting []ledger.Record `json:"waiting"`
 		More    bool            `json:"more"`
-	}{slices.Concat([]ledger.Record{}, recs), len(recs) == maxWaiting}
+	}{shown(recs...), len(recs) == maxWaiting}
 	now := a.time()
 	if len(recs) > 0 {
 		now = recs[0].Now

@@ -37,6 +37,19 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 		Outcome engine.Outcome `json:"outcome"`
 		Record  ledger.Record  `json:"record"`
 		Events  []ledger.Event `json:"events"`
-	}{engine.OutcomeOf(rec), rec, events}
+	}{engine.OutcomeOf(rec), shown(rec)[0], events}
+	for i := range life.Events {
+		life.Events[i].Prepared = nil
+	}
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) })
+}
+
+// shown are records as they are shown. What was built to be sent is not: it is
+// the destination's matter, and may hold addresses that nobody should see.
+func shown(recs ...ledger.Record) []ledger.Record {
+	all := append([]ledger.Record{}, recs...)
+	for i := range all {
+		all[i].Prepared = nil
+	}
+	return all
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/emersion/go-message/textproto"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 )
 
 // preparedVersion is the form in which what is sent is kept. Another program
@@ -88,6 +89,13 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
 	}
 	return built, nil
+}
+
+// Check refuses an intent of which no mail can be made. The error wraps
+// [ErrIntent].
+func (c *Connector) Check(w intent.WriteIntent) error {
+	_, err := c.Prepare(context.Background(), connectors.Request{Intent: w, Stamp: w.Stamp()})
+	return err
 }
 
 // recipients are all addresses once. A server that takes one twice may deliver
