@@ -108,6 +108,9 @@ func similar(a, b any) bool {
 		return false
 	}
 	x, y = loose(x), loose(y)
+	if x == "" || y == "" {
+		return x == y // nothing is in everything
+	}
 	return strings.Contains(x, y) || strings.Contains(y, x)
 }
 
