@@ -216,6 +216,10 @@ type paging struct {
 // requests, so that a list of several pages may lack one.
 func (p *paging) jumps() bool { return p.next == nil }
 
+// counts reports whether pages are counted: then a short one is taken for the
+// last, which is wrong where the API gives fewer to a page than is declared.
+func (p *paging) counts() bool { return p != nil && p.page != "" }
+
 // record is how a record of an answer is understood.
 type record struct {
 	ref, url, version *place

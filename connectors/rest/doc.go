@@ -132,7 +132,8 @@
 // observation is strong only when a strong look-up by key was part of it (for
 // writes that leave their stamp, by stamp will do) and each record was shown by
 // a strong read. A list of several pages that are counted or linked is never
-// strong, since records can slip from page to page.
+// strong, since records can slip from page to page; nor is a counted
+// page on which others stand and ours does not: it may be full and look short.
 //
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or

@@ -279,3 +279,19 @@ func TestWhatCannotBeServedEndsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestAShortPageMayBeFull: an API that gives thirty to a page, whatever it is
+// asked for, looks like one with nothing more.
+func TestAShortPageMayBeFull(t *testing.T) {
+	file := itemsFile("", plainRead+"paging: {page: p, size: 100}\n")
+	for body, want := range map[string]connectors.Strength{
+		`{"items":[{"id":1,"sku":"A-10"},{"id":2,"sku":"A-11"}]}`: connectors.Weak,
+		`{"items":[{"id":1,"sku":"A-10"},{"id":2,"sku":"A-1"}]}`:  connectors.Strong,
+		`{"items":[]}`: connectors.Strong,
+	} {
+		got, err := items(t, file, says(200, body)).Read(t.Context(), connectors.Query{Intent: item(intent.Create)})
+		if err != nil || got.Strength != want {
+			t.Errorf("%s: %q, %v; want %q", body, got.Strength, err, want)
+		}
+	}
+}

@@ -62,6 +62,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		}
 		next, more, err := c.next(r, d, u, a, doc, len(elements), page)
 		if err != nil || !more {
+			f.strong = f.strong && !(len(elements) > 0 && len(f.records) == 0 && r.paging.counts())
 			return f, err
 		}
 		if page >= r.pages {
