@@ -130,7 +130,7 @@ type flight struct {
 	digest string
 	kept   chan struct{} // closed when the write is in the ledger, or the work has stopped
 	done   chan struct{} // closed when the work has stopped, for whatever reason
-	fresh  bool          // it began the write; read after done
+	fresh  bool          // it began the write; read after kept
 	last   ledger.Record // the write as it left it, where it began it; read after done
 	err    error         // why it stopped, when it failed; read after done
 }
@@ -228,7 +228,7 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	}
 	go func() {
 		err := guarded(rec.ID, func() (err error) {
-			f.fresh, err = e.begin(w, rec, f)
+			_, err = e.begin(w, rec, f)
 			return err
 		})
 		e.land(rec.ID, f, err)
@@ -266,7 +266,7 @@ func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined 
 	select {
 	case <-f.done:
 	default:
-		return underWay(rec, joined), nil
+		return underWay(rec, joined || !f.fresh), nil
 	}
 	replayed := joined || !f.fresh
 	if f.failed() {

@@ -42,6 +42,7 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	if err != nil {
 		return false, e.refusedReservation(rec.ID, err)
 	}
+	f.fresh = fresh
 	f.keep()
 	if !fresh {
 		return false, nil
