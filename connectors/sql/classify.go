@@ -26,8 +26,17 @@ func beforeCommit(err error) error {
 		// No connection, no login, shutting down or starting up.
 		return &connectors.Error{Fate: connectors.FateNotSent, Code: e.Code, Err: err}
 	}
+	if slices.Contains(passing, e.Code) {
+		return &connectors.Error{Fate: connectors.FateNotSent, Code: e.Code, Err: err}
+	}
 	return connectors.Refused(e.Code, err)
 }
+
+// passing are the errors that say no more than that somebody else was in the
+// way, or that time was up: a rollback for the sake of serialisation, a
+// deadlock, a lock not to be had, a cancelled statement, a transaction that the
+// server ended since we let it wait.
+var passing = []string{"25P03", "25P04", "40001", "40P01", "55P03", "57014"}
 
 func classOf(code string) string { return code[:min(2, len(code))] }
 

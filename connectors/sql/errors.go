@@ -26,6 +26,10 @@ var (
 	// ErrElsewhere is wrapped when the read connection leads to another primary
 	// or another table than the write connection.
 	ErrElsewhere = errors.New("reads and writes lead to different places")
+	// ErrKeyChanged is wrapped when the database keeps another key than it was
+	// given (rounded, cut, altered by a trigger): the row could not be found
+	// again, so it was rolled back.
+	ErrKeyChanged = errors.New("the database changes the key, so that the row could not be found again; it was rolled back; want a key that the column keeps as it is")
 	// ErrInexact is wrapped when a text key matches a row whose key is written
 	// otherwise: the column's collation does not tell them apart.
 	ErrInexact = errors.New("the key matches a row whose key is another text; declare the column as CaseFold or give it an exact collation")

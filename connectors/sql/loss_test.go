@@ -132,7 +132,7 @@ func TestLockedRow(t *testing.T) {
 	}
 	_, err = d.Write(t.Context(), d.request(intent.Update, 1, nil))
 	var e *connectors.Error
-	if fate(t, err, connectors.FateRefused, "lock_timeout"); !errors.As(err, &e) || e.Code != "55P03" {
+	if fate(t, err, connectors.FateNotSent, "lock_timeout"); !errors.As(err, &e) || e.Code != "55P03" {
 		t.Errorf("error %v, want the code 55P03", err)
 	}
 }

@@ -246,6 +246,9 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	if conf.ConnConfig.RuntimeParams["application_name"] == "" {
 		conf.ConnConfig.RuntimeParams["application_name"] = "readback"
 	}
+	// Without it the server takes our bytes for those of the database's own
+	// encoding, and gives them back as it took them.
+	conf.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	conf.BeforeConnect = beforeConnect(password)
 	return conf, nil
 }

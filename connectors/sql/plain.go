@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -72,6 +73,8 @@ func (p *plain) transaction(ctx context.Context, t *table, c change, committing 
 	switch {
 	case err != nil && p.dialect.Conflict != nil && p.dialect.Conflict(err):
 		err = connectors.Conflict("unique", doing(t.kind, err))
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", doing(t.kind, err)))
 	case err != nil:
 		err = connectors.Refused("", doing(t.kind, err))
 	case n != c.rows:
@@ -111,12 +114,18 @@ func (p *plain) run(ctx context.Context, tx *stdsql.Tx, t *table, c change) (rec
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		if n++; n > 1 {
-			continue
+		n++
+		kept := any(true)
+		var also []any
+		if c.keyed {
+			also = []any{&kept}
 		}
-		record, err := p.record(rows, t, t.names())
+		record, err := p.record(rows, t, t.names(), also...)
 		if err != nil {
 			return receipt, n, err
+		}
+		if text := textOf(kept); text == nil || !slices.Contains([]string{"1", "t", "true"}, *text) {
+			return receipt, n, ErrKeyChanged
 		}
 		receipt.Ref, receipt.Version = record.Ref, record.Version
 	}
@@ -131,19 +140,20 @@ func driverArgs(s *statement) []any {
 	return args
 }
 
-// record scans one row.
-func (p *plain) record(rows *stdsql.Rows, t *table, names []string) (connectors.Record, error) {
+// record scans one row, and what comes after its columns.
+func (p *plain) record(rows *stdsql.Rows, t *table, names []string, also ...any) (connectors.Record, error) {
 	count := len(names)
 	for _, extra := range []string{t.Version, t.Stamp} {
 		if extra != "" {
 			count++
 		}
 	}
-	values, into := make([]any, count), make([]any, count)
+	values := make([]any, count)
+	var into []any
 	for i := range values {
-		into[i] = &values[i]
+		into = append(into, &values[i])
 	}
-	if err := rows.Scan(into...); err != nil {
+	if err := rows.Scan(append(into, also...)...); err != nil {
 		return connectors.Record{}, err
 	}
 	fields := intent.Fields{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,9 +25,10 @@ type postgres struct {
 	writes  *lazyPool
 	asks    *lazyPool
 	reads   *lazyPool
-	// newest is the highest timeline that a primary has shown: one that shows
-	// a lower one was replaced.
-	newest atomic.Uint64
+	// newest is the highest timeline that a primary has shown, by the cluster
+	// it is of: one that shows a lower one was replaced.
+	mu     sync.Mutex
+	newest map[string]uint64
 }
 
 // lazyPool is a pool that is made when it is first needed.
@@ -98,7 +98,10 @@ func newPostgres(o Options, d Dialect) (*postgres, error) {
 	send := connectors.Profile{SendTimeout: o.SendTimeout}.SendFor()
 	asks := writes.Copy()
 	asks.MaxConns = int32(min(connections, askConnections))
-	return &postgres{o: o, dialect: d, idle: send, writes: &lazyPool{config: writes}, asks: &lazyPool{config: asks}, reads: &lazyPool{config: reads}}, nil
+	p := &postgres{o: o, dialect: d, idle: send, newest: map[string]uint64{},
+		writes: &lazyPool{config: writes}, asks: &lazyPool{config: asks}, reads: &lazyPool{config: reads}}
+	writes.AfterConnect = p.learn
+	return p, nil
 }
 
 func beforeConnect(password func(context.Context) (string, error)) func(context.Context, *pgx.ConnConfig) error {
@@ -195,21 +198,53 @@ func tooLate(ctx context.Context) error {
 
 // prepareCommit does everything but the COMMIT. Its errors are classified.
 func (p *postgres) prepareCommit(ctx context.Context, pg *pgconn.PgConn, t *table, c change) (connectors.Receipt, error) {
-	if _, err := pg.Exec(ctx, p.beginWrite(ctx)).ReadAll(); err != nil {
+	begun, err := pg.Exec(ctx, p.beginWrite(ctx)).ReadAll()
+	if err != nil {
 		return connectors.Receipt{}, beforeCommit(doing("begin", err))
 	}
-	rows, n, err := ask(ctx, pg, c.statement, 1)
-	if err != nil {
-		return connectors.Receipt{}, beforeCommit(doing(t.kind, err))
+	if p.o.Horizon == 0 && waits(begun) {
+		return connectors.Receipt{}, connectors.Refused("", errUnbounded)
 	}
-	if n != c.rows {
+	rows, n, err := ask(ctx, pg, c.statement, c.rows)
+	switch {
+	case err != nil:
+		return connectors.Receipt{}, beforeCommit(doing(t.kind, err))
+	case pg.TxStatus() != 'T':
+		return connectors.Receipt{}, errNoTransaction
+	case n != c.rows:
 		return connectors.Receipt{}, c.missed(n)
+	case !c.keptIn(rows):
+		return connectors.Receipt{}, connectors.Refused("", ErrKeyChanged)
 	}
 	record, err := nativeRecord(t, t.names(), rows[0])
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("no COMMIT was sent: %w", err))
 	}
 	return connectors.Receipt{Ref: record.Ref, Version: record.Version, Code: "COMMIT"}, nil
+}
+
+var (
+	errUnbounded = fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names), which has no bound; set the option Horizon", ErrTable)
+	// errNoTransaction is of unknown fate: something between us and the server
+	// has lost the transaction, and the statement committed by itself.
+	errNoTransaction = errors.New("the statement was answered outside of its transaction")
+)
+
+// waits reports whether the server says that its commits wait for standbys.
+func waits(begun []*pgconn.Result) bool {
+	last := begun[len(begun)-1]
+	return len(last.Rows) == 1 && string(last.Rows[0][0]) == "t"
+}
+
+// keptIn reports whether all rows still have the key that was asked for, as the
+// database compares.
+func (c change) keptIn(rows []row) bool {
+	for _, r := range rows {
+		if c.keyed && r.text(len(r)-1) != "t" {
+			return false
+		}
+	}
+	return true
 }
 
 // missed is the refusal of a change that would touch another number of rows.
@@ -235,7 +270,8 @@ func (p *postgres) beginWrite(ctx context.Context) string {
 SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d;
 SET LOCAL idle_in_transaction_session_timeout = %d; SET LOCAL tcp_user_timeout = %d;
 SET CONSTRAINTS ALL IMMEDIATE;
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`,
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+SELECT current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') <> 'local'`,
 		ms(left*9/10), ms(left*8/10), ms(p.idle), ms(p.idle))
 }
 

@@ -21,6 +21,7 @@ const (
 	wirePhantom   = "phantom"   // COMMIT is said and ROLLBACK is done
 	wireRolled    = "rolled"    // COMMIT finds a transaction that had failed
 	wireStatement = "statement" // the connection is cut at the statement
+	wireNoBegin   = "no begin"  // something on the way loses the transaction
 	wireDown      = "down"      // no connection can be had, and those that there are break
 	wireHang      = "hang"      // a read is not answered
 	wireError     = "error"     // a read is cancelled: conflict with recovery
@@ -184,6 +185,9 @@ func (l *link) questions() {
 				return
 			}
 			continue
+		case kind == 'Q' && vice == wireNoBegin && strings.HasPrefix(text, "BEGIN"):
+			l.p.arm(wireNone)
+			whole, _ = (&pgproto3.Query{String: "SELECT false"}).Encode(nil)
 		case writes && vice == wireStatement:
 			l.p.arm(wireNone)
 			return

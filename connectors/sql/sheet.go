@@ -33,7 +33,7 @@ func Sheets() []connectors.Sheet {
 	native := &Connector{dialect: postgreSQL(), o: Options{DSN: "-", ReadDSN: "-"}}
 	plain := &Connector{}
 	return []connectors.Sheet{
-		{Name: "postgresql-table", System: "PostgreSQL", Kind: "table", Type: "sql", Profile: native.sheetProfile(rich), Claims: postgresClaims()},
+		{Name: "postgresql-table", System: "PostgreSQL", Kind: "table", Type: "postgresql", Profile: native.sheetProfile(rich), Claims: postgresClaims()},
 		{Name: "sql-table", System: "SQL database through database/sql", Kind: "table", Type: "sql", Profile: plain.sheetProfile(bare), Claims: plainClaims()},
 	}
 }

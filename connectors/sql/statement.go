@@ -16,6 +16,10 @@ type change struct {
 	rows int
 	// makes says that no row means that one was there already.
 	makes bool
+	// keyed says that the last column of an answer is whether the row has the
+	// key that was asked for: a column that rounds or cuts, a trigger, and an
+	// index of another collation can make another one of it.
+	keyed bool
 }
 
 // statementOf builds the statement of a write.
@@ -50,6 +54,11 @@ func (c *Connector) statementOf(p plan, r connectors.Request) (change, error) {
 	if s.d.Returning {
 		s.add(" RETURNING ")
 		s.record(p.t, p.t.names())
+		if out.keyed = p.write != intent.Delete; out.keyed {
+			s.add(", (")
+			s.keyed(p)
+			s.add(")")
+		}
 	}
 	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/readback-go/readback/connectors"
@@ -20,6 +21,7 @@ type place struct {
 	started  string // when this very server was started
 	database string
 	table    string // its oid: the same on all copies
+	kind     string // r and p are tables; anything else can hide rows
 	// Of a primary alone: the history that is written, 8 hex digits; up to
 	// where its log is filled and how much of that is on disk, from where
 	// standbys get it; and how soon what was committed is sure to be on disk.
@@ -31,17 +33,18 @@ type place struct {
 // filled in by now: every commit that anybody can see lies before it. One taken
 // within a transaction would lie before its own commit.
 func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (place, error) {
-	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()), pg_postmaster_start_time(), current_database(),
+	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
+		to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), current_database(),
 		CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END,
 		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() END,
 		CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_flush_lsn() END,
 		(extract(epoch FROM current_setting('wal_writer_delay')::interval) * 1000)::int,`)
-	s.add(" to_regclass(", s.textParam(p.dialect.name(t)), ")::oid")
+	s.add(" to_regclass(", s.textParam(p.dialect.name(t)), ")::oid, (SELECT relkind::text FROM pg_class WHERE oid = to_regclass(", s.textParam(p.dialect.name(t)), "))")
 	rows, n, err := ask(ctx, pg, s, 1)
 	switch {
 	case err != nil:
 		return place{}, doing("ask where a connection leads", err)
-	case n != 1 || len(rows[0]) != 9:
+	case n != 1 || len(rows[0]) != 10:
 		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
 	}
 	r := rows[0]
@@ -50,7 +53,7 @@ func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (pl
 		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
 	}
 	return place{standby: r.text(0) != "f", system: r.text(1), started: r.text(2), database: r.text(3),
-		timeline: r.text(4), lsn: r.text(5), flushed: r.text(6), delay: time.Duration(delay) * time.Millisecond, table: r.text(8)}, nil
+		timeline: r.text(4), lsn: r.text(5), flushed: r.text(6), delay: time.Duration(delay) * time.Millisecond, table: r.text(8), kind: r.text(9)}, nil
 }
 
 // askPrimary asks where writes go and how far the log is there. It is asked
@@ -77,15 +80,31 @@ func (p *postgres) latest(at place) error {
 	if at.standby || err != nil {
 		return errReplaced
 	}
-	for {
-		newest := p.newest.Load()
-		switch {
-		case timeline < newest:
-			return errReplaced
-		case timeline == newest || p.newest.CompareAndSwap(newest, timeline):
-			return nil
-		}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if timeline < p.newest[at.system] {
+		return errReplaced
 	}
+	p.newest[at.system] = timeline
+	return nil
+}
+
+// learn asks a new connection for writes which history it writes, so that an
+// older primary, to which other connections may still lead, is not believed. A
+// primary that was replaced gets no writes. What cannot say is let through.
+func (p *postgres) learn(ctx context.Context, c *pgx.Conn) error {
+	rows, _, err := ask(ctx, c.PgConn(), sqlOf(p.dialect, `SELECT (SELECT system_identifier FROM pg_control_system()),
+		CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END`), 1)
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && !c.IsClosed():
+		return nil
+	case err != nil:
+		return err
+	case len(rows) != 1 || rows[0].text(1) == "":
+		return nil
+	}
+	return p.latest(place{system: rows[0].text(0), timeline: rows[0].text(1)})
 }
 
 // relate finds out what a read on this connection can be trusted to show. lost
@@ -113,6 +132,9 @@ func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, prim
 			ErrElsewhere, here.table, here.database, primary.table, primary.database)
 	case !here.standby && here.started != primary.started:
 		return connectors.Weak, path, fmt.Errorf("%w: to two servers that both take writes", ErrElsewhere)
+	case here.kind != "r" && here.kind != "p": // a view, or another server's
+		strength, err := p.unproven()
+		return strength, path, err
 	case !here.standby:
 		return connectors.Strong, path, nil
 	}

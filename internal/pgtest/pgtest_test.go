@@ -3,7 +3,12 @@
 package pgtest_test
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -120,5 +125,50 @@ func TestNeed(t *testing.T) {
 				t.Errorf("skipped with %q, want the name of the package to install", f.skipped)
 			}
 		})
+	}
+}
+
+// TestMain runs as the process that dies with a server open, where it is told
+// so.
+func TestMain(m *testing.M) {
+	if os.Getenv("PGTEST_DIES") == "" {
+		os.Exit(m.Run())
+	}
+	s, err := pgtest.Open(pgtest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Addr())
+	select {} // until it is killed
+}
+
+// TestDies: a test process that is killed leaves neither a server nor a folder.
+func TestDies(t *testing.T) {
+	pgtest.Start(t, pgtest.Options{}) // or the test is skipped
+	folder := t.TempDir()
+	must(t, os.Chmod(filepath.Dir(folder), 0o755)) // the server runs as somebody else
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "PGTEST_DIES=1", "TMPDIR="+folder)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	address, err := bufio.NewReader(out).ReadString('\n')
+	must(t, err)
+	address = strings.TrimSpace(address)
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait() // it was killed
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(20 * time.Millisecond) {
+		left, err := os.ReadDir(folder)
+		must(t, err)
+		c, err := net.Dial("tcp4", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		if err != nil && len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left are %v, and the server answers: %t", left, err == nil)
+		}
 	}
 }

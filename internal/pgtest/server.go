@@ -83,6 +83,9 @@ func prepare() (*Server, error) {
 	if err == nil {
 		s.port, err = freePort()
 	}
+	if err == nil {
+		s.watchdog, err = watch(folder)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("pgtest: %w", err), s.Close())
 	}
@@ -183,16 +186,20 @@ func (s *Server) launch() error {
 		_ = cmd.Wait() // how it ended stands in its log
 		close(s.exited)
 	}()
-	if s.watchdog, err = watch(cmd.Process.Pid); err != nil {
-		return errors.Join(err, s.stop(syscall.SIGQUIT))
-	}
 	return s.await(starts)
 }
 
-// watch stops the server when this process dies without doing so, as a test
-// that runs into its time-out does.
-func watch(pid int) (io.Closer, error) {
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", "read _ || kill -QUIT "+strconv.Itoa(pid))
+// ends stops the server of a folder and removes the folder when nobody calls it
+// off: what has the other end of the pipe is dead then. A program that was
+// still filling the folder can make a file between two removals.
+const ends = `read _ && exit
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1"; sleep 1; [ -e "$1" ] || exit; done`
+
+// watch stops the server and removes its folder when this process dies without
+// doing so, as a test that is killed or runs into its time-out does.
+func watch(folder string) (io.Closer, error) {
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", ends, "sh", folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -287,12 +294,9 @@ func (s *Server) stop(sig syscall.Signal) error {
 	if s.cmd == nil {
 		return nil
 	}
-	cmd, dog := s.cmd, s.watchdog
-	s.cmd, s.watchdog = nil, nil
+	cmd := s.cmd
+	s.cmd = nil
 	var errs []error
-	if dog != nil { // first: it must not shoot at a process that took the number
-		errs = append(errs, dog.Close())
-	}
 	if sig != 0 {
 		if err := cmd.Process.Signal(sig); !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
@@ -315,5 +319,10 @@ func (s *Server) Close() error {
 	}
 	s.standbys = nil
 	// In a hurry: nobody wants the cluster any more.
-	return errors.Join(append(errs, s.stop(syscall.SIGQUIT), os.RemoveAll(s.folder))...)
+	errs = append(errs, s.stop(syscall.SIGQUIT), os.RemoveAll(s.folder))
+	if s.watchdog != nil {
+		errs = append(errs, s.watchdog.Close())
+		s.watchdog = nil
+	}
+	return errors.Join(errs...)
 }

@@ -1,0 +1,203 @@
+package sql_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/sql"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pgtest"
+)
+
+// TestKeyAsStored: a key that the column, a trigger or an index does not keep as
+// it was asked for could never be found again: the row would be there, read as
+// absent, and be written once more.
+func TestKeyAsStored(t *testing.T) {
+	c := need(t)
+	if err := c.primary.Exec("postgres", `
+		CREATE TABLE rounded (id bigserial PRIMARY KEY, k numeric(10,2));
+		CREATE TABLE second (id bigserial PRIMARY KEY, k timestamptz(0));
+		CREATE TABLE short (id bigserial PRIMARY KEY, k varchar(3));
+		CREATE TABLE lowered (id bigserial PRIMARY KEY, k text);
+		CREATE FUNCTION lowers() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.k := lower(NEW.k); RETURN NEW; END $$;
+		CREATE TRIGGER lowers BEFORE INSERT OR UPDATE ON lowered FOR EACH ROW EXECUTE FUNCTION lowers();
+		CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+		CREATE TABLE folded (id bigserial PRIMARY KEY, k text); CREATE UNIQUE INDEX ON folded (k COLLATE folding); INSERT INTO folded (k) VALUES ('ABC');
+		GRANT ALL ON rounded, second, short, lowered, folded TO writer; GRANT SELECT ON rounded, second, short, lowered, folded TO reader;
+		GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO writer`); err != nil {
+		t.Fatal(err)
+	}
+	for name, given := range map[string]struct {
+		typ        sql.Type
+		good, bad  any
+		write      intent.WriteType
+		rows, fine int
+	}{
+		"rounded": {sql.Numeric, json.Number("1.50"), json.Number("1.005"), intent.Create, 0, 1},
+		"second":  {sql.Timestamp, "2026-01-02T03:04:05+01:00", "2026-01-02T03:04:05.7Z", intent.Create, 0, 1},
+		"short":   {sql.Text, "ab ", "ab    ", intent.Create, 0, 1},
+		"lowered": {sql.Text, "abc", "Abc", intent.Create, 0, 1},
+		"folded":  {sql.Text, "x", "abc", intent.Upsert, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := sql.Table{Name: name, ID: "id", Key: []string{"k"}, Unique: name == "folded", Version: sql.XMin,
+				Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k", Type: given.typ}}}
+			d := newDesk(t, table, false, nil)
+			in := intent.WriteIntent{Kind: "order", Write: given.write, Key: intent.Fields{"k": given.bad}, Expect: intent.Fields{"k": given.bad}}
+			_, err := d.Write(t.Context(), connectors.Request{Intent: in})
+			fate(t, err, connectors.FateRefused, "it could not be looked up")
+			if !errors.Is(err, sql.ErrKeyChanged) {
+				t.Errorf("error %v, want ErrKeyChanged", err)
+			}
+			count := func(want int) {
+				t.Helper()
+				var n int
+				if err := c.admin.QueryRow(t.Context(), "SELECT count(*) FROM "+name).Scan(&n); err != nil || n != want {
+					t.Errorf("%d rows (%v), want %d", n, err, want)
+				}
+			}
+			count(given.rows)
+			in.Key, in.Expect = intent.Fields{"k": given.good}, intent.Fields{"k": given.good}
+			if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
+				t.Error(err)
+			}
+			count(given.fine)
+		})
+	}
+}
+
+// TestSettingsOfRoles: roles can have settings of their own; none of them makes
+// one server look like two, or another text of a text.
+func TestSettingsOfRoles(t *testing.T) {
+	c := need(t)
+	if err := c.primary.Exec("postgres", `CREATE ROLE abroad LOGIN; GRANT ALL ON unique_orders, vices, effects TO abroad; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO abroad;
+		ALTER ROLE abroad SET TimeZone = 'Asia/Kolkata'; ALTER ROLE abroad SET DateStyle = 'German'; ALTER ROLE abroad SET client_encoding = 'LATIN1';
+		ALTER ROLE abroad SET synchronous_commit = 'off'; ALTER ROLE abroad SET default_transaction_isolation = 'serializable'`); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.DSN = strings.Replace(o.DSN, "user=writer", "user=abroad", 1) })
+	r := d.request(intent.Create, 1, nil)
+	r.Intent.Expect["note"] = "żółw é"
+	if _, err := d.Connector.Write(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	o, err := d.Read(t.Context(), connectors.Query{Intent: r.Intent, Stamp: r.Stamp})
+	if err != nil || o.Strength != connectors.Strong || len(o.Records) != 1 {
+		t.Errorf("%d rows, %q (%v); want 1, strong", len(o.Records), o.Strength, err)
+	}
+	if all := d.records(d.key(1)); len(all) != 1 || all[0].Fields["note"] != "żółw é" {
+		t.Errorf("stored is %v, want the note as it was given", all)
+	}
+}
+
+// TestOldPrimaryAsked: after a failover, writes lead to the new primary while
+// connections that were open lead to the old one, which nobody has shut off. It
+// does not know of the write: that is no absence.
+func TestOldPrimaryAsked(t *testing.T) {
+	old := pgtest.Start(t, pgtest.Options{})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(old.Exec("postgres", "CREATE TABLE t (k text PRIMARY KEY, v text)"))
+	promoted, err := old.Standby(pgtest.StandbyOptions{})
+	must(err)
+	address := newProxy(t, old.Addr())
+	c, err := sql.New(sql.Options{
+		DSN:    dsn(address.port(), "postgres", "w"),
+		Tables: map[string]sql.Table{"t": {Name: "t", Columns: []sql.Column{{Name: "k"}, {Name: "v"}}, Key: []string{"k"}, Unique: true}},
+	})
+	must(err)
+	t.Cleanup(c.Close)
+	in := intent.WriteIntent{Kind: "t", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"v": "x"}}
+	if o, err := c.Read(t.Context(), connectors.Query{Intent: in}); err != nil || o.Strength != connectors.Strong {
+		t.Fatalf("%q, %v; want a strong read before it", o.Strength, err)
+	}
+	must(promoted.Promote())
+	address.mu.Lock()
+	address.target = promoted.Addr()
+	address.mu.Unlock()
+	if _, err := c.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := c.Read(t.Context(), connectors.Query{Intent: in}); err == nil && o.Strength == connectors.Strong && len(o.Records) != 1 {
+		t.Errorf("%d rows, strong; want none of the old primary's answers to be strong", len(o.Records))
+	}
+}
+
+// TestWaitingForStandbys: a commit that waits for a standby which is down is
+// seen by nobody, and lands when the standby is back. No horizon of ours bounds
+// that, so nothing is sent.
+func TestWaitingForStandbys(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.Exec("postgres", "CREATE TABLE t (id bigserial PRIMARY KEY, k text); CREATE ROLE w LOGIN; GRANT ALL ON t, t_id_seq TO w"))
+	must(s.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'gone'"))
+	must(s.Exec("postgres", "SELECT pg_reload_conf()"))
+	conn, err := pgx.Connect(t.Context(), s.DSN("postgres"))
+	must(err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	var names string
+	for names != "gone" {
+		must(conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names))
+	}
+	p := newProxy(t, s.Addr())
+	for horizon, want := range map[time.Duration]connectors.Fate{0: connectors.FateRefused, time.Hour: connectors.FateUnknown, -1: connectors.FateUnknown} {
+		c, err := sql.New(sql.Options{DSN: dsn(p.port(), "w", "w"), SendTimeout: 300 * time.Millisecond, Horizon: horizon,
+			Tables: map[string]sql.Table{"t": {Name: "t", ID: "id", Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}}, Key: []string{"k"}}}})
+		must(err)
+		_, err = c.Write(t.Context(), connectors.Request{Intent: intent.WriteIntent{Kind: "t", Write: intent.Create,
+			Key: intent.Fields{"k": fmt.Sprint(horizon)}, Expect: intent.Fields{"k": fmt.Sprint(horizon)}}})
+		fate(t, err, want, fmt.Sprintf("the horizon is %v", horizon))
+		c.Close()
+	}
+}
+
+// TestNoTransaction: a statement that something on the way let run by itself is
+// applied, whatever comes after it.
+func TestNoTransaction(t *testing.T) {
+	d := newDesk(t, plainTable(), false, nil)
+	d.writes.arm(wireNoBegin)
+	_, err := d.Connector.Write(t.Context(), d.request(intent.Create, 1, nil))
+	fate(t, err, connectors.FateUnknown, "it was not in a transaction")
+	if n := len(d.records(d.key(1))); n != 1 {
+		t.Errorf("%d rows, want 1, or the test proves nothing", n)
+	}
+}
+
+// TestViewsAreWeak: what is no table can hide rows, so that it never shows
+// absence.
+func TestViewsAreWeak(t *testing.T) {
+	c := need(t)
+	if err := c.primary.Exec("postgres", `CREATE TABLE behind (id bigserial PRIMARY KEY, k text, gone boolean NOT NULL DEFAULT true);
+		CREATE VIEW present AS SELECT id, k FROM behind WHERE NOT gone; GRANT ALL ON behind, present, behind_id_seq TO writer; GRANT SELECT ON present TO reader`); err != nil {
+		t.Fatal(err)
+	}
+	table := sql.Table{Name: "present", ID: "id", Key: []string{"k"}, Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}}}
+	in := intent.WriteIntent{Kind: "order", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"k": "1"}}
+	d, settling := newDesk(t, table, false, nil), newDesk(t, table, false, func(o *sql.Options) { o.Settle = time.Nanosecond })
+	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := d.Read(t.Context(), connectors.Query{Intent: in}); err != nil || o.Strength != connectors.Weak {
+		t.Errorf("%d rows, %q (%v); want none, weak", len(o.Records), o.Strength, err)
+	}
+	if _, err := settling.Read(t.Context(), connectors.Query{Intent: in}); !errors.Is(err, sql.ErrBehind) {
+		t.Errorf("with a settle time the read says %v, want ErrBehind", err)
+	}
+}
