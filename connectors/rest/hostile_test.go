@@ -295,3 +295,29 @@ func TestAShortPageMayBeFull(t *testing.T) {
 		}
 	}
 }
+
+// TestDeclarationsThatSayLess: half of a pattern must not end what anchors it, and
+// only says something of a spread alone.
+func TestDeclarationsThatSayLess(t *testing.T) {
+	for name, file := range map[string]string{
+		"parameter": strings.Replace(itemsFile("", plainRead), "'[a-z]+'", "'main)|(x'", 1),
+		"pattern":   strings.Replace(itemsFile("", plainRead), "pattern: '[a-z]+', about: the shop, default: main", "pattern: 'x)|(y', about: the shop", 1),
+		"key":       strings.Replace(itemsFile("", plainRead), "key: [sku]", "key: [sku]\n    key_patterns: {sku: 'a)|(b'}", 1),
+		"only":      strings.Replace(itemsFile("", plainRead), `fields: {"...": $}`, "only: [a]\n      fields: {sku: $.sku}", 1),
+	} {
+		if _, err := rest.Load([]byte(file), name); !errors.Is(err, rest.ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
+// TestOursWithoutItsKey: who takes the key off our record does not hide it from
+// the look-up that still shows it.
+func TestOursWithoutItsKey(t *testing.T) {
+	in := item(intent.Create)
+	c := items(t, itemsFile("", plainRead), says(200, `{"items":[{"id":1,"sku":null,"stamp":"`+in.Stamp()+`"}]}`))
+	got, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+	if err != nil || len(got.Records) != 1 {
+		t.Errorf("%v, %v; want the record that bears our stamp", got.Records, err)
+	}
+}

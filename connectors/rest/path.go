@@ -229,7 +229,7 @@ func (c *condition) among(found []any) bool {
 // met fails unless all conditions hold in an answer.
 func met(all []*condition, doc any, h http.Header) error {
 	for _, c := range all {
-		if holds, known := c.holds(doc, true, h); !holds || !known {
+		if holds, _ := c.holds(doc, true, h); !holds {
 			return fmt.Errorf("%w: what must hold of %s does not", ErrAnswer, c.subject())
 		}
 	}
