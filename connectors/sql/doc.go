@@ -11,7 +11,9 @@
 // A write is one statement in an explicit transaction. Until COMMIT is sent
 // nothing can have been applied, whatever went wrong; from then on only the
 // server's word for COMMIT, or its error for it, tells. A statement that changes
-// another number of rows than declared is rolled back. A create under a unique
+// another number of rows than declared is rolled back, and so is one that left
+// the row under another key than was asked for (rounded, cut, altered by a
+// trigger): nobody would find it again. A create under a unique
 // key is INSERT … ON CONFLICT (key) DO NOTHING, which the server refuses where
 // the key is not unique: a wrong declaration cannot make a second row. An update
 // sets the columns it names; of an object in a JSON column it sets the members
@@ -43,6 +45,6 @@
 // What the package does not know: what triggers do to other tables, whether a
 // database behind database/sql has real transactions, whether a failover loses
 // what was acknowledged, and whether a primary that nobody has shut off was
-// replaced by one it has not seen: fence old primaries. It makes no tables. It needs PostgreSQL 12 or
-// later.
+// replaced by one it has not seen: fence old primaries. It makes no tables. It
+// needs PostgreSQL 12 or later.
 package sql

@@ -67,8 +67,9 @@ type Options struct {
 	// Horizon is how long a COMMIT may still land after it was given up.
 	// Negative means undeclared. Default on PostgreSQL: SendTimeout, after
 	// which the server ends a transaction whose COMMIT has not come, and 30 s
-	// for it to carry one out; set it where synchronous_standby_names is,
-	// since a commit that waits for a standby that is down has no bound.
+	// for it to carry one out. Where synchronous_standby_names is set it has
+	// to be set too, or writes are refused: a commit that waits for a standby
+	// that is down has no bound.
 	// Default with DB: undeclared.
 	Horizon time.Duration
 	// Recheck is when to look again at a verified write: where a failover may

@@ -177,7 +177,7 @@ func (l *link) questions() {
 			return
 		}
 		text := strings.TrimRight(string(whole[5:]), "\x00")
-		reads := kind == 'P' && strings.Contains(text, "SELECT (SELECT to_jsonb(r)")
+		reads := kind == 'P' && strings.Contains(text, "SELECT (SELECT to_jsonb(r.*)")
 		writes := kind == 'P' && !reads && (strings.Contains(text, "INSERT INTO") || strings.Contains(text, "UPDATE ") || strings.Contains(text, "DELETE FROM"))
 		switch vice := l.p.armed(); {
 		case kind == 'Q' && text == "COMMIT":

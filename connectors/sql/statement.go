@@ -47,9 +47,11 @@ func (c *Connector) statementOf(p plan, r connectors.Request) (change, error) {
 	case p.write == intent.Update:
 		s.update(p)
 		s.where(p, found, r.Conditional)
+		s.required(p, r.Intent)
 	default:
 		s.add("DELETE FROM ", s.d.target(p.t))
 		s.where(p, found, r.Conditional)
+		s.required(p, r.Intent)
 	}
 	if s.d.Returning {
 		s.add(" RETURNING ")
@@ -191,6 +193,25 @@ func (s *statement) where(p plan, found []connectors.Record, conditional bool) {
 	s.add(" AND (", strings.Join(rows, " OR "), ")")
 }
 
+// required has the server check once more what the intent requires: between the
+// read and the write somebody else can change it, and an undo must not overwrite
+// that. Left to the read alone is what the server might not compare as we do.
+func (s *statement) required(p plan, w intent.WriteIntent) {
+	if !s.d.native {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Require)) {
+		c, ok := p.t.columns[name]
+		_, ruled := w.Compare[string(intent.Pointer("").AppendToken(name))]
+		if !ok || ruled || c.Type == JSON || slices.Contains(p.t.Key, name) {
+			continue
+		}
+		if v, err := encode("/require/"+name, c, w.Require[name]); err == nil {
+			s.add(" AND ", s.d.column(name), " IS NOT DISTINCT FROM ", s.param(v))
+		}
+	}
+}
+
 // versionParam is a version to compare with: PostgreSQL's is text, another
 // database's a number.
 func (s *statement) versionParam(version string) string {
@@ -228,7 +249,8 @@ func (s *statement) record(t *table, names []string) {
 	}
 	list := strings.Join(columns, ", ")
 	if s.d.native {
-		list = "(SELECT to_jsonb(r) FROM (SELECT " + list + ") AS r)::text"
+		// Not to_jsonb(r): that would be a column of the name, if there is one.
+		list = "(SELECT to_jsonb(r.*) FROM (SELECT " + list + ") AS r)::text"
 	}
 	s.add(list)
 	if t.Version != "" {

@@ -201,3 +201,83 @@ func TestViewsAreWeak(t *testing.T) {
 		t.Errorf("with a settle time the read says %v, want ErrBehind", err)
 	}
 }
+
+// TestColumnNames: no column's name is taken for the row.
+func TestColumnNames(t *testing.T) {
+	c := need(t)
+	if err := c.primary.Exec("postgres", `CREATE TABLE names (k text PRIMARY KEY, r jsonb, t jsonb);
+		GRANT ALL ON names TO writer; GRANT SELECT ON names TO reader`); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, sql.Table{Name: "names", Key: []string{"k"}, Unique: true, Columns: []sql.Column{{Name: "k"}, {Name: "r", Type: sql.JSON}, {Name: "t", Type: sql.JSON}}}, false, nil)
+	row := map[string]any{"k": "1", "r": nil, "t": "forged"}
+	in := intent.WriteIntent{Kind: "order", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"r": row, "t": "true"}}
+	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := d.Read(t.Context(), connectors.Query{Intent: in})
+	if err != nil || len(o.Records) != 1 || o.Records[0].Fields["t"] != "true" {
+		t.Errorf("%v (%v); want the row itself, and not what its column r says", o.Records, err)
+	}
+}
+
+// TestPartitions: rows that move between partitions are the same rows; xmin is
+// not to be had there, and Probe says so.
+func TestPartitions(t *testing.T) {
+	c := need(t)
+	if err := c.primary.Exec("postgres", `CREATE TABLE moves (id bigserial, k text, place int) PARTITION BY LIST (place);
+		CREATE TABLE moves1 PARTITION OF moves FOR VALUES IN (1); CREATE TABLE moves2 PARTITION OF moves FOR VALUES IN (2);
+		GRANT ALL ON moves, moves_id_seq TO writer; GRANT SELECT ON moves TO reader`); err != nil {
+		t.Fatal(err)
+	}
+	table := sql.Table{Name: "moves", ID: "id", Key: []string{"k"}, Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}, {Name: "place", Type: sql.Integer}}}
+	d := newDesk(t, table, false, nil)
+	in := intent.WriteIntent{Kind: "order", Key: intent.Fields{"k": "1"}}
+	in.Write, in.Expect = intent.Create, intent.Fields{"place": json.Number("1")}
+	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := d.Read(t.Context(), connectors.Query{Intent: in})
+	if err != nil || len(before.Records) != 1 {
+		t.Fatalf("%v, %v", before.Records, err)
+	}
+	in.Write, in.Expect = intent.Update, intent.Fields{"place": json.Number("2")}
+	if _, err := d.Write(t.Context(), connectors.Request{Intent: in, Before: &before}); err != nil {
+		t.Error(err)
+	}
+	after, err := d.Read(t.Context(), connectors.Query{Intent: in})
+	if err != nil || len(after.Records) != 1 || after.Records[0].Ref != before.Records[0].Ref {
+		t.Errorf("%v, %v; want the row, moved", after.Records, err)
+	}
+	if err := d.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	table.Version = sql.XMin
+	if err := newDesk(t, table, false, nil).Probe(t.Context()); !errors.Is(err, sql.ErrTable) {
+		t.Errorf("probe says %v, want ErrTable", err)
+	}
+}
+
+// TestRequireAtTheWrite: what somebody changes between the read and the write is
+// not overwritten, also where the table has no version.
+func TestRequireAtTheWrite(t *testing.T) {
+	table := uniqueTable()
+	table.Version = ""
+	d := newDesk(t, table, false, nil)
+	d.wrote(intent.Create, 1, nil)
+	before, err := d.Read(t.Context(), d.query(intent.Create, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo, err := d.Invert(d.request(intent.Create, 1, nil).Intent, &connectors.Observation{}, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.exec("UPDATE unique_orders SET note = 'theirs' WHERE order_id = $1", d.key(1)["order_id"])
+	_, err = d.Write(t.Context(), connectors.Request{Intent: undo, Stamp: "rb-undo", Before: &before})
+	conflict(t, err, "the row is no longer as the undo requires")
+	d.exec("UPDATE unique_orders SET note = $2 WHERE order_id = $1", d.key(1)["order_id"], before.Records[0].Fields["note"])
+	if _, err = d.Write(t.Context(), connectors.Request{Intent: undo, Stamp: "rb-undo", Before: &before}); err != nil {
+		t.Errorf("the undo of the row as it was: %v", err)
+	}
+}
