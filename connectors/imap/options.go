@@ -106,6 +106,7 @@ type Connector struct {
 var (
 	_ connectors.Connector  = (*Connector)(nil)
 	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Checker    = (*Connector)(nil)
 	_ connectors.Inverter   = (*Connector)(nil)
 	_ connectors.Prober     = (*Connector)(nil)
 )

@@ -142,6 +142,7 @@ var (
 	_ connectors.Connector  = (*Connector)(nil)
 	_ connectors.Preparer   = (*Connector)(nil)
 	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Checker    = (*Connector)(nil)
 	_ connectors.Prober     = (*Connector)(nil)
 	_ connectors.Sampler    = (*Connector)(nil)
 )

@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"fmt"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Check refuses an intent that the declaration can never serve: one whose
+// look-ups cannot be asked, whose fields cannot be written or shown, or of which
+// no request can be made. The error wraps [ErrIntent].
+func (c *Connector) Check(in intent.WriteIntent) error {
+	k, err := c.kindOf(in)
+	if err != nil {
+		return err
+	}
+	w := k.writes[in.Write]
+	if w == nil {
+		return fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, in.Write)
+	}
+	if err := c.canLookUp(k, connectors.Query{Intent: in, Stamp: in.Stamp()}); err != nil {
+		return err
+	}
+	if in.Write != intent.Create { // what else it takes, the read before it has
+		return w.serves(in, nil)
+	}
+	r := connectors.Request{Intent: in, Stamp: in.Stamp(), IdempotencyKey: in.Stamp()}
+	v, err := c.writeValues(k, w, r)
+	if err != nil {
+		return err
+	}
+	_, err = w.draft(r, v)
+	return err
+}
+
+// canLookUp reports whether there are look-ups for a query, and all of them can
+// be asked.
+func (c *Connector) canLookUp(k *kind, q connectors.Query) error {
+	asked, v := false, c.readValues(q)
+	for _, r := range k.reads {
+		if !r.asks(q) {
+			continue
+		}
+		asked = true
+		if _, err := r.request.fill(filling{values: v, guarded: true}); err != nil {
+			return fmt.Errorf("read %q: %w", r.name, err)
+		}
+	}
+	if !asked {
+		return fmt.Errorf("%w: /key: no look-up can be made by it", ErrIntent)
+	}
+	return nil
+}
