@@ -109,6 +109,7 @@ type engine interface {
 var (
 	_ connectors.Connector  = (*Connector)(nil)
 	_ connectors.BulkReader = (*Connector)(nil)
+	_ connectors.Checker    = (*Connector)(nil)
 	_ connectors.Inverter   = (*Connector)(nil)
 	_ connectors.Sampler    = (*Connector)(nil)
 	_ connectors.Prober     = (*Connector)(nil)

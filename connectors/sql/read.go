@@ -29,6 +29,13 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return c.engine.write(ctx, p.t, change)
 }
 
+// Check refuses an intent that the table can never hold. The error wraps
+// [ErrIntent].
+func (c *Connector) Check(w intent.WriteIntent) error {
+	_, err := c.understand(w, w.Stamp())
+	return err
+}
+
 // Read finds every row under the key and every row that bears the stamp, over a
 // connection of its own.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
