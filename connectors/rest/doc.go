@@ -88,8 +88,6 @@
 //	[url: $.link] [version: $.rev]
 //	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
 //	[keep: CONDITION]                    # others are as good as not there
-//	[only: ["{param.properties}", id]]   # all that a spread can show, joined by commas
-//	[nulls: true]                        # what has no value is shown as null
 //	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
 //	[nulls: true]                        # what has no value is shown as null, so absent cannot be wanted
 //	fields:

@@ -61,6 +61,10 @@ func (s *postgresSettings) promises() promises { return s.Promises }
 func (s *postgresSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
 	o := sql.Options{DSN: s.DSN, ReadDSN: s.ReadDSN, Plaintext: s.Plaintext, StandbyWait: time.Duration(s.StandbyWait), MaxConnections: s.MaxConnections,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout), Tables: map[string]sql.Table{}}
+	o.Settle, o.Horizon = s.Promises.Settle.Time, s.Promises.Horizon.Time
+	if s.Promises.Horizon.Set && !s.Promises.Horizon.Known {
+		o.Horizon = -1 // the connector's own default is another one
+	}
 	password := source{asVariable: "password_env", asFile: "password_file", variable: s.PasswordEnv, file: s.PasswordFile}
 	toRead := source{asVariable: "read_password_env", asFile: "read_password_file", variable: s.ReadPasswordEnv, file: s.ReadPasswordFile}
 	var err error
