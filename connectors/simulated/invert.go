@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -37,19 +35,9 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		undo.Write = intent.Create
 		undo.Expect = lasting(before.Records[0].Fields)
 	case had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
-		undo.Write = intent.Update
-		c := back("", lasting(before.Records[0].Fields), lasting(after.Records[0].Fields))
-		if len(c.expect)+len(c.absent) == 0 {
+		var changed bool
+		if undo, changed = connectors.BringBack(undo, lasting(before.Records[0].Fields), lasting(after.Records[0].Fields)); !changed {
 			return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrIrreversible)
-		}
-		// An intent must expect something; the key always holds.
-		undo.Expect, undo.Require, undo.Absent = c.expect, c.require, c.absent
-		if len(undo.Expect) == 0 {
-			undo.Expect = maps.Clone(undo.Key)
-		}
-		// What was removed cannot be required; that the record is ours can.
-		if len(undo.Require) == 0 {
-			undo.Require = maps.Clone(undo.Key)
 		}
 	default:
 		return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrIrreversible, had, has)
@@ -62,45 +50,4 @@ func lasting(fields intent.Fields) intent.Fields {
 	kept := maps.Clone(fields)
 	delete(kept, fieldUpdated)
 	return kept
-}
-
-// change is what an update has to do, and what must hold before.
-type change struct {
-	expect, require map[string]any
-	absent          []string
-}
-
-// back works out what brings after back to before.
-func back(at intent.Pointer, before, after map[string]any) change {
-	c := change{expect: map[string]any{}, require: map[string]any{}}
-	for name, was := range before {
-		now, ok := after[name]
-		wasObject, okWas := was.(map[string]any)
-		nowObject, okNow := now.(map[string]any)
-		switch {
-		case ok && reflect.DeepEqual(was, now):
-		case okWas && okNow:
-			inner := back(at.AppendToken(name), wasObject, nowObject)
-			c.absent = append(c.absent, inner.absent...)
-			if len(inner.expect) > 0 {
-				c.expect[name] = inner.expect
-			}
-			if len(inner.require) > 0 {
-				c.require[name] = inner.require
-			}
-		default:
-			c.expect[name] = was
-			if ok {
-				c.require[name] = now
-			}
-		}
-	}
-	for name, now := range after {
-		if _, ok := before[name]; !ok {
-			c.absent = append(c.absent, string(at.AppendToken(name)))
-			c.require[name] = now
-		}
-	}
-	slices.Sort(c.absent)
-	return c
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -66,18 +65,10 @@ func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation,
 
 // backTo is the update that brings a row back.
 func (t *table) backTo(undo intent.WriteIntent, before, after connectors.Record) (intent.WriteIntent, error) {
-	undo.Write = intent.Update
 	generated := func(c Column) bool { return c.ReadOnly }
-	steps := back("", t.lasting(before.Fields, generated), t.lasting(after.Fields, generated))
-	undo.Expect, undo.Require, undo.Absent = steps.expect, steps.require, steps.absent
-	if len(undo.Expect)+len(undo.Absent) == 0 {
+	undo, changed := connectors.BringBack(undo, t.lasting(before.Fields, generated), t.lasting(after.Fields, generated))
+	if !changed {
 		return undo, fmt.Errorf("nothing has changed")
-	}
-	if len(undo.Expect) == 0 { // an intent must expect something; the key always holds
-		undo.Expect = maps.Clone(undo.Key)
-	}
-	if len(undo.Require) == 0 {
-		undo.Require = maps.Clone(undo.Key)
 	}
 	return undo, nil
 }
@@ -117,48 +108,6 @@ func (c Column) exact(v any) any {
 		return string(n)
 	}
 	return v
-}
-
-// steps are what an update has to do, and what must hold before.
-type steps struct {
-	expect, require map[string]any
-	absent          []string
-}
-
-// back works out what brings after back to before. Objects of JSON columns are
-// gone through, since an update merges them.
-func back(at intent.Pointer, before, after map[string]any) steps {
-	s := steps{expect: map[string]any{}, require: map[string]any{}}
-	for name, was := range before {
-		now, there := after[name]
-		wasObject, okWas := was.(map[string]any)
-		nowObject, okNow := now.(map[string]any)
-		switch {
-		case there && reflect.DeepEqual(was, now):
-		case okWas && okNow:
-			inner := back(at.AppendToken(name), wasObject, nowObject)
-			s.absent = append(s.absent, inner.absent...)
-			if len(inner.expect) > 0 {
-				s.expect[name] = inner.expect
-			}
-			if len(inner.require) > 0 {
-				s.require[name] = inner.require
-			}
-		default:
-			s.expect[name] = was
-			if there {
-				s.require[name] = now
-			}
-		}
-	}
-	for name, now := range after {
-		if _, there := before[name]; !there {
-			s.absent = append(s.absent, string(at.AppendToken(name)))
-			s.require[name] = now
-		}
-	}
-	slices.Sort(s.absent)
-	return s
 }
 
 // acceptable asks whether the inverse could be accepted as an intent: a number
