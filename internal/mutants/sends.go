@@ -117,7 +117,7 @@ func knowledge() []Mutant {
 func walk() []Mutant {
 	return []Mutant{
 		{6, "A send is announced in the ledger before it is made.", checkGo,
-			"\tif err := t.commit(ev); err != nil {\n\t\treturn err\n\t}\n\tt.mine = true", "\tif err := t.note(ev); err != nil {\n\t\treturn err\n\t}\n\tt.mine = true", "", "TestEverySendIsAnnouncedFirst/native"},
+			"if err := t.commit(t.ready(ev)); err != nil {", "if err := t.note(t.ready(ev)); err != nil {", "", "TestEverySendIsAnnouncedFirst/native"},
 		{6, "One that was not announced cannot be recorded.", applyGo,
 			"{[]State{Sending}, Checking},\n\tEvRecovered", "{[]State{Queued, Sending}, Checking},\n\tEvRecovered", "", "TestMoves"},
 		{6, "Who takes over an announced send reads, and does not send.", runGo,
