@@ -116,6 +116,12 @@ func knowledge() []Mutant {
 // walk are the rules of the order of things.
 func walk() []Mutant {
 	return []Mutant{
+		{6, "Every send is what was prepared before the first.", runGo,
+			"Prepared: t.rec.Prepared,", "Prepared: nil,", "", "TestEverySendIsWhatWasPreparedBeforeTheFirst/lost"},
+		{6, "What cannot be prepared is not sent.", runGo,
+			"return notSent(\"prepare\",", "_ = notSent(\"prepare\",", "", "TestWhatCannotBePreparedIsNotSent/an_error"},
+		{6, "What can never be served is not recorded.", "engine/engine.go",
+			"err = verify.Check(conn, w)", "_ = verify.Check(conn, w)", "", "TestAnIntentThatCanNeverBeServedIsRefused"},
 		{6, "A send is announced in the ledger before it is made.", checkGo,
 			"if err := t.commit(t.ready(ev)); err != nil {", "if err := t.note(t.ready(ev)); err != nil {", "", "TestEverySendIsAnnouncedFirst/native"},
 		{6, "One that was not announced cannot be recorded.", applyGo,
