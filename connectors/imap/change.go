@@ -3,6 +3,7 @@ package imap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // target is the messages that a change is about, as they are just before it.
@@ -53,7 +55,7 @@ func (c *Connector) update(ctx context.Context, r connectors.Request, a address)
 // changeOf reads what an update expects: flags, keywords or both.
 func changeOf(w intent.WriteIntent) (flagSet, error) {
 	var f flagSet
-	for _, name := range sortedNames(w.Expect) {
+	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
 		if name != "flags" && name != "keywords" {
 			return flagSet{}, unusable("/expect/"+name, "cannot be changed", "flags or keywords: the text of a message in a mailbox is fixed")
 		}
@@ -284,7 +286,7 @@ func fromBefore(chosen *imap.SelectData, before *connectors.Observation) ([]imap
 	for _, record := range before.Records {
 		h := parseHandle(record.Ref)
 		if h == (handle{}) {
-			return nil, rejected(fmt.Errorf("%w: the pre-state has the ref %q", ErrMatches, clip(record.Ref)))
+			return nil, rejected(fmt.Errorf("%w: the pre-state has the ref %q", ErrMatches, mailtext.Clip(record.Ref)))
 		}
 		found, err := sameMailbox(chosen, h)
 		if err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 var (
@@ -49,6 +49,14 @@ func unusable(path, problem, want string) error {
 	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
 }
 
+// problemAt is the error about the field at path; nil where there is no problem.
+func problemAt(path string, p *mailtext.Problem) error {
+	if p == nil {
+		return nil
+	}
+	return unusable(path+p.At, p.Is, p.Want)
+}
+
 // rejected is an error of our own about an intent: nothing left us.
 func rejected(err error) error { return connectors.NotSent(err) }
 
@@ -86,7 +94,7 @@ func answerOf(err error) (*imap.Error, bool) {
 func refusal(no *imap.Error, err error) error {
 	code := string(no.Type)
 	if no.Code != "" {
-		code += " [" + clip(string(no.Code)) + "]"
+		code += " [" + mailtext.Clip(string(no.Code)) + "]"
 	}
 	switch no.Code {
 	case imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED":
@@ -116,23 +124,9 @@ func serverError(ctx context.Context, doing string, err error) error {
 // made printable, since they are shown and recorded.
 type serverWords struct{ err error }
 
-func (e *serverWords) Error() string { return clip(e.err.Error()) }
+func (e *serverWords) Error() string { return mailtext.Clip(e.err.Error()) }
 func (e *serverWords) Unwrap() error { return e.err }
 
 func missingMailbox(no *imap.Error) bool {
 	return no.Code == imap.ResponseCodeNonExistent || no.Code == imap.ResponseCodeTryCreate
-}
-
-// clip makes the server's text fit to be shown.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxServerText {
-		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
-	}
-	return s
 }

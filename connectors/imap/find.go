@@ -10,6 +10,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // Box is a mailbox that other packages read: one that is named, or the one that
@@ -67,8 +68,8 @@ func (w Wanted) problem() error {
 	switch {
 	case w.MessageID == "" && w.Stamp == "":
 		return unusable("what is wanted", "is empty", "a Message-ID, a stamp or both")
-	case w.MessageID != "" && (len(w.MessageID) > maxHeaderText || !messageIDForm.MatchString(w.MessageID)):
-		return unusable("the Message-ID", fmt.Sprintf("is %q", clip(w.MessageID)), "one in its angle brackets, <left@right>")
+	case w.MessageID != "" && !mailtext.IsMessageID(w.MessageID):
+		return unusable("the Message-ID", fmt.Sprintf("is %q", mailtext.Clip(w.MessageID)), "one in its angle brackets, <left@right>")
 	case w.Stamp != "" && !stampForm.MatchString(w.Stamp):
 		return unusable("the stamp", "cannot stand in a header", "letters, digits, dots and hyphens")
 	}
@@ -115,7 +116,7 @@ func (s *session) mailbox(box Box) (string, error) {
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) != 1 {
-		return "", fmt.Errorf("%w: %s, of %d mailboxes %d; name one in the configuration", ErrNoUse, clip(box.Use), len(listed), len(names))
+		return "", fmt.Errorf("%w: %s, of %d mailboxes %d; name one in the configuration", ErrNoUse, mailtext.Clip(box.Use), len(listed), len(names))
 	}
 	return names[0], nil
 }

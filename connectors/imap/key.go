@@ -11,6 +11,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // address is where a message is looked for.
@@ -56,12 +57,7 @@ func number32(s string) uint32 {
 	return uint32(n)
 }
 
-var (
-	// A Message-ID as RFC 5322 writes it today: no blanks, no comments, no
-	// brackets within.
-	messageIDForm = regexp.MustCompile(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`)
-	stampForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-)
+var stampForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // locate turns a business key into an address, or says which field of it
 // cannot be looked up.
@@ -114,19 +110,19 @@ func (c *Connector) mailbox(w intent.WriteIntent) (string, error) {
 }
 
 func mailboxProblem(name string) string {
-	bad := name == "" || len(name) > maxHeaderText || !utf8.ValidString(name) ||
+	bad := name == "" || len(name) > maxMailbox || !utf8.ValidString(name) ||
 		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 	if !bad {
 		return ""
 	}
-	return fmt.Sprintf("is %q; want 1 to %d bytes of printable text", clip(name), maxHeaderText)
+	return fmt.Sprintf("is %q; want 1 to %d bytes of printable text", mailtext.Clip(name), maxMailbox)
 }
 
 // givenID is the Message-ID that the key names.
 func givenID(w intent.WriteIntent) (string, error) {
 	id, _ := w.Key["message_id"].(string)
-	if len(id) > maxHeaderText || !messageIDForm.MatchString(id) {
-		return "", unusable("/key/message_id", fmt.Sprintf("is %q", clip(fmt.Sprint(w.Key["message_id"]))), "a Message-ID in its angle brackets, <left@right>")
+	if !mailtext.IsMessageID(id) {
+		return "", unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(w.Key["message_id"]))), "a Message-ID in its angle brackets, <left@right>")
 	}
 	return id, nil
 }
@@ -135,7 +131,7 @@ func givenID(w intent.WriteIntent) (string, error) {
 // it would be given anyway: the profile promises that no other message has it.
 func (c *Connector) checkFresh(w intent.WriteIntent, a address, stamp string) error {
 	if made := c.idOf(stamp); w.Kind == KindMessage && a.messageID != made {
-		return unusable("/key/message_id", fmt.Sprintf("is %q", clip(a.messageID)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
+		return unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(a.messageID)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package imap
 
-import "time"
+import (
+	"time"
+
+	"github.com/readback-go/readback/internal/mailtext"
+)
 
 const (
 	// maxMessage is the largest message in bytes that is written, and the
@@ -8,9 +12,9 @@ const (
 	// intent holds 1 MB at most, which quoted-printable can triple.
 	maxMessage = 8 << 20
 
-	// maxHeaderText is the longest subject, address, mailbox or header value
-	// in bytes: RFC 5322 ends a line at 998, the field name included.
-	maxHeaderText = 900
+	// maxMailbox is the longest name of a mailbox in bytes: as long as a subject
+	// may be, and far more than people give.
+	maxMailbox = mailtext.MaxHeaderText
 
 	// maxHeader is how many bytes of the header fields we ask for are read of
 	// one message; a hundred addresses and a long subject take a tenth.
@@ -23,9 +27,6 @@ const (
 	// maxFlags is how many flags or keywords one intent may name. Dovecot
 	// with maildir keeps 26 keywords in a mailbox.
 	maxFlags = 50
-
-	// maxHeaders is how many further headers a payload may have.
-	maxHeaders = 50
 
 	// maxPartDepth is how deep a multipart message is searched for its text.
 	// Mail programs nest three deep; each level reads all that is below it.
@@ -55,9 +56,6 @@ const (
 	// bulkLimit is how many queries one bulk read takes: five searches on one
 	// connection, which stays well inside a read time-out.
 	bulkLimit = 100
-
-	// maxServerText is how much of the server's own words goes into an error.
-	maxServerText = 200
 
 	// defaultConnections is how many connections are open at a time. Gmail
 	// allows 15 for an account, which people's own mail programs share.

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"strings"
 	"time"
 
 	"github.com/emersion/go-message"
+
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // stampHeader bears the stamp as it is. Message-ID bears it too where we make
@@ -17,22 +18,21 @@ const stampHeader = "X-Readback-Stamp"
 
 // compose builds the message. The same content, Message-ID and stamp give the
 // same bytes: no clock and no chance is in them, so that a message sent twice
-// is one message twice. Header fields are written raw, because go-message folds
-// long ones at blanks, and unfolding does not give every blank back.
+// is one message twice.
 func compose(m content, messageID, stamp string) ([]byte, error) {
-	var lines []headerLine
-	add := func(name, value string) { lines = append(lines, headerLine{name, value}) }
+	var lines []mailtext.Header
+	add := func(name, value string) { lines = append(lines, mailtext.Header{Name: name, Value: value}) }
 	if !m.date.IsZero() {
 		add("Date", m.date.Format(time.RFC1123Z))
 	}
-	if m.from != "" {
-		add("From", m.from)
+	if m.from != nil {
+		add("From", m.from.Line)
 	}
 	if len(m.to) > 0 {
-		add("To", strings.Join(m.to, ",\r\n "))
+		add("To", mailtext.Joined(m.to))
 	}
 	if len(m.cc) > 0 {
-		add("Cc", strings.Join(m.cc, ",\r\n "))
+		add("Cc", mailtext.Joined(m.cc))
 	}
 	if m.subject != nil {
 		add("Subject", mime.QEncoding.Encode("utf-8", *m.subject))
@@ -47,9 +47,7 @@ func compose(m content, messageID, stamp string) ([]byte, error) {
 	add("Content-Transfer-Encoding", "quoted-printable")
 
 	var h message.Header
-	for i := len(lines) - 1; i >= 0; i-- { // each is added above the others
-		h.AddRaw([]byte(lines[i].name + ": " + foldWords(lines[i].value) + "\r\n"))
-	}
+	mailtext.Prepend(&h, lines)
 	raw, err := render(h, m.body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
@@ -73,10 +71,4 @@ func render(h message.Header, body string) ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), nil
-}
-
-// foldWords breaks a line between two encoded words, where the blank between
-// them is no part of the text.
-func foldWords(value string) string {
-	return strings.ReplaceAll(value, "?= =?", "?=\r\n =?")
 }

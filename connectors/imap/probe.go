@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/emersion/go-imap/v2"
+
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // Probe logs in and looks whether the server has what the options say of it
@@ -27,7 +29,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 	case !c.o.NoUIDPlus && !s.caps.Has(imap.CapUIDPlus):
 		return fmt.Errorf("%w: deletes would be refused; set NoUIDPlus to do without them", ErrNoUIDPlus)
 	case c.o.CondStore && chosen.HighestModSeq == 0:
-		return fmt.Errorf("%w for mailbox %s; leave CondStore out", ErrNoCondStore, clip(mailbox))
+		return fmt.Errorf("%w for mailbox %s; leave CondStore out", ErrNoCondStore, mailtext.Clip(mailbox))
 	}
 	return nil
 }

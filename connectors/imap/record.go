@@ -21,6 +21,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // The sections that a read asks for: few header fields, since some messages
@@ -168,7 +169,7 @@ func (e *envelope) addresses(name string) []string {
 	}
 	shown := make([]string, len(parsed))
 	for i, a := range parsed {
-		shown[i] = valid(shownAddress(a))
+		shown[i] = valid(mailtext.Shown(a))
 	}
 	return shown
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
+
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // session is one connection, logged in. go-imap knows no context: when ctx
@@ -165,7 +167,7 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 		CondStore: s.caps.Has(imap.CapCondStore), // a server without it takes the word for an error
 	}).Wait()
 	if err != nil {
-		return nil, serverError(s.ctx, "select mailbox "+clip(mailbox), err)
+		return nil, serverError(s.ctx, "select mailbox "+mailtext.Clip(mailbox), err)
 	}
 	return data, nil
 }

@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"io"
 	"mime"
-	"strings"
 	"time"
 
 	"github.com/emersion/go-message"
+
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // stampHeader bears the stamp as it is. The Message-ID bears it too where we
@@ -16,17 +17,14 @@ import (
 const stampHeader = "X-Readback-Stamp"
 
 // compose builds the message. It is done once for each write: a date of now
-// and boundaries by chance are in it. Header fields are written raw, because
-// go-message folds long ones at blanks, and unfolding does not give every blank
-// back. The recipients of blind copies are not in it.
+// and boundaries by chance are in it. The recipients of blind copies are not in
+// it.
 func compose(m content, messageID, stamp string, now time.Time) ([]byte, error) {
 	lines := append(ownLines(m, messageID, stamp, now), m.headers...)
-	lines = append(lines, headerLine{"MIME-Version", "1.0"})
+	lines = append(lines, mailtext.Header{Name: "MIME-Version", Value: "1.0"})
 	var h message.Header
 	asWhole(&h, m)
-	for i := len(lines) - 1; i >= 0; i-- { // each is added above the others
-		h.AddRaw([]byte(lines[i].name + ": " + foldWords(lines[i].value) + "\r\n"))
-	}
+	mailtext.Prepend(&h, lines)
 	var buf bytes.Buffer
 	if err := writeParts(&buf, h, m); err != nil {
 		return nil, err
@@ -39,24 +37,23 @@ func compose(m content, messageID, stamp string, now time.Time) ([]byte, error) 
 	return buf.Bytes(), nil
 }
 
-func ownLines(m content, messageID, stamp string, now time.Time) []headerLine {
-	lines := []headerLine{{"Date", now.UTC().Format(time.RFC1123Z)}, {"From", m.from.line}}
+func ownLines(m content, messageID, stamp string, now time.Time) []mailtext.Header {
+	var lines []mailtext.Header
+	add := func(name, value string) { lines = append(lines, mailtext.Header{Name: name, Value: value}) }
+	add("Date", now.UTC().Format(time.RFC1123Z))
+	add("From", m.from.Line)
 	if len(m.to) > 0 {
-		lines = append(lines, headerLine{"To", linesOf(m.to)})
+		add("To", mailtext.Joined(m.to))
 	}
 	if len(m.cc) > 0 {
-		lines = append(lines, headerLine{"Cc", linesOf(m.cc)})
+		add("Cc", mailtext.Joined(m.cc))
 	}
 	if m.subject != nil {
-		lines = append(lines, headerLine{"Subject", mime.QEncoding.Encode("utf-8", *m.subject)})
+		add("Subject", mime.QEncoding.Encode("utf-8", *m.subject))
 	}
-	return append(lines, headerLine{"Message-ID", messageID}, headerLine{stampHeader, stamp})
-}
-
-// foldWords breaks a line between two encoded words, where the blank between
-// them is no part of the text.
-func foldWords(value string) string {
-	return strings.ReplaceAll(value, "?= =?", "?=\r\n =?")
+	add("Message-ID", messageID)
+	add(stampHeader, stamp)
+	return lines
 }
 
 // writeParts writes the message: the text alone, with its HTML, and with the

@@ -10,20 +10,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // content is what a mail says and whom it goes to.
 type content struct {
-	from        address
-	to, cc, bcc []address
+	from        mailtext.Address
+	to, cc, bcc []mailtext.Address
 	subject     *string // nil for none
 	body        string
 	html        string // "" for none
-	headers     []headerLine
+	headers     []mailtext.Header
 	attachments []attachment
 }
-
-type headerLine struct{ name, value string }
 
 type attachment struct {
 	name, kind string
@@ -35,7 +34,7 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	var m content
 	for field, is := range map[string]string{"account": c.o.Account, "message_id": n.messageID} {
 		if v, there := w.Expect[field]; there && v != is {
-			return content{}, unusable("/expect/"+field, fmt.Sprintf("is %q", clip(fmt.Sprint(v))), "it left out, or "+is+", which it will be")
+			return content{}, unusable("/expect/"+field, fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(v))), "it left out, or "+is+", which it will be")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
@@ -48,13 +47,13 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 			return content{}, err
 		}
 	}
-	if m.from.plain == "" {
+	if m.from.Plain == "" {
 		if c.o.From == "" {
 			return content{}, unusable("/expect/from", "is missing", wantAddress+"; or the option From")
 		}
-		from, err := addressOf("the option From", c.o.From)
-		if err != nil {
-			return content{}, err
+		from, p := addressOf(c.o.From)
+		if p != nil {
+			return content{}, problemAt("the option From", p)
 		}
 		m.from = from
 	}
@@ -64,64 +63,43 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	return m, nil
 }
 
-func (m *content) take(name string, v any) (err error) {
-	path := "/expect/" + name
+func (m *content) take(name string, v any) error {
+	var p *mailtext.Problem
 	switch name {
 	case "from":
-		m.from, err = addressOf(path, v)
+		m.from, p = addressOf(v)
 	case "to":
-		m.to, err = addressesOf(path, v)
+		m.to, p = mailtext.Addresses(v, maxRecipients, addressOf)
 	case "cc":
-		m.cc, err = addressesOf(path, v)
+		m.cc, p = mailtext.Addresses(v, maxRecipients, addressOf)
 	case "subject":
-		m.subject, err = subjectOf(path, v)
+		var s string
+		s, p = mailtext.Subject(v, mailtext.IsControl)
+		m.subject = &s
 	case "body":
-		m.body, err = textOf(path, v)
+		m.body, p = mailtext.Text(v)
 	case "account", "message_id": // contentOf has seen to them
 	default:
-		err = unusable("/expect/"+clip(name), "is nothing that a mail can be asked for", "from, to, cc, subject or body")
+		return unusable("/expect/"+mailtext.Clip(name), "is nothing that a mail can be asked for", "from, to, cc, subject or body")
 	}
-	return err
+	return problemAt("/expect/"+name, p)
 }
 
-func (m *content) carry(name string, v any) (err error) {
-	path := "/payload/" + name
+func (m *content) carry(name string, v any) error {
+	var p *mailtext.Problem
 	switch name {
 	case "bcc":
-		m.bcc, err = addressesOf(path, v)
+		m.bcc, p = mailtext.Addresses(v, maxRecipients, addressOf)
 	case "html":
-		m.html, err = textOf(path, v)
+		m.html, p = mailtext.Text(v)
 	case "headers":
-		m.headers, err = furtherHeaders(path, v)
+		m.headers, p = mailtext.Headers(v, taken)
 	case "attachments":
-		m.attachments, err = attachmentsOf(path, v)
+		m.attachments, p = attachmentsOf(v)
 	default:
-		err = unusable("/payload/"+clip(name), "has no place in a mail", "bcc, html, headers or attachments")
+		return unusable("/payload/"+mailtext.Clip(name), "has no place in a mail", "bcc, html, headers or attachments")
 	}
-	return err
-}
-
-// subjectOf takes one line that can be read back. "=?" would be taken for the
-// beginning of an encoded word, and decoded.
-func subjectOf(path string, v any) (*string, error) {
-	s, ok := v.(string)
-	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
-	if !ok || control || len(s) > maxHeaderText || !utf8.ValidString(s) || strings.Contains(s, "=?") {
-		return nil, unusable(path, "cannot stand in a header", fmt.Sprintf(`one line of at most %d bytes without "=?"`, maxHeaderText))
-	}
-	return &s, nil
-}
-
-// textOf takes text whose line ends are LF or CRLF; mail has no other.
-func textOf(path string, v any) (string, error) {
-	s, ok := v.(string)
-	if !ok || !utf8.ValidString(s) {
-		return "", unusable(path, "is not text", "a string")
-	}
-	if strings.Contains(strings.ReplaceAll(s, "\r\n", "\n"), "\r") {
-		return "", unusable(path, "has a CR that ends no line", "LF or CRLF at the end of lines")
-	}
-	return s, nil
+	return problemAt("/payload/"+name, p)
 }
 
 // ownHeaders are written from other fields, would change how the text is read,
@@ -129,61 +107,46 @@ func textOf(path string, v any) (string, error) {
 var ownHeaders = []string{"date", "from", "to", "cc", "bcc", "subject", "message-id", "mime-version",
 	"return-path", "received", "delivered-to", strings.ToLower(stampHeader)}
 
-func furtherHeaders(path string, v any) ([]headerLine, error) {
-	all, ok := v.(map[string]any)
-	if !ok || len(all) > maxHeaders {
-		return nil, unusable(path, "is not an object of headers", fmt.Sprintf("at most %d names with their text", maxHeaders))
+func taken(header string) *mailtext.Problem {
+	if slices.Contains(ownHeaders, header) || strings.HasPrefix(header, "content-") || strings.HasPrefix(header, "resent-") {
+		return &mailtext.Problem{Is: "is no header to be given", Want: "the field for it, or nothing"}
 	}
-	lines := make([]headerLine, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		lower := strings.ToLower(name)
-		value, isText := all[name].(string)
-		switch {
-		case name == "" || len(name) > maxHeaderName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }):
-			return nil, unusable(path, fmt.Sprintf("has the name %q", clip(name)), "header names")
-		case slices.Contains(ownHeaders, lower) || strings.HasPrefix(lower, "content-") || strings.HasPrefix(lower, "resent-"):
-			return nil, unusable(path+"/"+name, "is no header to be given", "the field for it, or nothing")
-		case !isText || len(value) > maxHeaderText || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			return nil, unusable(path+"/"+name, "cannot stand in a header", fmt.Sprintf("one line of at most %d printable ASCII characters", maxHeaderText))
-		}
-		lines = append(lines, headerLine{name, value})
-	}
-	return lines, nil
+	return nil
 }
 
-func attachmentsOf(path string, v any) ([]attachment, error) {
+func attachmentsOf(v any) ([]attachment, *mailtext.Problem) {
 	items, ok := v.([]any)
 	if !ok || len(items) == 0 || len(items) > maxAttachments {
-		return nil, unusable(path, "is not a list of files", fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxAttachments))
+		return nil, &mailtext.Problem{Is: "is not a list of files", Want: fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxAttachments)}
 	}
 	all := make([]attachment, len(items))
 	for i, item := range items {
-		a, err := attachmentOf(fmt.Sprintf("%s/%d", path, i), item)
-		if err != nil {
-			return nil, err
+		a, p := attachmentOf(item)
+		if p != nil {
+			return nil, &mailtext.Problem{At: fmt.Sprintf("/%d", i) + p.At, Is: p.Is, Want: p.Want}
 		}
 		all[i] = a
 	}
 	return all, nil
 }
 
-func attachmentOf(path string, v any) (attachment, error) {
+func attachmentOf(v any) (attachment, *mailtext.Problem) {
 	members, _ := v.(map[string]any)
 	name, _ := members["name"].(string)
 	kind, _ := members["type"].(string)
 	text, isText := members["content"].(string)
 	content, err := base64.StdEncoding.Strict().DecodeString(text)
 	media, params, errKind := mime.ParseMediaType(kind)
-	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' })
+	control := strings.ContainsFunc(name, func(r rune) bool { return mailtext.IsControl(r) || r == '/' || r == '\\' })
 	switch {
 	case len(members) != 3:
-		return attachment{}, unusable(path, "is not a file", "name, type and content")
+		return attachment{}, &mailtext.Problem{Is: "is not a file", Want: "name, type and content"}
 	case name == "" || len(name) > maxFileName || control || !utf8.ValidString(name):
-		return attachment{}, unusable(path+"/name", fmt.Sprintf("is %q", clip(name)), fmt.Sprintf("a file name of at most %d bytes, without folders", maxFileName))
+		return attachment{}, &mailtext.Problem{At: "/name", Is: fmt.Sprintf("is %q", mailtext.Clip(name)), Want: fmt.Sprintf("a file name of at most %d bytes, without folders", maxFileName)}
 	case errKind != nil || len(params) > 0 || !strings.Contains(media, "/") || strings.HasPrefix(media, "multipart/") || strings.HasPrefix(media, "message/"):
-		return attachment{}, unusable(path+"/type", fmt.Sprintf("is %q", clip(kind)), "a media type without parameters, application/pdf for example")
+		return attachment{}, &mailtext.Problem{At: "/type", Is: fmt.Sprintf("is %q", mailtext.Clip(kind)), Want: "a media type without parameters, application/pdf for example"}
 	case !isText || err != nil:
-		return attachment{}, unusable(path+"/content", "is not base64", "the file's bytes in base64")
+		return attachment{}, &mailtext.Problem{At: "/content", Is: "is not base64", Want: "the file's bytes in base64"}
 	}
 	return attachment{name, media, content}, nil
 }

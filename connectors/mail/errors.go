@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/emersion/go-smtp"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 var (
@@ -42,6 +42,14 @@ var (
 // unusable is an error about one field of an intent.
 func unusable(path, problem, want string) error {
 	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+}
+
+// problemAt is the error about the field at path; nil where there is no problem.
+func problemAt(path string, p *mailtext.Problem) error {
+	if p == nil {
+		return nil
+	}
+	return unusable(path+p.At, p.Is, p.Want)
 }
 
 // answerOf is the server's own no: 4yz or 5yz. Any other number in the place of
@@ -136,21 +144,7 @@ func (e *serverWords) Error() string {
 	if e.secret != "" {
 		text = regexp.MustCompile("(?i)"+regexp.QuoteMeta(e.secret)).ReplaceAllLiteralString(text, "the address of the copies")
 	}
-	return clip(text)
+	return mailtext.Clip(text)
 }
 
 func (e *serverWords) Unwrap() error { return e.err }
-
-// clip makes text from strangers fit to be shown.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxServerText {
-		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
-	}
-	return s
-}

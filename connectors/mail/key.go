@@ -5,14 +5,10 @@ import (
 	"regexp"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
-var (
-	// A Message-ID as RFC 5322 writes it today: no blanks, no comments, no
-	// brackets within.
-	messageIDForm = regexp.MustCompile(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`)
-	stampForm     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-)
+var stampForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // name is what one mail is found by.
 type name struct {
@@ -25,25 +21,25 @@ type name struct {
 func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 	switch {
 	case w.Kind != KindMessage && w.Kind != KindNamed:
-		return name{}, unusable("/kind", fmt.Sprintf("is %q", clip(w.Kind)), KindMessage+" or "+KindNamed)
+		return name{}, unusable("/kind", fmt.Sprintf("is %q", mailtext.Clip(w.Kind)), KindMessage+" or "+KindNamed)
 	case w.Write != intent.Create:
-		return name{}, unusable("/write", fmt.Sprintf("is %q", clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
+		return name{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
 	case stamp != "" && !stampForm.MatchString(stamp):
 		return name{}, unusable("the stamp", "cannot stand in a Message-ID", "letters, digits, dots and hyphens")
 	}
 	for field := range w.Key {
 		if field != "account" && field != "message_id" {
-			return name{}, unusable("/key/"+clip(field), "cannot be looked up", "account and message_id alone")
+			return name{}, unusable("/key/"+mailtext.Clip(field), "cannot be looked up", "account and message_id alone")
 		}
 	}
 	if account, there := w.Key["account"]; there && account != c.o.Account {
-		return name{}, unusable("/key/account", fmt.Sprintf("is %q", clip(fmt.Sprint(account))), c.o.Account+", which this destination sends from")
+		return name{}, unusable("/key/account", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(account))), c.o.Account+", which this destination sends from")
 	}
 	given, there := w.Key["message_id"]
 	if there {
 		id, _ := given.(string)
-		if len(id) > maxHeaderText || !messageIDForm.MatchString(id) {
-			return name{}, unusable("/key/message_id", fmt.Sprintf("is %q", clip(fmt.Sprint(given))), "a Message-ID in its angle brackets, <left@right>")
+		if !mailtext.IsMessageID(id) {
+			return name{}, unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(given))), "a Message-ID in its angle brackets, <left@right>")
 		}
 		return name{messageID: id, made: w.Kind == KindMessage && stamp != "" && id == c.idOf(stamp)}, nil
 	}
@@ -65,7 +61,7 @@ func (c *Connector) checkFresh(w intent.WriteIntent, n name, stamp string) error
 	case stamp == "":
 		return unusable("the stamp", "is missing", "one: without it the mail could not be told from others")
 	case w.Kind == KindMessage && !n.made:
-		return unusable("/key/message_id", fmt.Sprintf("is %q", clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
+		return unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
 	}
 	return nil
 }

@@ -15,10 +15,6 @@ const (
 	// addresses of 254 bytes, and what stands around them.
 	maxEnvelopeLine = 64 << 10
 
-	// maxHeaderText is the longest subject, name or header value in bytes: RFC
-	// 5322 ends a line at 998, the field name included.
-	maxHeaderText = 900
-
 	// maxAddress is the longest address: RFC 5321 gives a path 256 bytes with
 	// its brackets.
 	maxAddress = 254
@@ -37,22 +33,12 @@ const (
 	// 2.1.1).
 	maxLine = 1000
 
-	// maxHeaders is how many further headers a payload may have.
-	maxHeaders = 50
-
-	// maxHeaderName is the longest name of one: it must leave room on a line of
-	// 78 for the colon.
-	maxHeaderName = 76
-
 	// maxAttachments is how many files go along; their bytes count in
 	// maxPrepared, a third more than they have.
 	maxAttachments = 20
 
 	// maxFileName is the longest name of an attachment: what file systems take.
 	maxFileName = 255
-
-	// maxServerText is how much of the server's own words goes into an error.
-	maxServerText = 200
 
 	// maxAnswer is how many bytes a server may say to one command. The longest
 	// honest answer, to EHLO, has some kilobytes.

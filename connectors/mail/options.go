@@ -209,10 +209,8 @@ func (o Options) checkAddresses() error {
 	if o.From == "" {
 		return nil
 	}
-	if _, err := addressOf("the option From", o.From); err != nil {
-		return err
-	}
-	return nil
+	_, p := addressOf(o.From)
+	return problemAt("the option From", p)
 }
 
 func (o Options) checkProof() error {

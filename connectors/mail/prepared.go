@@ -71,7 +71,7 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
 	}
 	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
-		From: either(c.o.Sender, m.from.plain), To: c.recipients(m)}
+		From: either(c.o.Sender, m.from.Plain), To: c.recipients(m)}
 	if len(e.To) > maxRecipients {
 		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
 	}
@@ -113,7 +113,7 @@ func (c *Connector) recipients(m content) []string {
 		}
 	}
 	for _, a := range slices.Concat(m.to, m.cc, m.bcc) {
-		add(a.plain)
+		add(a.Plain)
 	}
 	ours := func(plain string) bool { return strings.EqualFold(plain, c.o.CopyTo) }
 	if c.o.Proof == Copied && !slices.ContainsFunc(all, ours) {

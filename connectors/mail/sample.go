@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 var sampleName = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
@@ -15,23 +16,23 @@ var sampleName = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error) {
 	switch {
 	case w != intent.Create:
-		return intent.WriteIntent{}, unusable("/write", fmt.Sprintf("is %q", clip(string(w))), "create: a mail that was sent is neither changed nor taken back")
+		return intent.WriteIntent{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w))), "create: a mail that was sent is neither changed nor taken back")
 	case kind != KindNamed:
-		return intent.WriteIntent{}, unusable("/kind", fmt.Sprintf("is %q", clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
+		return intent.WriteIntent{}, unusable("/kind", fmt.Sprintf("is %q", mailtext.Clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
 	case !sampleName.MatchString(name):
-		return intent.WriteIntent{}, unusable("the name of the sample", fmt.Sprintf("is %q", clip(name)), "1 to 64 letters and digits")
+		return intent.WriteIntent{}, unusable("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
 	case c.o.From == "":
 		return intent.WriteIntent{}, fmt.Errorf("%w: the option From is missing; samples go from it to itself", ErrOptions)
 	}
-	from, err := addressOf("the option From", c.o.From)
-	if err != nil {
-		return intent.WriteIntent{}, err
+	from, p := addressOf(c.o.From)
+	if p != nil {
+		return intent.WriteIntent{}, problemAt("the option From", p)
 	}
 	return intent.WriteIntent{
 		Kind: kind, Write: w,
 		Key: intent.Fields{"account": c.o.Account, "message_id": "<readback-sample-" + name + "@" + c.o.Domain + ">"},
 		Expect: intent.Fields{
-			"from": c.o.From, "to": []any{from.plain}, "subject": "Sample " + name + " of readback",
+			"from": c.o.From, "to": []any{from.Plain}, "subject": "Sample " + name + " of readback",
 			"body": "This mail was sent by readback to measure how soon mail is seen.\nIt may be deleted.\n",
 		},
 	}, nil

@@ -1,0 +1,80 @@
+// Package mailtext holds the rules for what an intent puts into a message:
+// addresses, the subject, texts and further headers. It refuses what could not
+// be read back as it was asked for, or would become another header or another
+// text on the way.
+//
+// It does not know which fields a connector has nor where they stand in an
+// intent, which headers are the connector's own, what a stamp is, and how a
+// message is sent, stored or found.
+package mailtext
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is why a value cannot be used. It is no error yet: the connector
+// makes one of it, with the place of the field and a sentinel of its own.
+type Problem struct {
+	// At is the place below the field: "/0" in a list, "/Name" in an object, ""
+	// for the value as a whole.
+	At string
+	// Is says what is wrong, beginning with a verb.
+	Is string
+	// Want says what would be right.
+	Want string
+}
+
+// Subject takes one line that can be read back, in which no character is banned
+// (see [EndsLine] and [IsControl]). "=?" would be taken for the beginning of an
+// encoded word, and decoded.
+func Subject(v any, banned func(rune) bool) (string, *Problem) {
+	s, ok := v.(string)
+	if !ok || len(s) > MaxHeaderText || !utf8.ValidString(s) || strings.ContainsFunc(s, banned) || strings.Contains(s, "=?") {
+		return "", &Problem{Is: "cannot stand in a header", Want: fmt.Sprintf(`one line of at most %d bytes without "=?"`, MaxHeaderText)}
+	}
+	return s, nil
+}
+
+// Text takes text whose line ends are LF or CRLF; mail has no other.
+func Text(v any) (string, *Problem) {
+	s, ok := v.(string)
+	if !ok || !utf8.ValidString(s) {
+		return "", &Problem{Is: "is not text", Want: "a string"}
+	}
+	if strings.Contains(strings.ReplaceAll(s, "\r\n", "\n"), "\r") {
+		return "", &Problem{Is: "has a CR that ends no line", Want: "LF or CRLF at the end of lines"}
+	}
+	return s, nil
+}
+
+// EndsLine is true for what no header line survives: CR, LF and NUL.
+func EndsLine(r rune) bool { return r == '\r' || r == '\n' || r == 0 }
+
+// IsControl is true for every control character of ASCII.
+func IsControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+// messageIDForm is a Message-ID as RFC 5322 writes it today: no blanks, no
+// comments, no brackets within.
+var messageIDForm = regexp.MustCompile(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`)
+
+// IsMessageID reports whether s is a Message-ID in its angle brackets, of at
+// most [MaxHeaderText] bytes.
+func IsMessageID(s string) bool { return len(s) <= MaxHeaderText && messageIDForm.MatchString(s) }
+
+// Clip makes text from strangers fit to be shown: printable, valid, and of at
+// most 200 bytes with a mark where more was cut off.
+func Clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	return s
+}
