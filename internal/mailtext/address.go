@@ -57,7 +57,7 @@ func Addresses(v any, most int, one func(any) (Address, *Problem)) ([]Address, *
 	for i, item := range items {
 		a, p := one(item)
 		if p != nil {
-			return nil, &Problem{At: fmt.Sprintf("/%d", i) + p.At, Is: p.Is, Want: p.Want}
+			return nil, &Problem{At: fmt.Sprintf("/%d", i), Is: p.Is, Want: p.Want}
 		}
 		all[i] = a
 	}

@@ -3,7 +3,7 @@
 // installed ([NewDovecot]).
 //
 // The vices are in a proxy before the server, so both have the same ones. They
-// are switched on and off while it runs ([Server.SetVice]). What the server
+// are switched on and off while it runs ([Switches.SetVice]). What the server
 // holds is asked of it past the proxy ([Server.Count], [Server.Messages]), and
 // what it confirmed to clients is counted ([Server.Effects]): this makes it the
 // oracle of a test or a demonstration.

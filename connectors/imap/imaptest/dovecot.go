@@ -46,23 +46,7 @@ const dovecotStarts = 20 * time.Second
 // not installed the test is skipped, or fails if READBACK_STRICT is 1.
 func StartDovecot(tb TB) *Dovecot {
 	tb.Helper()
-	d, err := NewDovecot()
-	if errors.Is(err, ErrNoDovecot) {
-		const left = "dovecot is not installed (Debian: dovecot-imapd), so nothing was tested against a real IMAP server"
-		if os.Getenv("READBACK_STRICT") == "1" {
-			tb.Fatalf(left)
-		}
-		tb.Skipf(left)
-	}
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	tb.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			tb.Logf("%v", err)
-		}
-	})
-	return d
+	return StartReal(tb, NewDovecot, ErrNoDovecot, "dovecot is not installed (Debian: dovecot-imapd), so nothing was tested against a real IMAP server")
 }
 
 // Start opens a new, empty account for one test, with the vices before it, and

@@ -112,7 +112,7 @@ func say(c *command, text string) string { return c.tag + " " + text + "\r\n" }
 func (p *proxied) change(c *command) (string, error) {
 	s := p.srv
 	if marksDeleted(c) {
-		if p.phantom = s.shows(PhantomSuccess); p.phantom {
+		if p.phantom = s.Shows(PhantomSuccess); p.phantom {
 			return say(c, "OK done"), nil
 		}
 		a, err := p.forward(c)
@@ -120,19 +120,19 @@ func (p *proxied) change(c *command) (string, error) {
 	}
 	s.count()
 	switch {
-	case s.shows(Refused):
+	case s.Shows(Refused):
 		return say(c, "NO [OVERQUOTA] no room"), nil
-	case s.shows(Throttled):
+	case s.Shows(Throttled):
 		return say(c, "NO [LIMIT] not now"), nil
-	case s.shows(DroppedBefore):
+	case s.Shows(DroppedBefore):
 		return "", errEnd
-	case s.shows(LateCommit):
+	case s.Shows(LateCommit):
 		p.untilGone()
 		_, _ = p.apply(c) // nobody is there to hear of it
 		return "", errEnd
-	case s.shows(Stalled):
+	case s.Shows(Stalled):
 		return "", p.stall(c)
-	case p.phantom || s.shows(PhantomSuccess):
+	case p.phantom || s.Shows(PhantomSuccess):
 		p.phantom = false
 		return say(c, p.pretended(c)), nil
 	}
@@ -140,9 +140,9 @@ func (p *proxied) change(c *command) (string, error) {
 	switch {
 	case err != nil || !a.ok():
 		return reply(c, a), err
-	case s.shows(LostAnswer):
+	case s.Shows(LostAnswer):
 		return "", errEnd
-	case s.shows(ErrorAfterCommit):
+	case s.Shows(ErrorAfterCommit):
 		_ = p.say("* BYE internal error\r\n")
 		return "", errEnd
 	}
@@ -151,16 +151,14 @@ func (p *proxied) change(c *command) (string, error) {
 
 // untilGone waits until the client hangs up.
 func (p *proxied) untilGone() {
-	p.srv.noteHeld()
+	p.srv.NoteHeld()
 	_, _ = io.Copy(io.Discard, p.r)
 }
 
 // stall holds a command back until Release, whether the client waits or not.
 func (p *proxied) stall(c *command) error {
 	release, done := make(chan struct{}), make(chan struct{})
-	p.srv.mu.Lock()
-	p.srv.stalled = append(p.srv.stalled, func() { close(release); <-done })
-	p.srv.mu.Unlock()
+	p.srv.Stall(func() { close(release); <-done })
 	defer close(done)
 	p.untilGone()
 	if p.srv.ended() {
@@ -190,10 +188,10 @@ var appendUID = regexp.MustCompile(`\[APPENDUID (\d+) (\d+)\] ?`)
 // and notes the effect.
 func (p *proxied) apply(c *command) (answer, error) {
 	s := p.srv
-	if s.shows(DroppedField) {
+	if s.Shows(DroppedField) {
 		dropKeywords(c)
 	}
-	if s.shows(NormalisedField) {
+	if s.Shows(NormalisedField) {
 		normalise(c)
 	}
 	a, err := p.forward(c)
@@ -205,12 +203,12 @@ func (p *proxied) apply(c *command) (answer, error) {
 	if c.name != "APPEND" {
 		return a, nil
 	}
-	if s.shows(Duplicate) {
+	if s.Shows(Duplicate) {
 		if _, err := s.Deliver(mailboxOf(c), c.literals[len(c.literals)-1]); err != nil {
 			return a, err
 		}
 	}
-	if m != nil && s.shows(Rollback) {
+	if m != nil && s.Shows(Rollback) {
 		if err := s.Remove(mailboxOf(c), number(m[2])); err != nil {
 			return a, err
 		}
@@ -225,11 +223,11 @@ func (p *proxied) apply(c *command) (answer, error) {
 func (p *proxied) reading(c *command) (string, error) {
 	s := p.srv
 	switch {
-	case s.shows(UnreadableRead):
+	case s.Shows(UnreadableRead):
 		return say(c, "NO [UNAVAILABLE] backend is down"), nil
-	case s.shows(GarbledRead):
+	case s.Shows(GarbledRead):
 		return "* 1 FETCH (UID 1 X-GM-MSGID 1278455344230334865)\r\n" + say(c, "OK done"), nil
-	case c.name == "UID SEARCH" && s.shows(HangingRead):
+	case c.name == "UID SEARCH" && s.Shows(HangingRead):
 		p.untilGone()
 		return "", errEnd
 	}
@@ -237,12 +235,12 @@ func (p *proxied) reading(c *command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.shows(CutRead) {
+	if s.Shows(CutRead) {
 		whole := reply(c, a)
 		_ = p.say(whole[:len(whole)/2])
 		return "", errEnd
 	}
-	if c.name == "UID SEARCH" && s.shows(LaggingSearch) {
+	if c.name == "UID SEARCH" && s.Shows(LaggingSearch) {
 		s.hideNewest(&a, p.selected)
 	}
 	return reply(c, a), nil

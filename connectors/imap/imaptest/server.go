@@ -38,19 +38,18 @@ type Options struct {
 
 // Server is a running server with vices: a proxy before one that has none.
 type Server struct {
+	*Switches[Vice]
+
 	options Options
 	backend string // the server without vices
 	behind  dialer // dials it
 	ln      net.Listener
-	held    chan struct{}
 	ends    []func() error
 	busy    sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
 	conns   map[net.Conn]bool
-	vices   map[Vice]int
-	stalled []func()
 	sends   int
 	effects []Effect
 	ids     map[place]string // Message-IDs of what came through us
@@ -140,8 +139,8 @@ func newFront(o Options, backend string, behind dialer, end func() error) (*Serv
 		return nil, fmt.Errorf("imaptest: %w", err)
 	}
 	s := &Server{
-		options: o, backend: backend, behind: behind, ln: ln, held: make(chan struct{}, 100), ends: []func() error{end},
-		conns: map[net.Conn]bool{}, vices: map[Vice]int{}, ids: map[place]string{}, newest: map[string]uint32{},
+		Switches: NewSwitches[Vice](), options: o, backend: backend, behind: behind, ln: ln, ends: []func() error{end},
+		conns: map[net.Conn]bool{}, ids: map[place]string{}, newest: map[string]uint32{},
 	}
 	if o.TLS != nil {
 		s.ln = tls.NewListener(ln, o.TLS)
@@ -191,7 +190,7 @@ func (s *Server) accept() {
 		if err != nil {
 			return // closed
 		}
-		if s.shows(Unreachable) {
+		if s.Shows(Unreachable) {
 			_ = client.Close()
 			continue
 		}

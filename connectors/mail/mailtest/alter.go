@@ -16,16 +16,16 @@ var (
 func (s *Server) altered(raw []byte) []byte {
 	head, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	head = append(bytes.Clone(head), "\r\n"...)
-	if s.shows(Capitals) {
+	if s.Shows(Capitals) {
 		head = subjectLine.ReplaceAllFunc(head, bytes.ToUpper)
 	}
-	if s.shows(WithoutCc) {
+	if s.Shows(WithoutCc) {
 		head = ccLines.ReplaceAll(head, nil)
 	}
-	if s.shows(WithoutStamp) {
+	if s.Shows(WithoutStamp) {
 		head = ownLines.ReplaceAll(head, nil)
 	}
-	if s.shows(OtherMessageID) {
+	if s.Shows(OtherMessageID) {
 		head = idLine.ReplaceAll(head, []byte("Message-ID: <0102018f-4711@mailtest.invalid>\r"))
 	}
 	return append(append(head, "\r\n"...), body...)

@@ -5,7 +5,7 @@
 //
 // The vices are in a proxy before the SMTP server, so both have the same ones;
 // those of reading are imaptest's. They are switched on and off while it runs
-// ([Server.SetVice]). What came in whole is kept to the byte ([Server.Received]),
+// ([imaptest.Switches.SetVice]). What came in whole is kept to the byte ([Server.Received]),
 // and so is what was taken over ([Server.Accepted]): this makes it the oracle of
 // a test or a demonstration. [Script] plays a server line by line, for what no
 // server should ever say.

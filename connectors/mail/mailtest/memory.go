@@ -176,7 +176,7 @@ func (s *session) Logout() error { return nil }
 // file does what a provider does with what it accepts.
 func (b *backend) file(m Message) error {
 	s := b.front.Load()
-	if s.shows(FiledLate) {
+	if s.Shows(FiledLate) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.late = append(s.late, time.AfterFunc(b.options.Lag, func() {
@@ -188,7 +188,7 @@ func (b *backend) file(m Message) error {
 }
 
 func (s *Server) fileNow(m Message) error {
-	gone := s.shows(TakenAway)
+	gone := s.Shows(TakenAway)
 	place := func(mailbox string, raw []byte) error {
 		uid, err := s.Mailbox.Deliver(mailbox, raw, `\Seen`)
 		if err == nil && gone {

@@ -50,23 +50,7 @@ const postfixLives = "1800"
 // READBACK_STRICT is 1.
 func StartPostfix(tb TB) *Postfix {
 	tb.Helper()
-	p, err := NewPostfix()
-	if errors.Is(err, ErrNoPostfix) {
-		const left = "%v, so nothing was tested against a real mail server"
-		if os.Getenv("READBACK_STRICT") == "1" {
-			tb.Fatalf(left, err)
-		}
-		tb.Skipf(left, err)
-	}
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	tb.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			tb.Logf("%v", err)
-		}
-	})
-	return p
+	return imaptest.StartReal(tb, NewPostfix, ErrNoPostfix, "nothing was tested against a real mail server")
 }
 
 // Start opens a new, empty account for one test, with the vices before it, and

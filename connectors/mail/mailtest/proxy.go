@@ -99,19 +99,19 @@ func (p *proxied) handle(line string) (string, error) {
 		s.attempts++
 		s.mu.Unlock()
 		p.now = Message{From: path(line)}
-		if s.shows(RefusedSender) {
+		if s.Shows(RefusedSender) {
 			return "550 5.7.1 not from you\r\n", nil
 		}
 	case "RCPT":
 		switch {
-		case s.shows(Greylisted):
+		case s.Shows(Greylisted):
 			return "450 4.7.1 greylisted, come back later\r\n", nil
-		case s.shows(RefusedRcpt):
+		case s.Shows(RefusedRcpt):
 			return "550 5.1.1 no such user\r\n", nil
 		}
 		p.now.To = append(p.now.To, path(line))
 	case "DATA":
-		if s.shows(RefusedData) {
+		if s.Shows(RefusedData) {
 			return "554 5.5.1 no valid recipients\r\n", nil
 		}
 		return p.data()
@@ -187,7 +187,7 @@ func (p *proxied) data() (string, error) {
 	if err := p.say("354 go on\r\n"); err != nil {
 		return "", err
 	}
-	if s.shows(CutBeforeDot) {
+	if s.Shows(CutBeforeDot) {
 		_, _ = p.r.ReadString('\n')
 		return "", errEnd
 	}
@@ -200,36 +200,36 @@ func (p *proxied) data() (string, error) {
 	s.received = append(s.received, p.now)
 	s.mu.Unlock()
 	switch {
-	case s.shows(Refused):
+	case s.Shows(Refused):
 		return "554 5.7.1 not this\r\n", p.forget()
-	case s.shows(Throttled):
+	case s.Shows(Throttled):
 		return "451 4.3.0 not now\r\n", p.forget()
-	case s.shows(DroppedBefore):
+	case s.Shows(DroppedBefore):
 		return "", errEnd
-	case s.shows(Phantom):
+	case s.Shows(Phantom):
 		return "250 2.0.0 queued as 4F1\r\n", p.forget()
-	case s.shows(LateCommit):
+	case s.Shows(LateCommit):
 		p.untilGone()
 		<-time.After(s.options.Lag)
 		_, _ = p.apply() // nobody is there to hear of it
 		return "", errEnd
-	case s.shows(Stalled):
+	case s.Shows(Stalled):
 		return "", p.stall()
 	}
 	said, err := p.apply()
 	switch {
 	case err != nil || !strings.HasPrefix(said, "250"):
 		return said, err
-	case s.shows(LostAnswer):
+	case s.Shows(LostAnswer):
 		return "", errEnd
-	case s.shows(Silence):
+	case s.Shows(Silence):
 		p.untilGone()
 		return "", errEnd
-	case s.shows(Nonsense):
+	case s.Shows(Nonsense):
 		return "354 go on\r\n", nil
-	case s.shows(PutOff):
+	case s.Shows(PutOff):
 		return "451 4.4.0 lost the server behind\r\n", nil
-	case s.shows(ShutDown):
+	case s.Shows(ShutDown):
 		return "421 4.3.2 shutting down\r\n", nil
 	}
 	return said, nil
@@ -258,16 +258,14 @@ func (p *proxied) forget() error {
 
 // untilGone waits until the client hangs up.
 func (p *proxied) untilGone() {
-	p.srv.noteHeld()
+	p.srv.NoteHeld()
 	_, _ = io.Copy(io.Discard, p.r)
 }
 
 // stall holds a message back until Release, whether the client waits or not.
 func (p *proxied) stall() error {
 	release, done := make(chan struct{}), make(chan struct{})
-	p.srv.mu.Lock()
-	p.srv.stalled = append(p.srv.stalled, func() { close(release); <-done })
-	p.srv.mu.Unlock()
+	p.srv.Stall(func() { close(release); <-done })
 	defer close(done)
 	p.untilGone()
 	<-release
@@ -289,7 +287,7 @@ func (p *proxied) apply() (string, error) {
 	s.mu.Lock()
 	s.accepted = append(s.accepted, p.now)
 	s.mu.Unlock()
-	if s.shows(FiledTwice) {
+	if s.Shows(FiledTwice) {
 		if err := p.again(raw); err != nil {
 			return "", err
 		}

@@ -77,19 +77,17 @@ func header(raw []byte, name string) string {
 type Server struct {
 	// Mailbox is the account's IMAP server, with vices of its own.
 	Mailbox *imaptest.Server
+	*imaptest.Switches[Vice]
 
 	options Options
 	behind  func(ctx context.Context) (net.Conn, error) // dials the submission server
 	ln      net.Listener
-	held    chan struct{}
 	end     func() error // of what is behind
 	busy    sync.WaitGroup
 
 	mu                 sync.Mutex
 	closed             bool
 	conns              map[net.Conn]bool
-	vices              map[Vice]int
-	stalled            []func()
 	late               []*time.Timer
 	attempts           int
 	received, accepted []Message
@@ -104,8 +102,8 @@ func newFront(o Options, box *imaptest.Server, behind func(ctx context.Context) 
 	if o.TLS != nil {
 		ln = tls.NewListener(ln, o.TLS)
 	}
-	s := &Server{Mailbox: box, options: o, behind: behind, ln: ln, held: make(chan struct{}, 100), end: end,
-		conns: map[net.Conn]bool{}, vices: map[Vice]int{}}
+	s := &Server{Mailbox: box, Switches: imaptest.NewSwitches[Vice](), options: o, behind: behind, ln: ln, end: end,
+		conns: map[net.Conn]bool{}}
 	s.busy.Go(s.accept)
 	return s, nil
 }
@@ -169,13 +167,11 @@ func (s *Server) Close() error {
 	for c := range s.conns {
 		_ = c.Close()
 	}
-	for _, stalled := range s.stalled {
-		go stalled()
-	}
 	for _, t := range s.late {
 		t.Stop()
 	}
 	s.mu.Unlock()
+	go s.Release() // nothing is done any more
 	err := s.ln.Close()
 	s.busy.Wait()
 	return errors.Join(err, s.end(), s.Mailbox.Close())
@@ -187,7 +183,7 @@ func (s *Server) accept() {
 		if err != nil {
 			return // closed
 		}
-		if s.shows(Unreachable) {
+		if s.Shows(Unreachable) {
 			_ = client.Close()
 			continue
 		}

@@ -1,5 +1,7 @@
 package mailtest
 
+import "github.com/readback-go/readback/connectors/imap/imaptest"
+
 // Vice is one way in which a submission server misbehaves.
 type Vice string
 
@@ -42,56 +44,6 @@ func Vices() []Vice {
 
 // How often a vice shows.
 const (
-	Off    = 0  // never again
-	Always = -1 // until it is switched off
+	Off    = imaptest.Off    // never again
+	Always = imaptest.Always // until it is switched off
 )
-
-// SetVice switches a vice on for the next so many commands that it can meet;
-// Always for all of them, Off for none.
-func (s *Server) SetVice(v Vice, times int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.vices[v] = times
-}
-
-// Left is how often a vice is still to show: a test that wants it to have shown
-// looks for 0.
-func (s *Server) Left(v Vice) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.vices[v]
-}
-
-// shows reports whether the vice shows now, and counts it.
-func (s *Server) shows(v Vice) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.vices[v] > 0 {
-		s.vices[v]--
-		return true
-	}
-	return s.vices[v] < 0
-}
-
-// Held receives a value each time a message is left without an answer.
-func (s *Server) Held() <-chan struct{} { return s.held }
-
-func (s *Server) noteHeld() {
-	select {
-	case s.held <- struct{}{}:
-	default: // nobody counts
-	}
-}
-
-// Release has the messages taken over that Stalled holds back, waits for that,
-// and returns how many they were. Their clients must have given up.
-func (s *Server) Release() int {
-	s.mu.Lock()
-	stalled := s.stalled
-	s.stalled = nil
-	s.mu.Unlock()
-	for _, do := range stalled {
-		do()
-	}
-	return len(stalled)
-}
