@@ -11,7 +11,7 @@ type Sheet struct {
 	// Required.
 	System, Kind string
 	// Type is the type of destination in the configuration, "jira"; for a
-	// declared one "rest". Required.
+	// declared one "rest". Default: none, it is registered in Go alone.
 	Type string
 	// Profile is what the connector declares with its default options.
 	Profile Profile

@@ -34,7 +34,7 @@ func Sheets() []connectors.Sheet {
 	plain := &Connector{}
 	return []connectors.Sheet{
 		{Name: "postgresql-table", System: "PostgreSQL", Kind: "table", Type: "postgresql", Profile: native.sheetProfile(rich), Claims: postgresClaims()},
-		{Name: "sql-table", System: "SQL database through database/sql", Kind: "table", Type: "sql", Profile: plain.sheetProfile(bare), Claims: plainClaims()},
+		{Name: "sql-table", System: "SQL database through database/sql", Kind: "table", Profile: plain.sheetProfile(bare), Claims: plainClaims()},
 	}
 }
 

@@ -23,7 +23,7 @@ type Entry struct {
 	Name   string `json:"name"`
 	System string `json:"system"`
 	Kind   string `json:"kind"`
-	Type   string `json:"type"`
+	Type   string `json:"type,omitempty"`
 	// Promises say, by write type, what readback can promise.
 	Promises []policies.Guarantee `json:"promises"`
 	// Declared is the profile.
