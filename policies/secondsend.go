@@ -128,8 +128,13 @@ func Conclusive(c Case) bool {
 }
 
 // hidden reports whether the destination refused the last send since something
-// is there that the read does not show: it may be ours, in other hands.
-func hidden(c Case) bool { return c.LastConflict && c.Verdict == verify.Absent }
+// is there that the read does not show: it may be ours, in other hands. Where it
+// knows our key and no unique one, it only says that an earlier send under that
+// key is under way, which the horizon covers.
+func hidden(c Case) bool {
+	keyInUse := c.Profile.NativeWindow[c.Intent.Write] > 0 && !slices.Contains(c.Profile.Unique, c.Intent.Write)
+	return c.LastConflict && c.Verdict == verify.Absent && !keyInUse
+}
 
 // settledFate reports whether no send can land any more that the last read did
 // not show.

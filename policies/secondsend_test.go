@@ -340,6 +340,8 @@ func TestKnownNotApplied(t *testing.T) {
 		"weak, horizon only":       {"it lags by the settle time", readWeakly(lost(), verify.Absent, horizon), false},
 		"weak, both":               {"nothing there and nothing to come", readWeakly(lost(), verify.Absent, horizon+settle), true},
 		"hidden":                   {"the destination says that something is there, and shows nothing", with(read(lost(), verify.Absent, horizon), refusedForConflict), false},
+		"key in use":               {"the earlier send was under way, and the horizon is past", with(read(lost(), verify.Absent, horizon), refusedForConflict, native), true},
+		"key in use, unique too":   {"it may have meant the record", with(read(lost(), verify.Absent, horizon), refusedForConflict, native, unique), false},
 		"stale, conclusive":        {"as before and nothing to come", with(read(lost(), verify.Stale, horizon), write(intent.Update)), true},
 		"irreversible, conclusive": {"the effect cannot be looked for", with(read(lost(), verify.Absent, horizon), irreversible), false},
 		"gone":                     {"it may have been applied and then removed", with(read(lost(), verify.Absent, horizon), conflict), false},

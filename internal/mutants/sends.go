@@ -38,6 +38,8 @@ func rows() []Mutant {
 			"c.Verdict == verify.Mismatched && c.Firm && replaces", "c.Verdict == verify.Mismatched && replaces", "", "TestSecondSendRecognised/unique_update,_differs,_weak"},
 		{6, "What lost its key is not gone: a lost update or delete is looked for by the record it was aimed at.", taskGo,
 			"case t.intent.Write != intent.Create && t.before != nil &&", "case false && t.before != nil &&", "connectors/jira", "TestDeletedOrOnlyLost"},
+		{6, "Row 4: but for one that only says that the key is in use.", secondGo,
+			"c.Verdict == verify.Absent && !keyInUse", "c.Verdict == verify.Absent && (!keyInUse || true)", "", "TestKnownNotApplied/key_in_use"},
 		{6, "Row 4: a refusal that says that something is there outweighs a read that shows nothing.", secondGo,
 			"settledFate(c) && !hidden(c)", "settledFate(c)", "", "TestSecondSendConclusive/hidden"},
 		{6, "Row 3: a condition serves for the write types that the profile names.", secondGo,
