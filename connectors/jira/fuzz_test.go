@@ -26,7 +26,7 @@ func FuzzReference(f *testing.F) {
 		in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Create,
 			Key: intent.Fields{"project": "OPS", "reference": reference}, Expect: intent.Fields{"summary": "ours"}, Payload: intent.Fields{"issuetype": "Task"}}, 1)
 		if in.Validate() != nil {
-			t.Skip("not an intent")
+			return // the engine would not take it
 		}
 		before, err := c.Read(t.Context(), query(in))
 		if err != nil {
