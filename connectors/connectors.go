@@ -70,8 +70,11 @@ type Receipt struct {
 type Query struct {
 	Intent intent.WriteIntent
 	Stamp  string
-	// Ref is the destination's own id when a receipt named it, else "". It may
-	// make a read stronger; it must not hide other matches.
+	// Ref is the destination's own id when a receipt named it, or of the one
+	// record that an update, upsert or delete was aimed at, else "". It may make
+	// a read stronger; it must not hide other matches. A record that a change
+	// was aimed at is best shown with the key that it has now: without its key
+	// it is not gone.
 	Ref string
 }
 

@@ -321,3 +321,32 @@ func TestOursWithoutItsKey(t *testing.T) {
 		t.Errorf("%v, %v; want the record that bears our stamp", got.Records, err)
 	}
 }
+
+// TestARecordThatLostItsKey: what a change was aimed at is shown by its ref,
+// whatever key it has now. It is not gone; and it is no record of a create.
+func TestARecordThatLostItsKey(t *testing.T) {
+	a, _ := zendesk(resttest.ZendeskOptions{})
+	c, _ := a.connector(t)
+	made, err := a.send(t, c, a.intent(intent.Create, 1), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.fake.Edit(a.collection, made.Ref, func(o resttest.Object) { o["external_id"] = "another" }) {
+		t.Fatalf("there is no %q", made.Ref)
+	}
+	other := a.intent(intent.Create, 1)
+	other.Tool = "another" // and so another stamp
+	for name, q := range map[string]struct {
+		query connectors.Query
+		want  int
+	}{
+		"delete by its ref":  {a.query(a.intent(intent.Delete, 1), made.Ref), 1},
+		"update by its ref":  {a.query(a.intent(intent.Update, 1), made.Ref), 1},
+		"delete, no ref":     {a.query(a.intent(intent.Delete, 1), ""), 0},
+		"another one's make": {a.query(other, made.Ref), 0},
+	} {
+		if got, err := c.Read(t.Context(), q.query); err != nil || len(got.Records) != q.want {
+			t.Errorf("%s: %d records, %v; want %d", name, len(got.Records), err, q.want)
+		}
+	}
+}
