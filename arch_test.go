@@ -40,43 +40,51 @@ var rooms = map[string][]string{
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
-	"ledger/sqlite":     {"ledger"},
+	"ledger/postgres":   {"intent", "ledger"},
+	"ledger/sqlite":     {"intent", "ledger"},
 
 	"verify":            {"connectors", "intent"},
 	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
 	"policies":          {"connectors", "intent", "verify"},
 	"engine":            {"connectors", "intent", "ledger", "policies", "verify"},
+	"guards":            {"connectors", "engine", "ledger"},
+	"lag":               {"engine", "ledger"},
 
 	"internal/catalog":  {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":   {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/yamlfile"},
+	"internal/config":   {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":     {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document": {},
 	"internal/mailtext": {},
 	"internal/matrix":   {},
 	"internal/mutants":  {},
+	"internal/metrics":  {"connectors", "engine", "ledger", "verify"},
 	"internal/pgtest":   {},
 	"internal/probe":    {"connectors", "intent", "verify"},
-	"internal/report":   {"connectors", "engine", "intent", "ledger"},
+	"internal/report":   {"connectors", "engine", "guards", "intent", "lag", "ledger"},
 	"internal/soak":     {},
 	"internal/wire":     {},
 	"internal/yamlfile": {},
 
-	"cmd/readback": {"connectors", "connectors/rest", "connectors/simulated", "engine", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/probe", "internal/report", "ledger", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
-	"zombiezen.com/go/sqlite":         {"ledger/sqlite"},                               // megabytes of translated C
-	"github.com/emersion/go-imap":     {"connectors/imap", "connectors/imap/imaptest"}, // one destination's protocol
-	"github.com/emersion/go-smtp":     {"connectors/mail", "connectors/mail/mailtest"}, // likewise
-	"github.com/andygrunwald/go-jira": {"connectors/jira"},                             // likewise
-	"github.com/jackc/pgx":            {"connectors/sql", "internal/pgtest"},           // likewise
-	"github.com/theory/jsonpath":      {"connectors/rest"},                             // for declarations
-	"github.com/yosida95/uritemplate": {"connectors/rest"},                             // for declarations
-	"golang.org/x/oauth2":             {"connectors/rest"},                             // for declarations
-	"github.com/spf13/cobra":          {"cmd/readback"},                                // the command line's
-	"github.com/goccy/go-yaml":        {"internal/yamlfile"},                           // the configuration's and the declarations'
+	"zombiezen.com/go/sqlite":           {"ledger/sqlite"},                                        // megabytes of translated C
+	"github.com/emersion/go-imap":       {"connectors/imap", "connectors/imap/imaptest"},          // one destination's protocol
+	"github.com/emersion/go-smtp":       {"connectors/mail", "connectors/mail/mailtest"},          // likewise
+	"github.com/andygrunwald/go-jira":   {"connectors/jira"},                                      // likewise
+	"github.com/jackc/pgx":              {"connectors/sql", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
+	"github.com/anishathalye/porcupine": {"ledger/ledgertest"},                                    // for tests of ledgers
+	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
+	"github.com/sony/gobreaker":         {"guards"},
+	"github.com/DataDog/sketches-go":    {"lag"},
+	"github.com/theory/jsonpath":        {"connectors/rest"},   // for declarations
+	"github.com/yosida95/uritemplate":   {"connectors/rest"},   // for declarations
+	"golang.org/x/oauth2":               {"connectors/rest"},   // for declarations
+	"github.com/spf13/cobra":            {"cmd/readback"},      // the command line's
+	"github.com/goccy/go-yaml":          {"internal/yamlfile"}, // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.

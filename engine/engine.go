@@ -67,6 +67,22 @@ type Options struct {
 	// write that a dead process left is taken over when its lease has ended.
 	// Default 15 s.
 	Slack time.Duration
+	// Guards decide whether a send may be made now. Default: always.
+	Guards Guards
+	// Lag knows when a look is likely to succeed. Default: nothing is known and
+	// looks follow the standard pace.
+	Lag Lag
+	// Verify says which writes are looked at when. Default: every one at once.
+	Verify []policies.Verification
+	// Meter is told what happens. Default: nobody.
+	Meter Meter
+	// MaxFlights bounds the writes that callers of this engine have in hand at
+	// once; more are refused with [ledger.ErrFull]. Default 10,000.
+	MaxFlights int
+	// MaxQueued bounds the writes of one tenant that wait for one destination;
+	// above it [Engine.Enqueue] is refused with [ledger.ErrFull]. Default
+	// 100,000.
+	MaxQueued int
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
 }

@@ -175,6 +175,9 @@ func (t *task) run() error {
 func (t *task) step() (parked bool, err error) {
 	switch t.rec.State {
 	case ledger.Queued:
+		if t.rec.Behind != "" {
+			return true, t.letGo()
+		}
 		return t.queued()
 	case ledger.Sending:
 		if t.mine {
@@ -188,6 +191,15 @@ func (t *task) step() (parked bool, err error) {
 		return t.compensating()
 	}
 	return true, nil
+}
+
+// letGo ends the lease on a write that waits behind another one.
+func (t *task) letGo() error {
+	if t.rec.Owner == "" {
+		return nil
+	}
+	return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "line",
+		Reason: fmt.Sprintf("write %s of the same business key comes first", t.rec.Behind)})
 }
 
 // send makes the announced send, unless so much time has passed since the

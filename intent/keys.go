@@ -46,6 +46,29 @@ func SendKey(structuralKey string, generation int) string {
 	return "rbk-" + short("readback/send-key/v1", structuralKey, strconv.Itoa(generation))
 }
 
+// KeyDigest fingerprints the record that the intent is about: the lower-case
+// hex SHA-256 (64 characters) over
+//
+//	readback/key-digest/v1, tenant, destination, kind, business key
+//
+// as netstrings, the business key as canonical JSON (RFC 8785). Writes that
+// share it are about one record, as far as their callers say.
+//
+// The error is an [InvalidError] for values that canonical JSON cannot hold;
+// an intent that passed [WriteIntent.Validate] gives none.
+func (w WriteIntent) KeyDigest() (string, error) {
+	key, err := normalize(w.Key)
+	if err != nil {
+		return "", err
+	}
+	text, err := Canonical(key)
+	if err != nil {
+		return "", err
+	}
+	sum := sumParts("readback/key-digest/v1", w.Tenant, w.Destination, w.Kind, string(text))
+	return hex.EncodeToString(sum[:]), nil
+}
+
 // Digest fingerprints what the intent asks for: the lower-case hex SHA-256 (64
 // characters) over the canonical JSON (RFC 8785) of the intent without tenant,
 // workflow, step, tool, call, deadline, correlation_id and compensates. Values

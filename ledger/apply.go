@@ -15,6 +15,7 @@ var moves = map[EventKind]struct {
 	to   State
 }{
 	EvReserved:     {[]State{""}, Queued},
+	EvFreed:        {[]State{Queued}, ""},
 	EvHeld:         {[]State{Queued}, Held},
 	EvApproved:     {[]State{Held}, Queued},
 	EvRead:         {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
@@ -78,6 +79,10 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("compensating needs the compensating write")
 	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
 		return fmt.Errorf("a person's decision needs a name and a reason")
+	case e.Kind == EvAnnounced && r.Behind != "":
+		return fmt.Errorf("it waits behind write %s of the same business key", r.Behind)
+	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
+		return fmt.Errorf("only the look after an answered send can be put off as unverified")
 	case e.Kind == EvAnnounced && e.Generation < r.Generation:
 		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
 	case e.Prepared != nil && (e.Kind != EvAnnounced || r.Sends > 0):
@@ -107,10 +112,17 @@ func note(r Record, e Event) Record {
 func effect(r Record, e Event, now time.Time) Record {
 	switch e.Kind {
 	case EvReserved:
-		r.Created, r.QueuedAt, r.Due = now, now, now
+		r.Created = now
+		r = queue(r, e.Behind, now)
+	case EvFreed:
+		r.Behind = e.Behind
+		if r.Behind == "" {
+			r.Due = now
+		}
 	case EvRead:
 		r.Reads += max(e.Count, 1)
 		r.EffectSeen = r.EffectSeen || e.Effect
+		r.Unverified = false
 		if e.Before {
 			r.Before = e.Evidence
 		} else {
@@ -130,15 +142,30 @@ func effect(r Record, e Event, now time.Time) Record {
 	case EvCompensating:
 		r.Child, r.ChildIntent, r.Directed, r.Due = e.Child, e.Evidence, "", now
 	case EvApproved:
-		r.QueuedAt, r.Due = now, now
-	case EvDeferred, EvRechecked, EvHeld:
+		r = queue(r, e.Behind, now)
+	case EvHeld:
+		r.Behind = ""
+		r = release(r, e, now)
+	case EvDeferred, EvRechecked:
+		r.Unverified = r.Unverified || e.Unverified
 		r = release(r, e, now)
 	case EvEscalated:
+		r.Unverified = false
 		r.Directed, r.Settlement, r.SettledAt = "", "", time.Time{}
 		r = release(r, e, now)
 	case EvSettled:
 		r.Directed, r.Settlement, r.SettledAt = "", e.Settlement, now
+		r.Passed, r.Behind, r.Unverified = true, "", false
 		r = release(r, e, now)
+	}
+	return r
+}
+
+// queue gives the write its place in line, and a due time when it is its turn.
+func queue(r Record, behind ID, now time.Time) Record {
+	r.Behind, r.QueuedAt, r.Due = behind, now, now
+	if behind != "" {
+		r.Due = time.Time{}
 	}
 	return r
 }
@@ -189,23 +216,76 @@ func announced(r Record, e Event, now time.Time) Record {
 func release(r Record, e Event, now time.Time) Record {
 	r.Owner, r.LeaseUntil = "", time.Time{}
 	r.Due = time.Time{}
-	if e.In > 0 || e.Kind == EvDeferred {
+	if r.Behind == "" && (e.In > 0 || e.Kind == EvDeferred) {
 		r.Due = now.Add(e.In)
 	}
 	return r
 }
 
 // Begin is a new record with its first events: the pure half of Reserve.
-func Begin(res Reservation, now time.Time) (Record, []Event, error) {
+// Behind is the last write in line for the same record, or "". With one, the
+// write is only queued: the events of the reservation, which say what its
+// caller would do first, are dropped with the lease, unless the write is to be
+// held.
+func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	r := res.Record.Identity()
 	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" || len(r.Intent) == 0 {
 		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q), an intent (%d bytes) and the id (%q) of its structural key (%q); NewRecord makes one",
 			r.Tenant, len(r.Intent), r.ID, r.StructuralKey)
 	}
 	r.Intent = bytes.Clone(r.Intent)
-	r = r.Lend(res.Owner, res.LeaseFor, now)
+	held := len(res.Events) > 0 && res.Events[0].Kind == EvHeld
+	if behind != "" && r.KeyDigest != "" && !held {
+		r.Fence++
+		return advance(r, []Event{{Kind: EvReserved, By: res.Owner, Behind: behind}}, now)
+	}
+	if res.Owner == "" {
+		r.Fence++
+	} else {
+		r = r.Lend(res.Owner, res.LeaseFor, now)
+	}
 	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)
 	return advance(r, events, now)
+}
+
+// Left reports whether a change took the write out of its line: then the one
+// that waits behind it is to be freed in the same step ([Free]).
+func Left(before, after Record) bool { return before.InLine() && !after.InLine() }
+
+// Free is the write that waits behind one which left the line: the pure half
+// of what every Append does that ends a write. Gone is that one as it was
+// before it left; whatever it waited for, next waits for now.
+func Free(next, gone Record, now time.Time) (Record, []Event, error) {
+	return advanceEach(next, []Event{{Kind: EvFreed, By: string(gone.ID), Behind: gone.Behind}}, next.Fence, now)
+}
+
+// Joins reports whether events put a recorded write into its line, so that
+// what is before it there must be looked up and told with [JoinBehind].
+func Joins(r Record, events []Event) bool {
+	return r.KeyDigest != "" && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == EvApproved })
+}
+
+// JoinBehind is the events with the write that is last in line.
+func JoinBehind(events []Event, last ID) []Event {
+	events = slices.Clone(events)
+	for i := range events {
+		if events[i].Kind == EvApproved {
+			events[i].Behind = last
+		}
+	}
+	return events
+}
+
+// Hurry brings forward the look that was put off for a write, because another
+// one has come to wait behind it. It reports whether there was anything to
+// change.
+func Hurry(r Record, now time.Time) (Record, []Event, bool) {
+	if !r.Unverified || r.State != Checking || r.LeaseUntil.After(now) || !r.Due.After(now) {
+		return r, nil, false
+	}
+	next, events, err := advanceEach(r, []Event{{Kind: EvDeferred, Rule: "line",
+		Reason: "another write of the same business key waits for it"}}, r.Fence, now)
+	return next, events, err == nil
 }
 
 // Advance is a record after events, in one step: the pure half of Append. It

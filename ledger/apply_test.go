@@ -21,6 +21,7 @@ var at = time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
 var legal = map[ledger.EventKind]string{
 	//                     nhqscMrS
 	ledger.EvReserved:     "q-------",
+	ledger.EvFreed:        "--q-----",
 	ledger.EvHeld:         "--h-----",
 	ledger.EvApproved:     "-q------",
 	ledger.EvRead:         "--q-cMrS",
@@ -261,13 +262,14 @@ var effects = map[string]struct {
 		"a settled write rests", func(r *ledger.Record) { r.Directed = "retry" },
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "r"},
 		func(r *ledger.Record) {
-			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule = ledger.Settled, ledger.NotApplied, at, "", "r"
+			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule, r.Passed = ledger.Settled, ledger.NotApplied, at, "", "r", true
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 		}},
 	"settled, recheck owed": {
 		"a recheck that is owed has a due time", nil,
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour},
 		func(r *ledger.Record) {
+			r.Passed = true
 			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
 		}},

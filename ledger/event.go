@@ -12,6 +12,7 @@ type EventKind string
 // does.
 const (
 	EvReserved     EventKind = "reserved"     // the structural key was taken
+	EvFreed        EventKind = "freed"        // the write before it in line is done
 	EvHeld         EventKind = "held"         // waits for approval
 	EvApproved     EventKind = "approved"     // a person let it go
 	EvRead         EventKind = "read"         // the destination was read, or could not be
@@ -44,6 +45,12 @@ type Event struct {
 	// worker's own clock. Default 0.
 	Ago time.Duration `json:"ago,omitempty"`
 
+	// Reserved, approved, freed: the write of the same line that must be done
+	// first. Default none. Drivers give it.
+	Behind ID `json:"behind,omitempty"`
+	// Deferred: the look that is owed to an answered send is put off on
+	// purpose, and callers need not wait for it. Default false.
+	Unverified bool `json:"unverified,omitempty"`
 	// Read: the verdict, whether it was the pre-state, how many reads in a row
 	// said the same (default 1), and whether it showed an effect of ours.
 	Verdict string `json:"verdict,omitempty"`

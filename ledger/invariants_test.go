@@ -178,7 +178,7 @@ func TestInvariants(t *testing.T) {
 			Owner:  "one", LeaseFor: time.Minute,
 		}
 		var err error
-		if l.rec, l.events, err = ledger.Begin(res, l.now); err != nil {
+		if l.rec, l.events, err = ledger.Begin(res, "", l.now); err != nil {
 			t.Fatal(err)
 		}
 		t.Repeat(map[string]func(*rapid.T){"": l.check, "append": l.append, "claim": l.claim})

@@ -86,16 +86,20 @@ func (e *BlockedError) Unwrap() error { return ErrBlocked }
 // call returns nil what it did is durable.
 type Ledger interface {
 	// Reserve takes the structural key in one atomic step. It returns the
-	// record and whether the caller now owns it: true for a new write, with
-	// the lease; false for one that is there already with the same digest. It
-	// fails with [DigestMismatchError] or [BlockedError].
+	// record and whether it is new: with the lease for its owner, or, when
+	// another write of the same line is to be done first, queued behind it
+	// ([Record.Behind]) with nobody's lease; false for one that is there already
+	// with the same digest. It fails with [DigestMismatchError] or
+	// [BlockedError].
 	Reserve(ctx context.Context, r Reservation) (rec Record, fresh bool, err error)
-	// Claim lends due or orphaned records to a worker, oldest due first, each
-	// with a higher fence than ever before. A lease that has not ended is
-	// respected even when the same owner holds it.
+	// Claim lends due or orphaned records to a worker, each with a higher fence
+	// than ever before. Tenants and destinations take turns, and each gives its
+	// oldest due first: no backlog of one keeps another waiting. A lease that
+	// has not ended is respected even when the same owner holds it.
 	Claim(ctx context.Context, c Claim) ([]Record, error)
 	// Append applies events in order, in one step, and extends the lease. It
-	// is the only way a record changes. It fails with [ErrFenced] when fence
+	// is the only way a record changes, but that one which leaves its line
+	// frees the one behind it in the same step. It fails with [ErrFenced] when fence
 	// is not the record's, and with [ErrIllegalMove]. A single Late event is
 	// taken under any fence.
 	Append(ctx context.Context, id ID, fence int64, events ...Event) (Record, error)
@@ -114,7 +118,8 @@ type Reservation struct {
 	// Events are applied to a new record in the same step, after Reserved:
 	// usually the pre-state read and the announcement of the first send.
 	Events []Event
-	// Owner and LeaseFor say who works on it and for how long at least.
+	// Owner and LeaseFor say who works on it and for how long at least. Without
+	// an owner the write is only queued, for whoever claims it.
 	Owner    string
 	LeaseFor time.Duration
 	// Window is how far back an equal idempotency key of another write
@@ -132,15 +137,24 @@ type Claim struct {
 	// record of any tenant.
 	Tenant string
 	ID     ID
-	// Early takes a record before it is due, or one that is not due at all.
-	// Only with ID. Default false.
+	// Early takes a record before it is due, or one that is not due at all, but
+	// never one that waits behind another. Only with ID. Default false.
 	Early bool
+	// Most bounds the records of single destinations within Limit; 0 takes none.
+	// Destinations that are not named are bounded by Limit alone.
+	Most map[string]int
+	// Paused names destinations whose queued writes are passed over; all else
+	// of theirs (reads, rechecks) is lent.
+	Paused []string
 }
 
 // Filter selects records of one tenant.
 type Filter struct {
 	Tenant string // required
 	States []State
+	// KeyDigest selects the writes about one record that are open or owe a
+	// recheck. Default: of all records.
+	KeyDigest string
 	// Before continues a listing: only records created before this one, which
 	// must be of the same tenant. Default: from the newest on.
 	Before ID

@@ -1,6 +1,9 @@
 package ledger
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 const (
 	// defaultList and maxList bound one listing: a page for a person, and what
@@ -35,4 +38,42 @@ func (c Claim) Checked() (Claim, error) {
 	c.Early = c.Early && c.ID != ""
 	c.Limit = min(max(c.Limit, 1), maxClaim)
 	return c, nil
+}
+
+// Share is what a claim gets of the records that it may have, which stand
+// oldest due first: tenants and destinations take turns, within the bounds of
+// the claim. Drivers that cannot look at all that is due ask it about the
+// oldest of each.
+func (c Claim) Share(due []Record) []Record {
+	type party struct{ tenant, destination string }
+	var turns []party
+	waiting := make(map[party][]Record)
+	for _, r := range due {
+		if r.State == Queued && slices.Contains(c.Paused, r.Destination) {
+			continue
+		}
+		p := party{r.Tenant, r.Destination}
+		if waiting[p] == nil {
+			turns = append(turns, p)
+		}
+		waiting[p] = append(waiting[p], r)
+	}
+	var got []Record
+	taken := make(map[string]int)
+	for len(turns) > 0 && len(got) < c.Limit {
+		var again []party
+		for _, p := range turns {
+			most, bounded := c.Most[p.destination]
+			if len(got) == c.Limit || bounded && taken[p.destination] >= most {
+				continue
+			}
+			got = append(got, waiting[p][0])
+			taken[p.destination]++
+			if waiting[p] = waiting[p][1:]; len(waiting[p]) > 0 {
+				again = append(again, p)
+			}
+		}
+		turns = again
+	}
+	return got
 }

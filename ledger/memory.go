@@ -51,13 +51,53 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 			return Record{}, false, &BlockedError{Prior: prior}
 		}
 	}
-	rec, events, err := Begin(res, now)
+	last, waited := m.last(res.Record.KeyDigest)
+	rec, events, err := Begin(res, last.ID, now)
 	if err != nil {
 		return Record{}, false, err
+	}
+	if rec.Behind != "" && waited {
+		if hurried, events, changed := Hurry(last, now); changed {
+			m.store(hurried, events)
+		}
 	}
 	m.order = append(m.order, rec.ID)
 	m.store(rec, events)
 	return rec, true, nil
+}
+
+// last is the last write in line.
+func (m *Memory) last(keyDigest string) (last Record, found bool) {
+	if keyDigest == "" {
+		return Record{}, false
+	}
+	followed := make(map[ID]bool)
+	for _, r := range m.records {
+		followed[r.Behind] = true
+	}
+	for _, id := range m.order {
+		if r := m.records[id]; r.KeyDigest == keyDigest && r.InLine() && !followed[id] {
+			last, found = r, true
+		}
+	}
+	return last, found
+}
+
+// free lets the one behind a write go that left its line.
+func (m *Memory) free(before, after Record, now time.Time) error {
+	if !Left(before, after) {
+		return nil
+	}
+	for _, id := range m.order {
+		if r := m.records[id]; r.Behind == before.ID {
+			freed, events, err := Free(r, before, now)
+			if err != nil {
+				return err
+			}
+			m.store(freed, events)
+		}
+	}
+	return nil
 }
 
 func (m *Memory) store(rec Record, events []Event) {
@@ -87,7 +127,7 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 		}
 	}
 	slices.SortStableFunc(due, func(a, b Record) int { return a.Due.Compare(b.Due) })
-	due = due[:min(len(due), c.Limit)]
+	due = c.Share(due)
 	for i, r := range due {
 		due[i] = r.Lend(c.Owner, c.LeaseFor, now)
 		m.store(due[i], nil)
@@ -106,12 +146,17 @@ func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event
 	if !ok {
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	next, stamped, err := Advance(rec, fence, events, time.Now())
+	now := time.Now()
+	if Joins(rec, events) {
+		last, _ := m.last(rec.KeyDigest)
+		events = JoinBehind(events, last.ID)
+	}
+	next, stamped, err := Advance(rec, fence, events, now)
 	if err != nil {
 		return Record{}, err
 	}
 	m.store(next, stamped)
-	return next, nil
+	return next, m.free(rec, next, now)
 }
 
 // Get implements [Ledger].
@@ -157,7 +202,8 @@ func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
 	var found []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
-		if older && r.Tenant == f.Tenant && (len(f.States) == 0 || slices.Contains(f.States, r.State)) && len(found) < f.Limit {
+		asked := f.KeyDigest == "" || f.KeyDigest == r.KeyDigest && (r.State != Settled || !r.Due.IsZero())
+		if older && asked && r.Tenant == f.Tenant && (len(f.States) == 0 || slices.Contains(f.States, r.State)) && len(found) < f.Limit {
 			r.Now = now
 			found = append(found, r)
 		}

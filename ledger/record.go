@@ -72,6 +72,12 @@ type Record struct {
 	CorrelationID  string `json:"correlation_id,omitempty"`
 	Destination    string `json:"destination"`
 	Kind           string `json:"kind"`
+	// KeyDigest names the record at the destination that the write is about:
+	// writes that share it form one line and are sent one after another (see
+	// [Record.InLine]). Empty for a compensating write, which has the place of
+	// the one it undoes.
+	KeyDigest string `json:"key_digest,omitempty"`
+
 	// Intent is the declared write as JSON; Parent is the write that this one
 	// compensates.
 	Intent json.RawMessage `json:"intent"`
@@ -136,6 +142,18 @@ type Record struct {
 	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
 	Directed    string          `json:"directed,omitempty"`
 
+	// Behind is the write of the same line that must be done first; "" when it
+	// is this one's turn. Passed says that the write was done once: from then on
+	// it holds nobody up, however it goes on.
+	Behind ID   `json:"behind,omitempty"`
+	Passed bool `json:"passed,omitempty"`
+	// Unverified says that the destination answered with yes and that the look
+	// which is owed was put off on purpose: callers need not wait for it.
+	Unverified bool `json:"unverified,omitempty"`
+	// Tombstone says that the write was pruned: what is left is its identity
+	// and how it ended, without intent, evidence and events.
+	Tombstone bool `json:"tombstone,omitempty"`
+
 	// QueuedAt is since when the write may be sent: reserved, or approved.
 	QueuedAt time.Time `json:"queued_at,omitzero"`
 	// Due is when the record wants work. Zero: not before something happens.
@@ -176,9 +194,15 @@ func NewRecord(w intent.WriteIntent) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
+	keyDigest := ""
+	if w.Compensates == "" {
+		if keyDigest, err = w.KeyDigest(); err != nil {
+			return Record{}, err
+		}
+	}
 	key := w.StructuralKey()
 	return Record{
-		ID: IDOf(key), StructuralKey: key, Digest: digest, Intent: body,
+		ID: IDOf(key), StructuralKey: key, KeyDigest: keyDigest, Digest: digest, Intent: body,
 		Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Call: w.Call,
 		IdempotencyKey: w.IdempotencyKey, CorrelationID: w.CorrelationID,
 		Destination: w.Destination, Kind: w.Kind, Parent: ID(w.Compensates),
@@ -189,17 +213,32 @@ func NewRecord(w intent.WriteIntent) (Record, error) {
 // nothing that happened to it.
 func (r Record) Identity() Record {
 	return Record{
-		ID: r.ID, StructuralKey: r.StructuralKey, Digest: r.Digest, Intent: r.Intent,
+		ID: r.ID, StructuralKey: r.StructuralKey, Digest: r.Digest, KeyDigest: r.KeyDigest, Intent: r.Intent,
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
 	}
 }
 
+// InLine reports whether the write holds a place in the line of its
+// [Record.KeyDigest]: it may yet be sent, or land, and so whatever comes after
+// it on the same record waits. A held write is not in line; it joins at its
+// approval.
+func (r Record) InLine() bool {
+	if r.KeyDigest == "" || r.Passed {
+		return false
+	}
+	switch r.State {
+	case Queued, Sending, Checking, Compensating, Review:
+		return true
+	}
+	return false
+}
+
 // Claimable reports whether a worker may take the record at the time now: its
-// lease has ended and it is due, or early is set.
+// lease has ended and it is due, or early is set, and nothing is before it.
 func (r Record) Claimable(now time.Time, early bool) bool {
-	if r.LeaseUntil.After(now) {
+	if r.LeaseUntil.After(now) || r.Behind != "" {
 		return false
 	}
 	return early || (!r.Due.IsZero() && !r.Due.After(now))

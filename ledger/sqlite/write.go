@@ -72,7 +72,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err := t.unblocked(res, now); err != nil {
 		return ledger.Record{}, false, err
 	}
-	rec, events, err := ledger.Begin(res, now)
+	rec, events, err := ledger.Begin(res, "", now)
 	if err != nil {
 		return ledger.Record{}, false, err
 	}

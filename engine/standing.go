@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// Guards decides whether a send may be made now. It is asked before each send
+// is announced, and never about a read: what was sent is read back whatever
+// stands in the way of the next send.
+type Guards interface {
+	// Enter asks for one send of the write. A nil hold lets it pass, and leave
+	// must then be called exactly once with what became of the send, or with
+	// [connectors.FateNotSent] when it was not made. Else the write is put back.
+	// Enter may wait a moment where that spares putting the write back.
+	Enter(ctx context.Context, rec ledger.Record) (leave func(Sent), hold *Hold)
+	// Paused names the destinations whose sends would all be held now, so that
+	// their queued writes need not be claimed.
+	Paused() []string
+}
+
+// Hold says why a send is not made now.
+type Hold struct {
+	Rule   string        // "stopped", "rate", "breaker", "busy"
+	Reason string        // a sentence for a person
+	For    time.Duration // ask again after; at least 0
+}
+
+// Sent is what became of a send that a guard let pass.
+type Sent struct {
+	Fate       connectors.Fate
+	Code       string
+	RetryAfter time.Duration // what the destination asked for, 0 when nothing
+	Took       time.Duration
+}
+
+// Lag knows how long after a send its effect becomes visible.
+type Lag interface {
+	// Next is how long to pause before the next look, made the given time after
+	// the send, is likely to succeed; false when it knows nothing, and the
+	// standard pace holds. Looks is how many were made since the send.
+	Next(path LagPath, since time.Duration, looks int) (time.Duration, bool)
+	// Seen tells that an effect was first seen the given time after the send
+	// and, where there was an earlier look, was not there yet missed after it;
+	// a missed of 0 says that it was seen at the first look.
+	Seen(path LagPath, missed, seen time.Duration)
+}
+
+// LagPath is what a lag is learned for.
+type LagPath struct {
+	Destination, Kind string
+	Path              string // as in Observation.Path; "" until it is known
+}
+
+// Meter is told what happens, to be counted. It must not block and must be
+// safe for concurrent use.
+type Meter interface {
+	// Sent: one send was made.
+	Sent(rec ledger.Record, s Sent)
+	// Looked: one read was made. Took is how long; v what it said.
+	Looked(rec ledger.Record, v verify.Verdict, took time.Duration)
+	// Ended: the write was settled, went to a person, or is left unverified on
+	// purpose.
+	Ended(rec ledger.Record)
+	// Held: a guard put a write back.
+	Held(rec ledger.Record, h Hold)
+	// Failed: the ledger or the work on a write failed.
+	Failed(rec ledger.Record, err error)
+}

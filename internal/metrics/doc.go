@@ -1,0 +1,2 @@
+// Package metrics counts what the engine does, for Prometheus.
+package metrics
