@@ -98,6 +98,9 @@ type Survey struct {
 	Outbox  int
 	Oldest  time.Time
 	Refused []Refused
+	// Damaged are writes whose rows cannot be read; they are passed over until
+	// somebody mends them, and nothing else is. At most 100.
+	Damaged []Refused
 }
 
 // Queue counts the open writes of one tenant and destination in one state; in
@@ -114,7 +117,7 @@ type Queue struct {
 	OldestCreated       time.Time
 }
 
-// Refused is an entry of the outbox that cannot be taken in.
+// Refused is an entry of the outbox that cannot be taken in, or a damaged row.
 type Refused struct {
 	Tenant string
 	ID     ID
