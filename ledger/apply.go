@@ -115,9 +115,9 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Created = now
 		r = queue(r, e.Behind, now)
 	case EvFreed:
-		r.Behind = e.Behind
-		if r.Behind == "" {
-			r.Due = now
+		if r.Behind = e.Behind; r.Behind == "" {
+			// The one before it may have changed the record a moment ago.
+			r.QueuedAt, r.Due = now, now
 		}
 	case EvRead:
 		r.Reads += max(e.Count, 1)

@@ -154,7 +154,8 @@ type Record struct {
 	// and how it ended, without intent, evidence and events.
 	Tombstone bool `json:"tombstone,omitempty"`
 
-	// QueuedAt is since when the write may be sent: reserved, or approved.
+	// QueuedAt is since when the write may be sent: reserved, approved, or freed
+	// by the one before it.
 	QueuedAt time.Time `json:"queued_at,omitzero"`
 	// Due is when the record wants work. Zero: not before something happens.
 	Due time.Time `json:"due,omitzero"`

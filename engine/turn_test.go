@@ -1,0 +1,52 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// TestTurnBeginsWhenTheLineIsFree: how old a read of the pre-state may be
+// counts from the moment at which the write's turn came. One that waited long
+// behind another would otherwise believe a replica that does not show the
+// other one yet, find its own wish fulfilled there, and not be sent at all.
+func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
+	for skip := range 2 { // whichever of the two replicas comes first
+		t.Run(fmt.Sprint("replica ", skip), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				o.Lags, o.Settle, o.StampUpdates = []time.Duration{0, simulated.DefaultLag}, connectors.Within(simulated.DefaultLag), true
+				b := newBench(t, o, nil)
+				first, back, again := order("A-1", intent.Create), order("A-1", intent.Update), order("A-1", intent.Update)
+				back.Expect["amount_cents"], back.Call, again.Call = jsonNumber(7), 1, 2
+				b.do(first)
+				time.Sleep(time.Minute)
+				for range skip {
+					if _, err := b.world.Connector().Read(t.Context(), connectors.Query{Intent: first}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
+				var wg sync.WaitGroup
+				wg.Go(func() { b.do(back) })
+				synctest.Wait()
+				out, err := b.engine.Do(context.Background(), again)
+				wg.Wait()
+				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 {
+					t.Errorf("outcome %+v, error %v%s", out, err, b.life(out.ID))
+				}
+				if got := b.world.Records("A-1"); len(got) != 1 || got[0].AmountCents() != 1999 {
+					t.Errorf("the record is %+v, want what was asked last%s", got, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
