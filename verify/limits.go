@@ -1,5 +1,7 @@
 package verify
 
+import "time"
+
 const (
 	// maxNumberText is the longest number compared by value. Money and
 	// measures have a few dozen digits; a double at its longest about 1,100.
@@ -12,4 +14,21 @@ const (
 	maxMismatches = 64
 	// maxPanicText bounds what is kept of a connector's panic.
 	maxPanicText = 256
+	// defaultCalls bounds the reads of one destination and kind that are under
+	// way at once through a coalescer: enough that a few that hang hold nobody
+	// up, few enough not to weigh on a destination that has become slow.
+	defaultCalls = 8
+	// defaultWindow bounds how long a read waits for company: a person does not
+	// notice it, and a second read of the same write costs more.
+	defaultWindow = 50 * time.Millisecond
+	// minWindow is what a read waits for company where calls take no time worth
+	// mentioning.
+	minWindow = time.Millisecond
+	// windowShare is the part of a usual call that a read waits for company. It
+	// makes reads at most a quarter slower, and as a new call begins at most so
+	// often, keeps about four under way however many are asked for.
+	windowShare = 4
+	// usualShare is the part that the latest call has in what calls usually
+	// take.
+	usualShare = 8
 )

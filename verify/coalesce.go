@@ -1,0 +1,285 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// CoalescerOptions are what a coalescer can be told. The zero value works.
+type CoalescerOptions struct {
+	// Calls bounds the calls that are under way at once. Default 8.
+	Calls int
+	// Window bounds how long a read waits for company while a call is under
+	// way; it waits a quarter of what calls have taken lately, at most this
+	// long. Default 50 ms.
+	Window time.Duration
+}
+
+// CoalescerStats counts what a coalescer did. Queries over Calls is what
+// joining spares.
+type CoalescerStats struct {
+	Queries int64 // reads that were asked for
+	Calls   int64 // calls that were made for them, bulk and single
+	Bulk    int64 // those of the calls that were bulk reads
+	Failed  int64 // bulk reads that failed as a whole
+}
+
+// Coalescer joins concurrent reads of one destination and kind into bulk
+// reads. It is a connector for reading: Write is passed on, and the optional
+// powers must be asked of the connector itself. Create one with
+// [NewCoalescer], and one only for each destination and kind.
+//
+// A read that comes alone is made at once, as if there were no coalescer. Reads
+// that come while a call is under way wait for company: until the call ends,
+// until there are as many as a bulk read takes, or until a short window has
+// passed that follows how long calls take. So at any load a handful of calls
+// is under way, and a read is at most that window later than it would be alone.
+//
+// A query only joins a call that begins after it was asked: what was read
+// before must not answer for what was sent since. Who gives up leaves without
+// spoiling the call for the others, and a call for which nobody waits any more
+// is ended.
+//
+// A bulk read that fails as a whole is an error to all of its queries, and
+// nothing is asked again here: the destination may be failing under load, and
+// many single reads in place of one would make that worse. Each write is read
+// again at its own pace. Since the cause may also be one poisonous query, or a
+// call too large to be answered in time, the next bulk reads take half as many
+// queries, down to single reads, and grow again by one with each success. A
+// destination that says "not now" is not asked in smaller parts.
+type Coalescer struct {
+	conn    connectors.Connector
+	bulk    connectors.BulkReader
+	profile connectors.Profile
+	opts    CoalescerOptions
+
+	mu     sync.Mutex
+	queue  []*asked    // in the order in which they came
+	window *time.Timer // ends the wait of the first in the queue; nil when none runs
+	under  int         // calls under way
+	most   int         // queries in the next bulk read
+	usual  time.Duration
+	stats  CoalescerStats
+}
+
+// asked is one read that waits for its answer.
+type asked struct {
+	query connectors.Query
+	call  *call // nil while it stands in the queue
+	done  chan struct{}
+	seen  connectors.Observation // with err: to be read after done
+	err   error
+}
+
+// call is one call under way for several reads.
+type call struct {
+	asked  []*asked
+	waited int // how many still wait for it
+	cancel context.CancelFunc
+}
+
+// NewCoalescer returns a [Coalescer] before the connector, or the connector
+// itself where it has no bulk read or the profile's limit is below two; o may
+// be nil.
+func NewCoalescer(conn connectors.Connector, p connectors.Profile, o *CoalescerOptions) connectors.Connector {
+	bulk, ok := conn.(connectors.BulkReader)
+	if !ok || p.BulkLimit < 2 {
+		return conn
+	}
+	c := &Coalescer{conn: conn, bulk: bulk, profile: p, most: p.BulkLimit}
+	if o != nil {
+		c.opts = *o
+	}
+	if c.opts.Calls <= 0 {
+		c.opts.Calls = defaultCalls
+	}
+	if c.opts.Window <= 0 {
+		c.opts.Window = defaultWindow
+	}
+	return c
+}
+
+// Write is the connector's own.
+func (c *Coalescer) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	return c.conn.Write(ctx, r)
+}
+
+// Stats returns the counts so far.
+func (c *Coalescer) Stats() CoalescerStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Read reads alone or together with others. Its error is the query's own, or
+// that of the whole bulk read.
+func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	c.mu.Lock()
+	c.stats.Queries++
+	if c.under == 0 && len(c.queue) == 0 {
+		c.under++
+		c.stats.Calls++
+		c.mu.Unlock()
+		defer c.ended(time.Now())
+		return c.conn.Read(ctx, q)
+	}
+	a := &asked{query: q, done: make(chan struct{})}
+	c.queue = append(c.queue, a)
+	c.launchFull()
+	c.watch()
+	c.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.seen, a.err
+	case <-ctx.Done():
+		c.leave(a)
+		return connectors.Observation{}, ctx.Err()
+	}
+}
+
+// leave takes back a read for which nobody waits any more.
+func (c *Coalescer) leave(a *asked) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a.call == nil {
+		c.queue = slices.DeleteFunc(c.queue, func(other *asked) bool { return other == a })
+		return
+	}
+	if a.call.waited--; a.call.waited == 0 {
+		a.call.cancel()
+	}
+}
+
+// launchFull begins the calls that need no more company. The lock is held.
+func (c *Coalescer) launchFull() {
+	for len(c.queue) >= c.most && c.under < c.opts.Calls {
+		c.launch()
+	}
+}
+
+// watch sees to it that nobody waits for company longer than the window. The
+// lock is held.
+func (c *Coalescer) watch() {
+	if c.window != nil || len(c.queue) == 0 || c.under >= c.opts.Calls {
+		return // whoever ends a call looks again
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(min(max(c.usual/windowShare, minWindow), c.opts.Window), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.window != timer {
+			return
+		}
+		c.window = nil
+		if len(c.queue) > 0 && c.under < c.opts.Calls {
+			c.launch()
+		}
+		c.watch()
+	})
+	c.window = timer
+}
+
+// launch begins a call for those who came first. The lock is held.
+func (c *Coalescer) launch() {
+	n := min(len(c.queue), c.most)
+	// The call outlives each single caller, so it has none of their contexts.
+	ctx, cancel := context.WithTimeout(context.Background(), c.profile.ReadFor())
+	one := &call{asked: slices.Clone(c.queue[:n]), waited: n, cancel: cancel}
+	c.queue = slices.Delete(c.queue, 0, n)
+	for _, a := range one.asked {
+		a.call = one
+	}
+	if c.window != nil {
+		c.window.Stop()
+		c.window = nil
+	}
+	c.under++
+	c.stats.Calls++
+	if n > 1 {
+		c.stats.Bulk++
+	}
+	go c.run(ctx, one)
+}
+
+// run makes a call and hands out its answers.
+func (c *Coalescer) run(ctx context.Context, one *call) {
+	defer one.cancel()
+	began := time.Now()
+	defer c.ended(began)
+	answers, smaller, err := c.read(ctx, one.asked)
+	c.learn(answers, smaller)
+	for i, a := range one.asked {
+		if err != nil {
+			a.err = err
+		} else {
+			a.seen, a.err = answers[i].Observation, answers[i].Err
+			a.seen.At = begun(a.seen.At, began)
+		}
+		close(a.done)
+	}
+}
+
+// read asks the destination. An error is about all of the queries; smaller
+// reports whether it may help to ask for fewer.
+func (c *Coalescer) read(ctx context.Context, all []*asked) (answers []connectors.BulkAnswer, smaller bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			answers, smaller, err = nil, true, panicked("bulk read", p)
+		}
+	}()
+	if len(all) == 1 {
+		seen, err := c.conn.Read(ctx, all[0].query)
+		return []connectors.BulkAnswer{{Observation: seen, Err: err}}, false, nil
+	}
+	queries := make([]connectors.Query, len(all))
+	for i, a := range all {
+		queries[i] = a.query
+	}
+	answers, err = c.bulk.ReadMany(ctx, queries)
+	if err == nil && len(answers) != len(queries) {
+		err = fmt.Errorf("the bulk read gave %d answers to %d queries", len(answers), len(queries))
+	}
+	if err != nil {
+		legible(err)
+		return nil, connectors.FateOf(err) != connectors.FateThrottled, err
+	}
+	return answers, false, nil
+}
+
+// learn draws from a call how many queries the next one takes.
+func (c *Coalescer) learn(answers []connectors.BulkAnswer, smaller bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch n := len(answers); {
+	case n == 0:
+		c.stats.Failed++
+		if smaller {
+			c.most = max(c.most/2, 1)
+		}
+	case n > 1, c.most == 1 && answers[0].Err == nil:
+		c.most = min(c.most+1, c.profile.BulkLimit)
+	}
+}
+
+// ended counts a call as over and begins what waited for it.
+func (c *Coalescer) ended(began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	saturated := c.under >= c.opts.Calls
+	c.under--
+	took := time.Since(began)
+	if c.usual == 0 {
+		c.usual = took
+	}
+	c.usual += (took - c.usual) / usualShare
+	c.launchFull()
+	if (saturated || c.under == 0) && len(c.queue) > 0 && c.under < c.opts.Calls {
+		c.launch()
+	}
+	c.watch()
+}
