@@ -63,6 +63,7 @@ type Coalescer struct {
 	window *time.Timer // ends the wait of the first in the queue; nil when none runs
 	under  int         // calls under way
 	most   int         // queries in the next bulk read
+	failed time.Time   // when a bulk read last failed
 	usual  time.Duration
 	stats  CoalescerStats
 }
@@ -91,7 +92,7 @@ func NewCoalescer(conn connectors.Connector, p connectors.Profile, o *CoalescerO
 	if !ok || p.BulkLimit < 2 {
 		return conn
 	}
-	c := &Coalescer{conn: conn, bulk: bulk, profile: p, most: p.BulkLimit}
+	c := &Coalescer{conn: conn, bulk: bulk, profile: p, most: p.BulkLimit, usual: usualAtFirst}
 	if o != nil {
 		c.opts = *o
 	}
@@ -258,11 +259,13 @@ func (c *Coalescer) learn(answers []connectors.BulkAnswer, smaller bool) {
 	switch n := len(answers); {
 	case n == 0:
 		c.stats.Failed++
+		c.failed = time.Now()
 		if smaller {
 			c.most = max(c.most/2, 1)
 		}
-	case n > 1, c.most == 1 && answers[0].Err == nil:
-		c.most = min(c.most+1, c.profile.BulkLimit)
+	case n == 1 && c.most > 1, time.Since(c.failed) < bulkRest:
+	case answers[0].Err == nil || n > 1:
+		c.most = min(2*c.most, c.profile.BulkLimit)
 	}
 }
 
@@ -272,11 +275,7 @@ func (c *Coalescer) ended(began time.Time) {
 	defer c.mu.Unlock()
 	saturated := c.under >= c.opts.Calls
 	c.under--
-	took := time.Since(began)
-	if c.usual == 0 {
-		c.usual = took
-	}
-	c.usual += (took - c.usual) / usualShare
+	c.usual += (time.Since(began) - c.usual) / usualShare
 	c.launchFull()
 	if (saturated || c.under == 0) && len(c.queue) > 0 && c.under < c.opts.Calls {
 		c.launch()

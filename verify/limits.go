@@ -28,7 +28,14 @@ const (
 	// makes reads at most a quarter slower, and as a new call begins at most so
 	// often, keeps about four under way however many are asked for.
 	windowShare = 4
+	// usualAtFirst is what a call is taken to need before one has ended: a
+	// request over a network to a service that looks something up.
+	usualAtFirst = 100 * time.Millisecond
 	// usualShare is the part that the latest call has in what calls usually
 	// take.
 	usualShare = 8
+	// bulkRest is how long after a bulk read that failed the next ones do not
+	// grow. Where none works at all, it costs two queries in so long one
+	// failed read.
+	bulkRest = 10 * time.Second
 )

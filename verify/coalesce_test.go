@@ -1,0 +1,520 @@
+package verify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// shelf is a destination with bulk reads. All calls take the same time, and
+// fail as told.
+type shelf struct {
+	takes time.Duration
+	fail  func(qs []connectors.Query) error // of whole bulk calls
+	one   func(ctx context.Context, q connectors.Query) error
+	short bool // bulk calls forget the last answer
+	when  func() time.Time
+
+	mu     sync.Mutex
+	single int
+	bulks  []int // how many queries each took
+	under  int
+	most   int // under way at once
+	ended  int // calls whose context ended first
+	shared connectors.Observation
+}
+
+func (*shelf) Write(context.Context, connectors.Request) (connectors.Receipt, error) {
+	return connectors.Receipt{Ref: "written"}, nil
+}
+
+// arrive counts one call and waits as long as it takes.
+func (s *shelf) arrive(ctx context.Context, queries int) error {
+	s.mu.Lock()
+	if queries == 0 {
+		s.single++
+	} else {
+		s.bulks = append(s.bulks, queries)
+	}
+	s.under++
+	s.most = max(s.most, s.under)
+	s.mu.Unlock()
+	var err error
+	if s.takes > 0 {
+		select {
+		case <-time.After(s.takes):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.under--
+	if err != nil {
+		s.ended++
+	}
+	return err
+}
+
+func (s *shelf) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	began := time.Now()
+	if err := s.arrive(ctx, 0); err != nil {
+		return connectors.Observation{}, err
+	}
+	if s.one != nil {
+		if err := s.one(ctx, q); err != nil {
+			return connectors.Observation{}, err
+		}
+	}
+	return s.observe(q, began), nil
+}
+
+func (s *shelf) observe(q connectors.Query, began time.Time) connectors.Observation {
+	if s.shared.Records != nil {
+		return s.shared
+	}
+	if s.when != nil {
+		began = s.when()
+	}
+	return connectors.Observation{At: began, Records: []connectors.Record{{Ref: q.Stamp, Fields: maps.Clone(q.Intent.Key)}}}
+}
+
+func (s *shelf) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	began := time.Now()
+	if err := s.arrive(ctx, len(qs)); err != nil {
+		return nil, err
+	}
+	if s.fail != nil {
+		if err := s.fail(qs); err != nil {
+			return nil, err
+		}
+	}
+	var out []connectors.BulkAnswer
+	for _, q := range qs {
+		var a connectors.BulkAnswer
+		if s.one != nil {
+			a.Err = s.one(ctx, q)
+		}
+		if a.Err == nil {
+			a.Observation = s.observe(q, began)
+		}
+		out = append(out, a)
+	}
+	if s.short {
+		out = out[1:]
+	}
+	return out, nil
+}
+
+func (s *shelf) calls() int { return s.single + len(s.bulks) }
+
+func asks(n int) connectors.Query {
+	return connectors.Query{Stamp: fmt.Sprint("s", n), Intent: intent.WriteIntent{Key: intent.Fields{"id": fmt.Sprint(n)}}}
+}
+
+const bulkLimit = 50
+
+func coalesced(s *shelf, o *verify.CoalescerOptions) (*verify.Coalescer, connectors.Profile) {
+	p := connectors.Profile{BulkLimit: bulkLimit, ReadTimeout: 10 * time.Second}
+	return verify.NewCoalescer(s, p, o).(*verify.Coalescer), p
+}
+
+// readAll makes n reads at once and returns their errors. Each answer must be
+// the reader's own.
+func readAll(t *testing.T, c connectors.Connector, p connectors.Profile, n int) []error {
+	t.Helper()
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			began := time.Now()
+			obs, err := verify.Read(t.Context(), c, p, asks(i))
+			if errs[i] = err; err != nil {
+				return
+			}
+			want := []connectors.Record{{Ref: asks(i).Stamp, Fields: asks(i).Intent.Key}}
+			if diff := cmp.Diff(want, obs.Records); diff != "" {
+				t.Errorf("read %d got another's answer (-want +got):\n%s", i, diff)
+			}
+			if obs.At.After(began) {
+				t.Errorf("read %d is said to have begun %s after it was asked", i, obs.At.Sub(began))
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+func TestNoCoalescerWithoutBulkReads(t *testing.T) {
+	for name, d := range map[string]struct {
+		reason string
+		conn   connectors.Connector
+		limit  int
+	}{
+		"no bulk read": {"there is nothing to join into", script{}, 50},
+		"no limit":     {"the profile has no bulk read of this kind", &shelf{}, 0},
+		"limit of one": {"nothing can be joined", &shelf{}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, is := verify.NewCoalescer(d.conn, connectors.Profile{BulkLimit: d.limit}, nil).(*verify.Coalescer); is {
+				t.Errorf("wrapped: %s", d.reason)
+			}
+		})
+	}
+}
+
+func TestALoneReadIsMadeAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: 100 * time.Millisecond}
+		c, p := coalesced(s, nil)
+		for i := range 5 {
+			began := time.Now()
+			if _, err := verify.Read(t.Context(), c, p, asks(i)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != s.takes {
+				t.Errorf("read %d took %s, want the %s of the call alone", i, took, s.takes)
+			}
+		}
+		if s.single != 5 || len(s.bulks) != 0 {
+			t.Errorf("%d single and %v bulk reads; want 5 and none", s.single, s.bulks)
+		}
+		want := verify.CoalescerStats{Queries: 5, Calls: 5}
+		if diff := cmp.Diff(want, c.Stats()); diff != "" {
+			t.Errorf("counts (-want +got):\n%s", diff)
+		}
+		if r, err := c.Write(t.Context(), connectors.Request{}); err != nil || r.Ref != "written" {
+			t.Errorf("a write is not passed on: %+v, %v", r, err)
+		}
+	})
+}
+
+func TestConcurrentReadsShareCalls(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"at once": 0, "quick": 2 * time.Millisecond, "usual": 100 * time.Millisecond, "slow": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{takes: takes}
+				c, p := coalesced(s, nil)
+				for round := range 3 {
+					before := s.calls()
+					began := time.Now()
+					for i, err := range readAll(t, c, p, 256) {
+						if err != nil {
+							t.Errorf("read %d: %v", i, err)
+						}
+					}
+					if took := time.Since(began); took > 2*takes+50*time.Millisecond {
+						t.Errorf("round %d took %s with calls of %s", round, took, takes)
+					}
+					if takes > 0 && s.calls()-before > 10 {
+						t.Errorf("256 reads at once made %d calls (%d single, %v); want at most 10", s.calls()-before, s.single, s.bulks)
+					}
+				}
+				if s.most > 8 {
+					t.Errorf("%d calls were under way at once; want at most 8", s.most)
+				}
+				stats := c.Stats()
+				if stats.Queries != 3*256 || int(stats.Calls) != s.calls() || int(stats.Bulk) > len(s.bulks) {
+					t.Errorf("counts %+v with %d calls", stats, s.calls())
+				}
+			})
+		})
+	}
+}
+
+// A stream of reads that come one by one is joined too, and nobody waits long.
+func TestAStreamOfReadsIsJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes, every, reads = 100 * time.Millisecond, 2 * time.Millisecond, 1000
+		s := &shelf{takes: takes}
+		c, p := coalesced(s, nil)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var longest time.Duration
+		for i := range reads {
+			wg.Go(func() {
+				began := time.Now()
+				if _, err := verify.Read(t.Context(), c, p, asks(i)); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				longest = max(longest, time.Since(began))
+			})
+			time.Sleep(every)
+		}
+		wg.Wait()
+		if longest > takes*5/4 {
+			t.Errorf("the longest read took %s; want at most a quarter more than the %s of a call", longest, takes)
+		}
+		if got := s.calls(); got > reads/8 {
+			t.Errorf("%d reads made %d calls; want at most an eighth", reads, got)
+		}
+		if s.most > 6 {
+			t.Errorf("%d calls were under way at once; want about four", s.most)
+		}
+	})
+}
+
+// What was read before somebody asked does not answer them.
+func TestAReadJoinsNoCallThatBeganEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: time.Second}
+		c, _ := coalesced(s, &verify.CoalescerOptions{Calls: 1})
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 400 * time.Millisecond)
+				asked := time.Now()
+				obs, err := c.Read(t.Context(), asks(i))
+				if err != nil || obs.At.Before(asked) {
+					t.Errorf("read %d: begun %s before it was asked, %v", i, asked.Sub(obs.At), err)
+				}
+			})
+		}
+		wg.Wait()
+		if diff := cmp.Diff([]int{2}, s.bulks); diff != "" || s.single != 1 {
+			t.Errorf("%d single reads, bulk reads (-want +got):\n%s", s.single, diff)
+		}
+	})
+}
+
+// Whatever the connector says, the observation is not younger than the call.
+func TestABulkReadIsNoYoungerThanItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: time.Second, when: time.Now}
+		c, _ := coalesced(s, &verify.CoalescerOptions{Calls: 1})
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				obs, err := c.Read(t.Context(), asks(i))
+				if err != nil || (i > 0 && !obs.At.Equal(begin.Add(s.takes))) {
+					t.Errorf("read %d is said to have begun after %s, %v", i, obs.At.Sub(begin), err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestWhoGivesUpSpoilsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: time.Second}
+		c, p := coalesced(s, &verify.CoalescerOptions{Calls: 1})
+		impatient := func(n int, patience time.Duration) func() {
+			return func() {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if _, err := verify.Read(ctx, c, p, asks(n)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("read %d: %v; want that it gave up", n, err)
+				}
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { readAll(t, c, p, 4) })       // one alone, three wait
+		synctest.Wait()                             //
+		wg.Go(impatient(10, 500*time.Millisecond))  // leaves the queue
+		wg.Go(impatient(11, 1500*time.Millisecond)) // leaves the call
+		wg.Wait()
+		if diff := cmp.Diff([]int{4}, s.bulks); diff != "" || s.ended != 0 {
+			t.Errorf("%d calls ended early; bulk reads (-want +got):\n%s", s.ended, diff)
+		}
+
+		wg.Go(func() { readAll(t, c, p, 1) })
+		synctest.Wait()
+		wg.Go(impatient(12, 1500*time.Millisecond))
+		wg.Go(impatient(13, 1600*time.Millisecond))
+		began := time.Now()
+		wg.Wait()
+		synctest.Wait()
+		if took := time.Since(began); s.ended != 1 || took != 1600*time.Millisecond {
+			t.Errorf("%d calls ended early, after %s; want the one for which nobody waits", s.ended, took)
+		}
+		for i, err := range readAll(t, c, p, 3) {
+			if err != nil {
+				t.Errorf("read %d afterwards: %v", i, err)
+			}
+		}
+	})
+}
+
+// A call that hangs ends with the profile's bound, and holds up nobody else.
+func TestACallThatHangsHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := asks(1).Stamp
+		s := &shelf{one: func(ctx context.Context, q connectors.Query) error {
+			if q.Stamp == hung {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}
+		c, p := coalesced(s, nil)
+		var wg sync.WaitGroup
+		began := time.Now()
+		wg.Go(func() {
+			_, err := verify.Read(t.Context(), c, p, asks(1))
+			if took := time.Since(began); err == nil || took != p.ReadTimeout {
+				t.Errorf("it hung for %s, %v; want the read time-out", took, err)
+			}
+		})
+		synctest.Wait()
+		for i := range 10 {
+			began := time.Now()
+			if _, err := verify.Read(t.Context(), c, p, asks(10+i)); err != nil || time.Since(began) > 50*time.Millisecond {
+				t.Errorf("read %d took %s, %v, while another hangs", i, time.Since(began), err)
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func TestABadAnswerHitsItsOwnQuery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad := errors.New("this one cannot be read")
+		s := &shelf{takes: time.Second, one: func(_ context.Context, q connectors.Query) error {
+			if q.Stamp == asks(7).Stamp {
+				return bad
+			}
+			return nil
+		}}
+		c, p := coalesced(s, nil)
+		for i, err := range readAll(t, c, p, 40) {
+			if want := i == 7; want != errors.Is(err, bad) || (!want && err != nil) {
+				t.Errorf("read %d: %v", i, err)
+			}
+		}
+		if c.Stats().Failed != 0 {
+			t.Errorf("%+v; the call itself did not fail", c.Stats())
+		}
+	})
+}
+
+// A whole call that fails is an error to all of its queries; it is not made
+// again in parts here, and the next ones are smaller.
+func TestABulkReadThatFails(t *testing.T) {
+	poison := func(qs []connectors.Query) error {
+		for _, q := range qs {
+			if q.Stamp == asks(7).Stamp {
+				return errors.New("400")
+			}
+		}
+		return nil
+	}
+	for name, d := range map[string]struct {
+		reason string
+		shelf  *shelf
+		says   string
+		well   bool // in the end all is read
+		whole  bool // the calls stay whole
+	}{
+		"poison":    {"one query makes a call fail; the others get away from it", &shelf{fail: poison}, "400", true, false},
+		"forbidden": {"no bulk read works, single ones do", &shelf{fail: func([]connectors.Query) error { return errors.New("403") }}, "403", true, false},
+		"panic":     {"as an error", &shelf{fail: func([]connectors.Query) error { panic("oh") }}, "panicked: oh", true, false},
+		"illegible": {"as an error", &shelf{fail: func([]connectors.Query) error { var e *connectors.Error; return e }}, "panicked", true, false},
+		"too few":   {"an answer cannot be told from another", &shelf{short: true}, "answers to", true, false},
+		"throttled": {"smaller calls would be more of them", &shelf{fail: func([]connectors.Query) error { return connectors.Throttled(0, errors.New("429")) }}, "429", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := d.shelf
+				s.takes = 10 * time.Millisecond
+				c, p := coalesced(s, nil)
+				first := readAll(t, c, p, 41)
+				failed := 0
+				for _, err := range first {
+					if err != nil {
+						failed++
+						if !strings.Contains(err.Error(), d.says) {
+							t.Errorf("%v, want %q", err, d.says)
+						}
+					}
+				}
+				if failed < 40 || s.calls() != 2 {
+					t.Errorf("%d of 41 failed with %d calls; want all but the lone one, and none made again", failed, s.calls())
+				}
+				left := 0
+				for range 12 {
+					left = 0
+					for _, err := range readAll(t, c, p, 41) {
+						if err != nil {
+							left++
+						}
+					}
+				}
+				if got := left <= 1; got != d.well {
+					t.Errorf("in the end %d of 41 fail: %s", left, d.reason)
+				}
+				if whole := s.bulks[len(s.bulks)-1] == 40; whole != d.whole {
+					t.Errorf("bulk reads of %v: %s", s.bulks, d.reason)
+				}
+			})
+		})
+	}
+}
+
+// What made bulk reads small passes.
+func TestBulkReadsGrowAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: 10 * time.Millisecond, fail: func([]connectors.Query) error { return errors.New("503") }}
+		c, p := coalesced(s, nil)
+		for range 12 {
+			readAll(t, c, p, 41)
+		}
+		s.fail = nil
+		bulks := len(s.bulks)
+		for range 12 {
+			readAll(t, c, p, 41)
+		}
+		if len(s.bulks) != bulks {
+			t.Errorf("bulk reads of %v right after many that failed", s.bulks[bulks:])
+		}
+		time.Sleep(10 * time.Second)
+		for range 6 {
+			readAll(t, c, p, 41)
+		}
+		if last := s.bulks[len(s.bulks)-1]; last != 40 {
+			t.Errorf("bulk reads of %v; want whole ones in the end", s.bulks[bulks:])
+		}
+	})
+}
+
+// Two that ask the same do not share what they get.
+func TestAnswersAreNotShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: time.Second, shared: connectors.Observation{Records: []connectors.Record{{Ref: "A", Fields: intent.Fields{"tags": []any{"a"}, "n": 1}}}}}
+		c, p := coalesced(s, nil)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				obs, err := verify.Read(t.Context(), c, p, asks(1))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				obs.Records[0].Fields["tags"].([]any)[0] = "changed" // the race detector watches
+				obs.Records[0].Fields["n"] = "changed"
+				obs.Records[0].Ref = "changed"
+			})
+		}
+		wg.Wait()
+		want := []connectors.Record{{Ref: "A", Fields: intent.Fields{"tags": []any{"a"}, "n": 1}}}
+		if diff := cmp.Diff(want, s.shared.Records); diff != "" {
+			t.Errorf("the connector's own was changed (-want +got):\n%s", diff)
+		}
+	})
+}
