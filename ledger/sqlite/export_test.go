@@ -10,7 +10,9 @@ import (
 
 // Queries are the statements that run while somebody waits, by name.
 var Queries = map[string]string{
-	"find": sqlFind, "operation": sqlOperation, "due": sqlDue, "update": sqlUpdate,
+	"find": sqlFind, "operation": sqlOperation, "update": sqlUpdate,
+	"last": sqlLast, "next": sqlNext, "before": sqlBefore,
+	"party": sqlParty, "due": sqlDue, "numbered": sqlNumbered, "damaged": sqlDamaged,
 	"get": sqlGet, "events": sqlEvents, "list": sqlList, "meta": sqlMeta,
 }
 

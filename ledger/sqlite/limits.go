@@ -47,6 +47,13 @@ const (
 	maxRemembered     = 1024
 	maxRememberedSize = 4 << 10
 
+	// A claim looks at enoughParties (tenant, destination and state with a due
+	// time), or on until it finds work, but at maxParties at the most: some
+	// milliseconds, and at worst some tens, in which nobody else can write. The
+	// next claim goes on where it ended, so that each gets its turn.
+	enoughParties = 256
+	maxParties    = 4096
+
 	// maxClockStep is how far the clock may stand before the newest entry and
 	// still be used, clamped to it: the steps that time daemons make and the
 	// difference between hosts that share a file. Beyond it, no lease, settle

@@ -20,7 +20,8 @@ import (
 //
 // A field that is added to a body needs no migration: an older program refuses
 // bodies with fields that it does not know. A field that changes its meaning
-// does, be it an empty one.
+// does, be it an empty one. What an older program could go wrong about sets
+// ledger_meta.compatible_from as well.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -56,15 +57,15 @@ func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (
 		return err
 	}
 	defer end(&err)
-	have, err := version(conn, path)
+	have, compatible, err := version(conn, path)
 	if err != nil {
 		return err
 	}
 	names := versions()
-	if err := known(path, have); err != nil {
+	if err := known(path, have, compatible); err != nil {
 		return err
 	}
-	for _, name := range names[have:] {
+	for _, name := range names[min(have, len(names)):] {
 		if err := sqlitex.ExecuteScriptFS(conn, migrations, name, nil); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -80,30 +81,40 @@ func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (
 	return nil
 }
 
-// version is that of the file, or 0 for one without a ledger.
-func version(conn *sqlite.Conn, path string) (int, error) {
-	tables, found := 0, 0
-	err := sqlitex.Execute(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_meta'", &sqlitex.ExecOptions{
+// version is that of the file, or 0 for one without a ledger, and that of the
+// oldest program that can still work on it.
+func version(conn *sqlite.Conn, path string) (have, compatible int, err error) {
+	tables := 0
+	err = sqlitex.Execute(conn, "SELECT count(*) FROM sqlite_schema WHERE name = 'ledger_meta'", &sqlitex.ExecOptions{
 		ResultFunc: func(s *sqlite.Stmt) error { tables = s.ColumnInt(0); return nil },
 	})
 	if err != nil || tables == 0 {
-		return 0, err
+		return 0, 0, err
 	}
-	err = sqlitex.Execute(conn, "SELECT version FROM ledger_meta", &sqlitex.ExecOptions{
-		ResultFunc: func(s *sqlite.Stmt) error { found = s.ColumnInt(0); return nil },
-	})
-	if err == nil && found < 1 {
-		return 0, fmt.Errorf("%w: %s: its version is missing", ledger.ErrCorrupt, path)
+	read := func(query string, to *int) error {
+		return sqlitex.Execute(conn, query, &sqlitex.ExecOptions{
+			ResultFunc: func(s *sqlite.Stmt) error { *to = s.ColumnInt(0); return nil },
+		})
 	}
-	return found, err
+	if err := read("SELECT version FROM ledger_meta", &have); err != nil {
+		return 0, 0, err
+	}
+	if have < 1 {
+		return 0, 0, fmt.Errorf("%w: %s: its version is missing", ledger.ErrCorrupt, path)
+	}
+	if have > 1 { // version 1 did not have the column
+		err = read("SELECT compatible_from FROM ledger_meta", &compatible)
+	}
+	return have, compatible, err
 }
 
-// known refuses a file that a newer program wrote. It is asked in every
-// transaction: another program may upgrade a file that this one has open.
-func known(path string, version int) error {
-	if newest := len(versions()); version > newest {
-		return fmt.Errorf("%w: %s has version %d, this program knows versions up to %d; use the program that upgraded it, or a newer one",
-			ledger.ErrVersion, path, version, newest)
+// known refuses a file that a newer program has changed so that this one
+// cannot work on it. It is asked in every transaction: another program may
+// upgrade a file that this one has open.
+func known(path string, version, compatible int) error {
+	if newest := len(versions()); compatible > newest {
+		return fmt.Errorf("%w: %s has version %d and needs a program that knows version %d, this one knows versions up to %d; use the program that upgraded it, or a newer one",
+			ledger.ErrVersion, path, version, compatible, newest)
 	}
 	return nil
 }

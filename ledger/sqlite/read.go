@@ -103,8 +103,8 @@ func (l *Ledger) get(conn *sqlite.Conn, tenant string, id ledger.ID) (r row, err
 	s.BindText(2, string(id))
 	found := false
 	err = each(l.path, s, func() error {
-		const clock, write = 1, 2
-		if err := known(l.path, s.ColumnInt(0)); err != nil {
+		const clock, write = 2, 3
+		if err := known(l.path, s.ColumnInt(0), s.ColumnInt(1)); err != nil {
 			return err
 		}
 		if found = !s.ColumnIsNull(write); !found {
@@ -206,8 +206,8 @@ func (l *Ledger) clock(conn *sqlite.Conn) (newest int64, err error) {
 		return 0, err
 	}
 	err = each(l.path, s, func() error {
-		newest = s.ColumnInt64(1)
-		return known(l.path, s.ColumnInt(0))
+		newest = s.ColumnInt64(2)
+		return known(l.path, s.ColumnInt(0), s.ColumnInt(1))
 	})
 	return newest, err
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,24 +12,27 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// row is one write with its number.
+// row is one write with its number and its place in line, 0 for none.
 type row struct {
-	n   int64
-	rec ledger.Record
+	n, place int64
+	rec      ledger.Record
 }
 
 // columns are what a row repeats of its body so that it can be searched.
 type columns struct {
 	id, tenant, tool, structuralKey, idempotencyKey, state string
-	created, due, leaseUntil, fence, seq                   int64
-	dueSet                                                 bool
+	destination, keyDigest, behind                         string
+	created, due, leaseUntil, fence, seq, settledAt        int64
+	dueSet, inLine, tombstone                              bool
 }
 
 func columnsOf(r ledger.Record) columns {
 	c := columns{
 		id: string(r.ID), tenant: r.Tenant, tool: r.Tool, structuralKey: r.StructuralKey,
 		idempotencyKey: r.IdempotencyKey, state: string(r.State),
+		destination: r.Destination, keyDigest: r.KeyDigest, behind: string(r.Behind),
 		created: nanos(r.Created), fence: r.Fence, seq: r.Seq,
+		inLine: r.InLine(), tombstone: r.Tombstone,
 	}
 	if c.dueSet = !r.Due.IsZero(); c.dueSet {
 		c.due = nanos(r.Due)
@@ -36,11 +40,15 @@ func columnsOf(r ledger.Record) columns {
 	if !r.LeaseUntil.IsZero() {
 		c.leaseUntil = nanos(r.LeaseUntil)
 	}
+	if !r.SettledAt.IsZero() {
+		c.settledAt = nanos(r.SettledAt)
+	}
 	return c
 }
 
 // scan reads the columns of a write from column at on, in the order in which
-// every query lists them.
+// every query lists them. The id and the number are given also beside an
+// error.
 func scan(s *sqlite.Stmt, at int) (row, error) {
 	c := columns{
 		id: s.ColumnText(at + 1), tenant: s.ColumnText(at + 2), tool: s.ColumnText(at + 3),
@@ -48,19 +56,53 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		created: s.ColumnInt64(at + 6), state: s.ColumnText(at + 7),
 		due: s.ColumnInt64(at + 8), dueSet: !s.ColumnIsNull(at + 8),
 		leaseUntil: s.ColumnInt64(at + 9), fence: s.ColumnInt64(at + 10), seq: s.ColumnInt64(at + 11),
+		destination: s.ColumnText(at + 18), keyDigest: s.ColumnText(at + 19), inLine: !s.ColumnIsNull(at + 20),
+		behind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
 	}
-	r := row{n: s.ColumnInt64(at)}
+	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
+	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id)}}
 	if err := decode(text(s, at+13), &r.rec); err != nil {
-		return row{}, fmt.Errorf("write %s: its body: %w", c.id, err)
+		return unread, damaged(fmt.Errorf("write %s: its body: %w", c.id, err))
 	}
-	if want := columnsOf(r.rec); c != want {
-		return row{}, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want)
+	want := columnsOf(r.rec)
+	if c.destination == "" { // version 1 had neither column
+		c.destination = want.destination
+	}
+	if s.ColumnIsNull(at + 22) {
+		c.settledAt = want.settledAt
+	}
+	if c != want {
+		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))
 	}
 	r.rec.Intent = text(s, at+12)
 	for i, raw := range raws(&r.rec) {
 		*raw = text(s, at+14+i)
 	}
 	return r, nil
+}
+
+// damagedError says that one row contradicts itself, and that the file may well
+// be sound.
+type damagedError struct{ err error }
+
+func (e *damagedError) Error() string { return e.err.Error() }
+func (e *damagedError) Unwrap() error { return e.err }
+
+func damaged(err error) error {
+	if errors.Is(err, ledger.ErrCorrupt) {
+		return &damagedError{err}
+	}
+	return err
+}
+
+// unreadable is why a row cannot be read, or "" when that is not what the
+// error says.
+func unreadable(err error) string {
+	var d *damagedError
+	if errors.As(err, &d) {
+		return d.Error()
+	}
+	return ""
 }
 
 // decode reads a body. What this program does not know was written by a newer
@@ -128,6 +170,15 @@ func bindRaw(s *sqlite.Stmt, param int, raw json.RawMessage) {
 		return
 	}
 	s.BindText(param, string(raw))
+}
+
+// bindSome binds text, or NULL for none.
+func bindSome(s *sqlite.Stmt, param int, text string) {
+	if text == "" {
+		s.BindNull(param)
+		return
+	}
+	s.BindText(param, text)
 }
 
 func bindTime(s *sqlite.Stmt, param int, t time.Time) {

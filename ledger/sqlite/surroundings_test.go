@@ -65,7 +65,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, refusal{ledger.ErrCorrupt, "not a database"}},
 		"newer": {"an older program must not write what it does not understand", func(t *testing.T) string {
 			path, _ := closed(t)
-			sql(t, outsider(t, path), "UPDATE ledger_meta SET version = 99")
+			sql(t, outsider(t, path), "UPDATE ledger_meta SET version = 99, compatible_from = 98")
 			return path
 		}, refusal{ledger.ErrVersion, "version 99"}},
 		"no version": {"a ledger that lost its first row is not a new one", func(t *testing.T) string {
@@ -121,7 +121,7 @@ var damage = map[string]struct {
 }{
 	"newer version": {
 		"an engine that was upgraded beside this one is noticed at once",
-		"UPDATE ledger_meta SET version = 99",
+		"UPDATE ledger_meta SET version = 99, compatible_from = 98",
 		everyCall(refusal{ledger.ErrVersion, "version 99"}),
 	},
 	"state in the column": {
@@ -132,7 +132,7 @@ var damage = map[string]struct {
 	"due in the column": {
 		"a row that says two things is neither believed nor changed",
 		"UPDATE ledger_writes SET due = 1, lease_until = 0",
-		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another"),
+		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
 	},
 	"tenant in the column": {
 		"a row does not change its owner",

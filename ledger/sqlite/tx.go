@@ -22,8 +22,26 @@ var sqlFind string
 //go:embed sql/operation.sql
 var sqlOperation string
 
+//go:embed sql/last.sql
+var sqlLast string
+
+//go:embed sql/next.sql
+var sqlNext string
+
+//go:embed sql/before.sql
+var sqlBefore string
+
+//go:embed sql/party.sql
+var sqlParty string
+
 //go:embed sql/due.sql
 var sqlDue string
+
+//go:embed sql/numbered.sql
+var sqlNumbered string
+
+//go:embed sql/damaged.sql
+var sqlDamaged string
 
 //go:embed sql/insert.sql
 var sqlInsert string
@@ -52,8 +70,13 @@ type tx struct {
 
 	beginImmediate, commitAll, rollbackAll *sqlite.Stmt
 	others, meta, tick                     *sqlite.Stmt
-	find, operation, due                   *sqlite.Stmt
+	find, operation                        *sqlite.Stmt
+	lastInLine, nextInLine, beforeInLine   *sqlite.Stmt
+	party, due, numbered, damaged          *sqlite.Stmt
 	insert, update, event                  *sqlite.Stmt
+
+	// visited is the party at which the next claim goes on looking.
+	visited party
 }
 
 func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
@@ -61,7 +84,9 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 	for query, dst := range map[string]**sqlite.Stmt{
 		"BEGIN IMMEDIATE": &t.beginImmediate, "COMMIT": &t.commitAll, "ROLLBACK": &t.rollbackAll,
 		"PRAGMA data_version": &t.others, sqlMeta: &t.meta, sqlTick: &t.tick,
-		sqlFind: &t.find, sqlOperation: &t.operation, sqlDue: &t.due,
+		sqlFind: &t.find, sqlOperation: &t.operation,
+		sqlLast: &t.lastInLine, sqlNext: &t.nextInLine, sqlBefore: &t.beforeInLine,
+		sqlParty: &t.party, sqlDue: &t.due, sqlNumbered: &t.numbered, sqlDamaged: &t.damaged,
 		sqlInsert: &t.insert, sqlUpdate: &t.update, sqlEvent: &t.event,
 	} {
 		s, err := conn.Prepare(query)
@@ -89,8 +114,8 @@ func (t *tx) begin() error {
 	found := false
 	err = each(t.path, t.meta, func() error {
 		found = true
-		t.newest = t.meta.ColumnInt64(1)
-		return known(t.path, t.meta.ColumnInt(0))
+		t.newest = t.meta.ColumnInt64(2)
+		return known(t.path, t.meta.ColumnInt(0), t.meta.ColumnInt(1))
 	})
 	if err == nil && !found {
 		err = fmt.Errorf("%w: %s: its version is missing", ledger.ErrCorrupt, t.path)

@@ -72,15 +72,29 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err := t.unblocked(res, now); err != nil {
 		return ledger.Record{}, false, err
 	}
-	rec, events, err := ledger.Begin(res, "", now)
+	last, err := t.last(res.Record.KeyDigest)
 	if err != nil {
 		return ledger.Record{}, false, err
 	}
-	n, err := t.insertWrite(rec)
+	rec, events, err := ledger.Begin(res, last.rec.ID, now)
 	if err != nil {
 		return ledger.Record{}, false, err
 	}
-	return rec, true, t.insertEvents(n, events)
+	var place int64
+	if rec.InLine() {
+		place = last.place + 1
+	}
+	n, err := t.insertWrite(rec, place)
+	if err != nil {
+		return ledger.Record{}, false, err
+	}
+	if err := t.insertEvents(n, events); err != nil {
+		return ledger.Record{}, false, err
+	}
+	if rec.Behind != "" {
+		err = t.hurry(last, now)
+	}
+	return rec, true, err
 }
 
 // unblocked looks for another write of the same business operation.
@@ -107,45 +121,6 @@ func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 	})
 }
 
-func (t *tx) claim(c ledger.Claim) ([]ledger.Record, error) {
-	now, err := t.trust()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := t.claimable(c, now)
-	if err != nil {
-		return nil, err
-	}
-	recs := make([]ledger.Record, 0, len(rows))
-	for _, r := range rows {
-		rec := r.rec.Lend(c.Owner, c.LeaseFor, now)
-		if err := t.updateWrite(r.n, rec); err != nil {
-			return nil, err
-		}
-		recs = append(recs, rec)
-	}
-	return recs, nil
-}
-
-func (t *tx) claimable(c ledger.Claim, now time.Time) ([]row, error) {
-	if c.ID != "" {
-		r, found, err := t.write(c.ID)
-		if err != nil || !found || r.rec.Tenant != c.Tenant || !r.rec.Claimable(now, c.Early) {
-			return nil, err
-		}
-		return []row{r}, nil
-	}
-	var rows []row
-	bindTime(t.due, 1, now)
-	t.due.BindInt64(2, int64(c.Limit))
-	err := each(t.path, t.due, func() error {
-		r, err := scan(t.due, 0)
-		rows = append(rows, r)
-		return err
-	})
-	return rows, err
-}
-
 func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Record, error) {
 	have, found, err := t.write(id)
 	if err != nil {
@@ -154,14 +129,28 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Re
 	if !found {
 		return ledger.Record{}, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
 	}
-	rec, stamped, err := ledger.Advance(have.rec, fence, events, t.stamp())
-	if err != nil {
+	now, next := t.stamp(), have
+	var before row // in line, when the events put the write into one
+	if ledger.Joins(have.rec, events) {
+		if before, err = t.last(have.rec.KeyDigest); err != nil {
+			return ledger.Record{}, err
+		}
+		next.place, events = before.place+1, ledger.JoinBehind(events, before.rec.ID)
+	}
+	var stamped []ledger.Event
+	if next.rec, stamped, err = ledger.Advance(have.rec, fence, events, now); err != nil {
 		return ledger.Record{}, err
 	}
-	if err := t.updateWrite(have.n, rec); err != nil {
+	if err := t.updateWrite(next); err != nil {
 		return ledger.Record{}, err
 	}
-	return rec, t.insertEvents(have.n, stamped)
+	if err := t.insertEvents(have.n, stamped); err != nil {
+		return ledger.Record{}, err
+	}
+	if next.rec.Behind != "" && have.rec.Behind == "" {
+		return next.rec, t.hurry(before, now)
+	}
+	return next.rec, t.free(have, next.rec, now)
 }
 
 // write finds a write by its id.
@@ -195,7 +184,7 @@ func (t *tx) remember(r row) {
 	t.remembered[r.rec.ID] = r
 }
 
-func (t *tx) insertWrite(r ledger.Record) (n int64, err error) {
+func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	body, err := encode(r)
 	if err != nil {
 		return 0, err
@@ -209,28 +198,34 @@ func (t *tx) insertWrite(r ledger.Record) (n int64, err error) {
 	s.BindText(5, r.IdempotencyKey)
 	bindTime(s, 6, r.Created)
 	bindRaw(s, 7, r.Intent)
-	bindChanging(s, 8, r, body)
+	bindSome(s, 8, r.KeyDigest)
+	bindChanging(s, 9, row{place: place, rec: r}, body)
 	err = exec(t.path, s)
 	n = t.conn.LastInsertRowID()
-	t.remember(row{n, r})
+	t.remember(row{n, place, r})
 	return n, err
 }
 
-func (t *tx) updateWrite(n int64, r ledger.Record) error {
-	body, err := encode(r)
+// updateWrite writes what changed about a write. One that has left its line
+// gives up its place.
+func (t *tx) updateWrite(r row) error {
+	body, err := encode(r.rec)
 	if err != nil {
 		return err
 	}
+	if !r.rec.InLine() {
+		r.place = 0
+	}
 	t.wrote = true
-	t.remember(row{n, r})
-	t.update.BindInt64(1, n)
+	t.remember(r)
+	t.update.BindInt64(1, r.n)
 	bindChanging(t.update, 2, r, body)
 	return exec(t.path, t.update)
 }
 
 // bindChanging binds what changes in the life of a write, from a parameter on.
-func bindChanging(s *sqlite.Stmt, from int, r ledger.Record, body string) {
-	c := columnsOf(r)
+func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
+	c := columnsOf(r.rec)
 	s.BindText(from, c.state)
 	if c.dueSet {
 		s.BindInt64(from+1, c.due)
@@ -241,9 +236,22 @@ func bindChanging(s *sqlite.Stmt, from int, r ledger.Record, body string) {
 	s.BindInt64(from+3, c.fence)
 	s.BindInt64(from+4, c.seq)
 	s.BindText(from+5, body)
-	for i, raw := range raws(&r) {
+	for i, raw := range raws(&r.rec) {
 		bindRaw(s, from+6+i, *raw)
 	}
+	s.BindText(from+10, c.destination)
+	if r.place == 0 {
+		s.BindNull(from + 11)
+	} else {
+		s.BindInt64(from+11, r.place)
+	}
+	bindSome(s, from+12, c.behind)
+	if c.settledAt == 0 {
+		s.BindNull(from + 13)
+	} else {
+		s.BindInt64(from+13, c.settledAt)
+	}
+	s.BindBool(from+14, c.tombstone)
 }
 
 func (t *tx) insertEvents(n int64, events []ledger.Event) error {

@@ -1,6 +1,6 @@
--- What may be claimed now, oldest due first.
-SELECT w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempotency_key, w.created, w.state, w.due, w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent
+-- What one party may claim now, oldest due first.
+SELECT w.n, w.due
 FROM ledger_writes AS w
-WHERE w.due <= ?1 AND w.lease_until <= ?1
+WHERE w.damaged IS NULL AND w.destination = ?1 AND w.tenant = ?2 AND w.state = ?3 AND w.due <= ?4 AND w.lease_until <= ?4
 ORDER BY w.due
-LIMIT ?2
+LIMIT ?5

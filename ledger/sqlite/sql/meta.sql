@@ -1,1 +1,1 @@
-SELECT version, newest FROM ledger_meta
+SELECT version, compatible_from, newest FROM ledger_meta

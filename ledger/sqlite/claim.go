@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// party is whose turn it can be; of each state by itself, so that what is
+// paused need not be walked through.
+type party struct{ destination, tenant, state string }
+
+func (t *tx) claim(c ledger.Claim) ([]ledger.Record, error) {
+	now, err := t.trust()
+	if err != nil {
+		return nil, err
+	}
+	if c.ID != "" {
+		return t.claimOne(c, now)
+	}
+	recs := []ledger.Record{}
+	for again := true; again && len(recs) < c.Limit; {
+		rest := c
+		rest.Limit, rest.Most = c.Limit-len(recs), maps.Clone(c.Most)
+		for _, r := range recs {
+			if _, bounded := rest.Most[r.Destination]; bounded {
+				rest.Most[r.Destination]--
+			}
+		}
+		var more []ledger.Record
+		if more, again, err = t.claimShare(rest, now); err != nil {
+			return nil, err
+		}
+		recs = append(recs, more...)
+	}
+	return recs, nil
+}
+
+func (t *tx) claimOne(c ledger.Claim, now time.Time) ([]ledger.Record, error) {
+	r, found, err := t.write(c.ID)
+	if err != nil || !found || r.rec.Tenant != c.Tenant {
+		return nil, err
+	}
+	if r, err = t.caughtUp(r, now); err != nil || !r.rec.Claimable(now, c.Early) {
+		return nil, err
+	}
+	rec, err := t.lend(r, c, now)
+	return []ledger.Record{rec}, err
+}
+
+func (t *tx) lend(r row, c ledger.Claim, now time.Time) (ledger.Record, error) {
+	r.rec = r.rec.Lend(c.Owner, c.LeaseFor, now)
+	return r.rec, t.updateWrite(r)
+}
+
+// claimShare lends what the claim gets of what is due. Rows that cannot be
+// read are passed over; marked says that some of them were put out of the way
+// of the next look.
+func (t *tx) claimShare(c ledger.Claim, now time.Time) (recs []ledger.Record, marked bool, err error) {
+	parties, err := t.parties(c, now)
+	if err != nil || len(parties) == 0 {
+		return nil, false, err
+	}
+	numbers, err := t.share(c, parties, now)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, n := range numbers {
+		r, err := t.numberedWrite(n)
+		if reason := unreadable(err); reason != "" {
+			if marked, err = true, t.markDamaged(n, reason); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		if errors.Is(err, ledger.ErrVersion) { // for a newer program
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		rec, err := t.lend(r, c, now)
+		if err != nil {
+			return nil, false, err
+		}
+		recs = append(recs, rec)
+	}
+	return recs, marked, nil
+}
+
+// parties goes from one party to the next, from where the claim before ended,
+// and returns those that have something due.
+func (t *tx) parties(c ledger.Claim, now time.Time) (due []party, err error) {
+	at, round := t.visited, false
+	for visits := 0; visits < maxParties && (visits < enoughParties || len(due) == 0); visits++ {
+		next, oldest, found, err := t.nextParty(at)
+		switch {
+		case err != nil:
+			return nil, err
+		case round && (!found || t.visited.before(next)):
+			return due, nil // all were seen
+		case !found:
+			at, round = party{}, true
+			continue
+		}
+		at = next
+		most, bounded := c.Most[next.destination]
+		paused := next.state == string(ledger.Queued) && slices.Contains(c.Paused, next.destination)
+		if !oldest.After(now) && !paused && (!bounded || most > 0) {
+			due = append(due, next)
+		}
+	}
+	t.visited = at
+	return due, nil
+}
+
+func (p party) before(q party) bool {
+	return cmp.Or(cmp.Compare(p.destination, q.destination), cmp.Compare(p.tenant, q.tenant), cmp.Compare(p.state, q.state)) < 0
+}
+
+func (t *tx) nextParty(after party) (next party, oldest time.Time, found bool, err error) {
+	s := t.party
+	s.BindText(1, after.destination)
+	s.BindText(2, after.tenant)
+	s.BindText(3, after.state)
+	err = each(t.path, s, func() error {
+		found = true
+		next = party{s.ColumnText(0), s.ColumnText(1), s.ColumnText(2)}
+		oldest = time.Unix(0, s.ColumnInt64(3))
+		return nil
+	})
+	return next, oldest, found, err
+}
+
+// share is the numbers of the rows that a claim gets. Of each party only as
+// many are looked at as its share can be: when they fill the claim, more would
+// not change it.
+func (t *tx) share(c ledger.Claim, parties []party, now time.Time) ([]int64, error) {
+	for depth := (c.Limit + len(parties) - 1) / len(parties); ; depth *= 2 {
+		var oldest []ledger.Record
+		cut := false
+		for _, p := range parties {
+			before := len(oldest)
+			var err error
+			if oldest, err = t.oldestDue(oldest, p, depth, now); err != nil {
+				return nil, err
+			}
+			cut = cut || len(oldest)-before == depth
+		}
+		slices.SortStableFunc(oldest, func(a, b ledger.Record) int {
+			return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
+		})
+		got := c.Share(oldest)
+		if cut && len(got) < c.Limit && depth < c.Limit {
+			continue
+		}
+		numbers := make([]int64, 0, len(got))
+		for _, r := range got {
+			numbers = append(numbers, r.Seq)
+		}
+		return numbers, nil
+	}
+}
+
+// oldestDue adds what a party may claim, as far as its share depends on it. The
+// number of the row stands in Seq.
+func (t *tx) oldestDue(to []ledger.Record, p party, limit int, now time.Time) ([]ledger.Record, error) {
+	s := t.due
+	s.BindText(1, p.destination)
+	s.BindText(2, p.tenant)
+	s.BindText(3, p.state)
+	bindTime(s, 4, now)
+	s.BindInt64(5, int64(limit))
+	err := each(t.path, s, func() error {
+		to = append(to, ledger.Record{
+			Seq: s.ColumnInt64(0), Due: time.Unix(0, s.ColumnInt64(1)),
+			Destination: p.destination, Tenant: p.tenant, State: ledger.State(p.state),
+		})
+		return nil
+	})
+	return to, err
+}
+
+// numberedWrite finds a write by its number.
+func (t *tx) numberedWrite(n int64) (r row, err error) {
+	t.numbered.BindInt64(1, n)
+	err = each(t.path, t.numbered, func() (err error) {
+		r, err = scan(t.numbered, 0)
+		return err
+	})
+	return r, err
+}
+
+// markDamaged puts a row out of the way of claims until somebody has mended
+// it.
+func (t *tx) markDamaged(n int64, reason string) error {
+	t.wrote = true
+	t.damaged.BindInt64(1, n)
+	t.damaged.BindText(2, reason)
+	return exec(t.path, t.damaged)
+}

@@ -1,0 +1,1 @@
+UPDATE ledger_writes SET damaged = ?2 WHERE n = ?1
