@@ -2,7 +2,10 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -76,4 +79,47 @@ func (c Claim) Share(due []Record) []Record {
 		turns = again
 	}
 	return got
+}
+
+const (
+	// maxNoteName and maxNoteValue bound a note: a name is read by people and
+	// is part of a key; a value is read whole, again and again, by every worker.
+	maxNoteName  = 200
+	maxNoteValue = 256 << 10
+)
+
+// Check says what is wrong with a note before it is stored, or nil.
+func (n Note) Check() error {
+	switch {
+	case n.Name == "" || len(n.Name) > maxNoteName || !utf8.ValidString(n.Name) || strings.ContainsRune(n.Name, 0):
+		return fmt.Errorf("note: its name has %d bytes; want text of 1 to %d bytes in UTF-8, without NUL", len(n.Name), maxNoteName)
+	case len(n.Value) > maxNoteValue:
+		return fmt.Errorf("note %q: its value has %d bytes; want at most %d", n.Name, len(n.Value), maxNoteValue)
+	case n.Version < 0:
+		return fmt.Errorf("note %q: its version is %d; want that of the note as it was read, or 0 for one that is not there", n.Name, n.Version)
+	}
+	return nil
+}
+
+const (
+	// defaultPrune and maxPrune bound one call of Prune, so that it can be
+	// stopped between two.
+	defaultPrune = 1000
+	maxPrune     = 100_000
+)
+
+// Checked is the request with its defaults filled in, or an error that says
+// what is missing.
+func (p Prune) Checked() (Prune, error) {
+	switch {
+	case p.Keep <= 0:
+		return p, fmt.Errorf("prune: keep is %s; want how long a settled write keeps its intent, evidence and events, above zero", p.Keep)
+	case p.Remember < p.Keep:
+		return p, fmt.Errorf("prune: remember (%s) is shorter than keep (%s); want at least that long, and longer than the longest window in which a write may be repeated", p.Remember, p.Keep)
+	}
+	if p.Limit <= 0 {
+		p.Limit = defaultPrune
+	}
+	p.Limit = min(p.Limit, maxPrune)
+	return p, nil
 }

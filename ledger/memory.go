@@ -16,6 +16,8 @@ type Memory struct {
 	events  map[ID][]Event
 	order   []ID
 	commits int
+	notes   map[string]Note // also the removed ones, with an empty value
+	bell    Bell
 }
 
 // NewMemory returns an empty ledger in memory.
@@ -23,7 +25,7 @@ func NewMemory() *Memory {
 	return &Memory{records: make(map[ID]Record), events: make(map[ID][]Event)}
 }
 
-// Commits counts the calls that changed something.
+// Commits counts the calls that changed a write.
 func (m *Memory) Commits() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,6 +106,9 @@ func (m *Memory) store(rec Record, events []Event) {
 	m.records[rec.ID] = rec
 	m.events[rec.ID] = append(m.events[rec.ID], events...)
 	m.commits++
+	if Wakes(rec) {
+		m.bell.Ring()
+	}
 }
 
 // Claim implements [Ledger].

@@ -237,9 +237,10 @@ func (r Record) InLine() bool {
 }
 
 // Claimable reports whether a worker may take the record at the time now: its
-// lease has ended and it is due, or early is set, and nothing is before it.
+// lease has ended and it is due, or early is set, and nothing is before it. A
+// tombstone is no work.
 func (r Record) Claimable(now time.Time, early bool) bool {
-	if r.LeaseUntil.After(now) || r.Behind != "" {
+	if r.LeaseUntil.After(now) || r.Behind != "" || r.Tombstone {
 		return false
 	}
 	return early || (!r.Due.IsZero() && !r.Due.After(now))

@@ -29,6 +29,11 @@ type Options struct {
 	// and the opening of its ledger, runs in a bubble of testing/synctest, and
 	// the sleep is [time.Sleep] on its clock.
 	Sleep func(d time.Duration)
+	// Enqueue puts intents into the outbox of the ledger in one transaction of
+	// a caller, which is then committed or rolled back, and returns the first
+	// error of the enqueuing. Default: the ledger has no outbox, and nothing is
+	// asked of it.
+	Enqueue func(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteIntent) error
 }
 
 // scenario is one thing that a ledger must do.
@@ -50,7 +55,15 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"operation":   operations,
 		"round trip":  roundTrips,
 		"concurrency": concurrency,
+		"notes":       noting,
+		"prune":       pruning,
+		"survey":      surveying,
+		"wake":        waking,
+		"outbox":      outbox,
 	} {
+		if o.Enqueue == nil && subject == "outbox" {
+			continue
+		}
 		t.Run(subject, func(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(scenarios)) {
 				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name]) })
@@ -67,13 +80,13 @@ func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scena
 	})
 	if o.Sleep == nil {
 		synctest.Test(t, func(t *testing.T) {
-			h := &harness{T: t, ledger: open(t), sleep: time.Sleep} //nolint:forbidigo // in the bubble it moves the fake clock
+			h := &harness{T: t, ledger: open(t), options: o, sleep: time.Sleep} //nolint:forbidigo // in the bubble it moves the fake clock
 			s.run(h)
 			h.consistent()
 		})
 		return
 	}
-	h := &harness{T: t, ledger: open(t), sleep: o.Sleep}
+	h := &harness{T: t, ledger: open(t), options: o, sleep: o.Sleep}
 	s.run(h)
 	h.consistent()
 }
@@ -82,9 +95,10 @@ func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scena
 // it. Its methods fail the test when the ledger fails.
 type harness struct {
 	*testing.T
-	ledger ledger.Ledger
-	sleep  func(d time.Duration)
-	made   []ledger.Record
+	ledger  ledger.Ledger
+	options Options
+	sleep   func(d time.Duration)
+	made    []ledger.Record
 }
 
 // lease is long enough that no real clock gets through it during a scenario.

@@ -1,0 +1,303 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/readback-go/readback/ledger"
+)
+
+const (
+	keep     = 24 * time.Hour
+	remember = 72 * time.Hour
+)
+
+// pruner is the ledger as one that forgets. A ledger that never does is not
+// asked further.
+func (h *harness) pruner() ledger.Pruner {
+	h.Helper()
+	p, ok := h.ledger.(ledger.Pruner)
+	if !ok {
+		h.Skip("this ledger forgets nothing")
+	}
+	return p
+}
+
+// prune prunes what the scenarios' bounds allow, and says what was done.
+func (h *harness) prune(limit int) ledger.Pruned {
+	h.Helper()
+	did, err := h.pruner().Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember, Limit: limit})
+	if err != nil {
+		h.Fatalf("prune: %v", err)
+	}
+	return did
+}
+
+func (h *harness) pruned(want ledger.Pruned) {
+	h.Helper()
+	if diff := cmp.Diff(want, h.prune(0)); diff != "" {
+		h.Fatalf("prune (-want +got):\n%s", diff)
+	}
+}
+
+// lost says that the events of records are no longer all there, on purpose.
+func (h *harness) lost(recs ...ledger.Record) {
+	h.made = slices.DeleteFunc(h.made, func(made ledger.Record) bool {
+		return slices.ContainsFunc(recs, func(r ledger.Record) bool { return r.ID == made.ID })
+	})
+}
+
+// done makes a write that is settled as verified.
+func (h *harness) done(workflow string) ledger.Record {
+	h.Helper()
+	return h.append(h.fresh(named("a", workflow, "op "+workflow), announced), sent, seen, verified)
+}
+
+func (h *harness) gone(r ledger.Record) {
+	h.Helper()
+	if _, err := h.ledger.Get(context.Background(), r.Tenant, r.ID); !errors.Is(err, ledger.ErrNotFound) {
+		h.Errorf("get: error %v, want that the write is forgotten", err)
+	}
+}
+
+var pruning = map[string]scenario{
+	"tombstone": {
+		"a write that was pruned is still known: it is not sent again, and it says how it ended",
+		func(h *harness) {
+			rec := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent,
+				ledger.Event{Kind: ledger.EvRead, Verdict: "verified", URL: "https://shop.invalid/17", Evidence: []byte(`{"a": 1}`)},
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "seen", Reason: "all as asked"})
+			h.sleep(keep)
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.lost(rec)
+			want := ledger.Bury(rec)
+			h.same(want, h.get(rec), "Fence")
+			if got := h.get(rec); got.Intent != nil || got.Evidence != nil || got.Fence <= rec.Fence {
+				h.Errorf("the tombstone has intent %q, evidence %q, fence %d after %d", got.Intent, got.Evidence, got.Fence, rec.Fence)
+			}
+			if events := h.events(rec); len(events) != 0 {
+				h.Errorf("%d events are left", len(events))
+			}
+			h.same(want, h.replayed(h.reservation(named("a", "w1", "invoice 7"))), "Fence")
+			h.same(want, h.list(ledger.Filter{Tenant: "a"})[0], "Fence")
+			h.pruned(ledger.Pruned{})
+		},
+	},
+	"tombstone refuses": {
+		"one logical write cannot change what it asks for, nor be begun elsewhere, because it is old",
+		func(h *harness) {
+			rec := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
+			h.sleep(keep)
+			h.prune(0)
+			h.lost(rec)
+			other := named("a", "w1", "invoice 7")
+			other.Expect["state"] = "closed"
+			if _, _, err := h.ledger.Reserve(context.Background(), h.reservation(other)); !errors.Is(err, ledger.ErrDigestMismatch) {
+				h.Errorf("another digest: error %v", err)
+			}
+			_, _, err := h.ledger.Reserve(context.Background(), h.reservation(named("a", "w2", "invoice 7")))
+			if blocked, ok := errors.AsType[*ledger.BlockedError](err); !ok || blocked.Prior.ID != rec.ID {
+				h.Errorf("same operation elsewhere: error %v", err)
+			}
+		},
+	},
+	"tombstone is no work": {
+		"nobody can work on a write that no longer says what it asks for; evidence of a past holder is kept",
+		func(h *harness) {
+			rec := h.done("w1")
+			h.sleep(keep)
+			h.prune(0)
+			h.lost(rec)
+			h.nothing(ledger.Claim{Tenant: "a", ID: rec.ID, Early: true})
+			h.refused(ledger.ErrFenced, rec, rec.Fence, escalated)
+			h.refused(ledger.ErrIllegalMove, rec, h.get(rec).Fence, escalated)
+			h.append(h.get(rec), ledger.Event{Kind: ledger.EvLate, By: "one", Ref: "18"})
+			if events := h.events(rec); len(events) != 1 || events[0].Ref != "18" {
+				h.Errorf("events %v, want the late one", events)
+			}
+		},
+	},
+	"forgotten": {
+		"in the end nothing is left, and the keys are free",
+		func(h *harness) {
+			rec := h.done("w1")
+			h.sleep(keep)
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.sleep(remember - keep - time.Minute)
+			h.pruned(ledger.Pruned{})
+			h.sleep(time.Minute)
+			h.pruned(ledger.Pruned{Forgotten: 1})
+			h.lost(rec)
+			h.gone(rec)
+			h.fresh(named("a", "w2", "op w1"))
+			h.fresh(named("a", "w1", "op of another kind"))
+		},
+	},
+	"not before its time": {
+		"the time runs from the settling, and not from the beginning",
+		func(h *harness) {
+			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, escalated)
+			h.sleep(2 * remember)
+			h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "someone"})
+			h.sleep(keep - time.Minute)
+			h.pruned(ledger.Pruned{})
+			h.sleep(time.Minute)
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.lost(rec)
+		},
+	},
+	"open stays": {
+		"what is not settled is never forgotten, however old; nor what owes a recheck or is looked at now",
+		func(h *harness) {
+			h.fresh(wish("a", "queued"))
+			h.fresh(wish("a", "held"), held)
+			h.fresh(wish("a", "sending"), announced)
+			h.append(h.fresh(wish("a", "checking"), announced), sent, deferred(time.Hour))
+			h.append(h.fresh(wish("a", "review"), announced), sent, escalated)
+			h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: 10 * remember})
+			looked := h.done("looked at")
+			h.sleep(2 * remember)
+			h.taken(looked, ledger.Claim{Tenant: "a", ID: looked.ID, Early: true})
+			h.pruned(ledger.Pruned{})
+			if n := len(h.list(ledger.Filter{Tenant: "a"})); n != 7 {
+				h.Errorf("%d of 7 writes are left", n)
+			}
+		},
+	},
+	"recheck made": {
+		"a write that owed a recheck is forgotten like any other when it was made",
+		func(h *harness) {
+			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen,
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour})
+			h.sleep(2 * keep)
+			h.pruned(ledger.Pruned{})
+			h.append(h.taken(rec, ledger.Claim{}), ledger.Event{Kind: ledger.EvRechecked})
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.lost(rec)
+		},
+	},
+	"family": {
+		"a write and its undoing are needed together: neither goes before the other is done",
+		func(h *harness) {
+			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
+			undo := wish("a", "undo")
+			undo.Compensates = string(parent.ID)
+			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID})
+			h.sleep(2 * remember)
+			h.pruned(ledger.Pruned{})
+			h.append(parent, settled(ledger.Compensated))
+			h.sleep(keep)
+			h.pruned(ledger.Pruned{Buried: 2})
+			h.lost(parent, child)
+			h.pruned(ledger.Pruned{Forgotten: 1})
+			h.gone(child)
+			h.sleep(remember - keep)
+			h.pruned(ledger.Pruned{Forgotten: 1})
+			h.gone(parent)
+		},
+	},
+	"line": {
+		"the write whose turn it is does not suffer from the forgetting of the one before it",
+		func(h *harness) {
+			first := h.fresh(wish("a", "w1"), announced)
+			w := wish("a", "w2")
+			w.Key = wish("a", "w1").Key
+			second := h.fresh(w)
+			h.append(first, sent, seen, verified)
+			h.sleep(keep)
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.sleep(remember)
+			h.pruned(ledger.Pruned{Forgotten: 1})
+			h.lost(first)
+			h.taken(second, ledger.Claim{})
+		},
+	},
+	"limit": {
+		"one call does a bounded part, oldest first, and the next ones the rest",
+		func(h *harness) {
+			var all []ledger.Record
+			for i := range 7 {
+				all = append(all, h.done(fmt.Sprint("w", i)))
+				h.sleep(time.Second)
+			}
+			h.lost(all...)
+			h.sleep(keep)
+			for _, want := range []int{3, 3, 1, 0} {
+				if got := h.prune(3); got.Buried != want || got.Forgotten != 0 {
+					h.Fatalf("buried %d, forgotten %d; want %d buried", got.Buried, got.Forgotten, want)
+				}
+				if want == 3 && !h.get(all[0]).Tombstone {
+					h.Error("the oldest was not taken first")
+				}
+			}
+			h.sleep(remember)
+			for _, want := range []int{5, 2, 0} {
+				if got := h.prune(5); got.Forgotten != want || got.Buried != 0 {
+					h.Fatalf("buried %d, forgotten %d; want %d forgotten", got.Buried, got.Forgotten, want)
+				}
+			}
+		},
+	},
+	"past what stays": {
+		"writes that cannot be forgotten yet do not keep the later ones",
+		func(h *harness) {
+			for i := range 5 {
+				parent := h.append(h.fresh(wish("a", fmt.Sprint("parent", i)), announced), sent, seen)
+				undo := wish("a", fmt.Sprint("undo", i))
+				undo.Compensates = string(parent.ID)
+				child := h.append(h.fresh(undo, announced), sent, seen, verified)
+				h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID})
+			}
+			h.sleep(time.Second)
+			later := h.done("later")
+			h.sleep(keep)
+			if got := h.prune(2); got.Buried != 1 {
+				h.Errorf("buried %d, want the later one", got.Buried)
+			}
+			h.lost(later)
+		},
+	},
+	"bounds": {
+		"a keep that was forgotten must not mean at once, and no memory may be shorter than the record",
+		func(h *harness) {
+			for reason, p := range map[string]ledger.Prune{
+				"nothing": {}, "no keep": {Remember: keep}, "no remember": {Keep: keep},
+				"remember is shorter": {Keep: remember, Remember: keep}, "below zero": {Keep: -1, Remember: -1},
+			} {
+				if _, err := h.pruner().Prune(context.Background(), p); err == nil {
+					h.Errorf("%s: no error", reason)
+				}
+			}
+		},
+	},
+	"together": {
+		"workers that prune at the same time do it once",
+		func(h *harness) {
+			for i := range 20 {
+				h.lost(h.done(fmt.Sprint("w", i)))
+			}
+			h.sleep(keep)
+			did := make([]ledger.Pruned, 4)
+			p := h.pruner()
+			together(len(did), func(i int) {
+				var err error
+				if did[i], err = p.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember}); err != nil {
+					h.Errorf("prune: %v", err)
+				}
+			})
+			buried := 0
+			for _, d := range did {
+				buried += d.Buried
+			}
+			if buried != 20 || h.prune(0).Buried != 0 {
+				h.Errorf("%d were buried, want 20", buried)
+			}
+		},
+	},
+}
