@@ -1,0 +1,219 @@
+// Package storebench measures a ledger from the outside, each ledger by the
+// same rule: what the promise costs beside a bare insert and update through the
+// same driver, and what a large history costs beside a small one. Every figure
+// that can be compared is a ratio of two things that were measured in turns
+// within one run.
+//
+// The package does not know any driver: how to make a bare pair, and a ledger
+// with a history, each driver's own benchmark tells it. It asserts no time.
+package storebench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Intent is the n-th write of ordinary size of a batch. Batches have no write
+// in common.
+func Intent(batch string, n int) intent.WriteIntent {
+	name := fmt.Sprintf("%s-%d", batch, n)
+	return intent.WriteIntent{
+		Tenant: "acme", Workflow: name, Step: "charge", Tool: "payments.create",
+		Destination: "payments", Kind: "charge", Write: intent.Create, IdempotencyKey: "invoice:" + name,
+		Key:    intent.Fields{"reference": name},
+		Expect: intent.Fields{"amount": "120.00", "currency": "EUR", "customer": "cus_4711", "description": "Invoice " + name},
+	}
+}
+
+// Pair is the happy path of one write as the engine has it, without an engine:
+// reserve and settle, two commits.
+func Pair(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) error {
+	rec, err := ledger.NewRecord(w)
+	if err != nil {
+		return err
+	}
+	rec, fresh, err := l.Reserve(ctx, ledger.Reservation{Record: rec, Owner: "worker", LeaseFor: time.Minute,
+		Events: []ledger.Event{{Kind: ledger.EvAnnounced, SendFor: 30 * time.Second}}})
+	if err != nil || !fresh {
+		return errors.Join(err, fmt.Errorf("fresh: %v", fresh))
+	}
+	_, err = l.Append(ctx, rec.ID, rec.Fence,
+		ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Code: "201", Ref: "ch_1"},
+		ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Evidence: []byte(`{"id":"ch_1","amount":"120.00","currency":"EUR"}`)},
+		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"})
+	return err
+}
+
+// rounds is how many turns the two sides of a ratio take: the machine's mood
+// changes within seconds, and both must meet the same one.
+const rounds = 10
+
+// turns lets two sides do n things each, in turns, and returns how long each
+// took for one thing in the middle one of its rounds.
+func turns(b *testing.B, callers, n int, one, other func(i int) error) (time.Duration, time.Duration) {
+	b.Helper()
+	each := max(n/rounds, callers)
+	var took [2][]time.Duration
+	for round := range rounds {
+		for side, do := range []func(int) error{one, other} {
+			took[side] = append(took[side], spread(b, callers, round*each, each, do))
+		}
+	}
+	for side := range took {
+		slices.Sort(took[side])
+	}
+	return took[0][rounds/2], took[1][rounds/2]
+}
+
+// spread does n things in a number of goroutines and returns how long it took
+// for one.
+func spread(b *testing.B, callers, from, n int, do func(i int) error) time.Duration {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range callers {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if err := do(from + i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start) / time.Duration(n)
+}
+
+// Callers are how many write at once in benchmarks.
+var Callers = []int{1, 8, 64}
+
+// Do measures writes from intent to verified outcome before a destination that
+// costs nothing, beside bare pairs of an insert and an update, each with a
+// commit of its own. ×bare is the rate against theirs.
+func Do(b *testing.B, open func(b *testing.B) ledger.Ledger, bare func(b *testing.B) func(i int) error) {
+	for _, callers := range Callers {
+		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
+			e := engineOn(b, open(b))
+			pair, batch := bare(b), fmt.Sprint("w", callers)
+			write := func(i int) error {
+				out, err := e.Do(context.Background(), Intent(batch, i))
+				if err == nil && out.Status != engine.StatusVerified {
+					err = fmt.Errorf("outcome %+v", out)
+				}
+				return err
+			}
+			ours, theirs := turns(b, callers, b.N, write, pair)
+			b.ReportMetric(perSecond(ours), "writes/s")
+			b.ReportMetric(perSecond(theirs), "bare/s")
+			b.ReportMetric(float64(theirs)/float64(ours), "×bare")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func perSecond(one time.Duration) float64 { return float64(time.Second) / float64(one) }
+
+// Small is the history that large ones are measured against.
+const Small = 10_000
+
+// large is the history that is measured where READBACK_BENCH_ROWS does not name
+// others: what is filled in seconds.
+const large = 100_000
+
+// Histories are the sizes of history to measure: READBACK_BENCH_ROWS, or
+// 100,000.
+func Histories(b *testing.B) int {
+	b.Helper()
+	text := os.Getenv("READBACK_BENCH_ROWS")
+	if text == "" {
+		return large
+	}
+	rows, err := strconv.Atoi(text)
+	if err != nil || rows <= Small {
+		b.Fatalf("READBACK_BENCH_ROWS=%q: want a number above %d", text, Small)
+	}
+	return rows
+}
+
+// Growth measures pairs of reserve and settle on a ledger with a long history
+// and on one with a short one, in turns. growth-% is how much longer one takes
+// on the former.
+func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
+	rows := Histories(b)
+	short, long := filled(b, Small), filled(b, rows)
+	for _, callers := range []int{1, 8} {
+		b.Run(fmt.Sprintf("rows=%d/callers=%d", rows, callers), func(b *testing.B) {
+			pair := func(l ledger.Ledger, side string) func(int) error {
+				batch := fmt.Sprint(side, "-", callers, "-", b.N)
+				return func(i int) error { return Pair(context.Background(), l, Intent(batch, i)) }
+			}
+			before, after := turns(b, callers, b.N, pair(short, "short"), pair(long, "long"))
+			b.ReportMetric(perSecond(after), "pairs/s")
+			b.ReportMetric(100*(float64(after)/float64(before)-1), "growth-%")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// engineOn is an engine on a ledger, before a destination that costs nothing.
+func engineOn(b *testing.B, l ledger.Ledger) *engine.Engine {
+	b.Helper()
+	d := &instant{records: map[string]connectors.Record{}}
+	var reg connectors.Registry
+	err := reg.Register("payments", connectors.Destination{Connector: d, Profiles: map[string]connectors.Profile{
+		"charge": {Stamped: true, Unique: []intent.WriteType{intent.Create}, Settle: connectors.Within(0), Horizon: connectors.Within(time.Minute)},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e := engine.New(l, &reg, nil)
+	b.Cleanup(e.Close)
+	return e
+}
+
+// instant is a destination that costs nothing. It forgets what was read once.
+type instant struct {
+	mu      sync.Mutex
+	records map[string]connectors.Record
+}
+
+// Write implements [connectors.Connector].
+func (d *instant) Write(_ context.Context, r connectors.Request) (connectors.Receipt, error) {
+	id := r.Intent.Key["reference"].(string)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fields := intent.Fields{"reference": id}
+	for name, v := range r.Intent.Expect {
+		fields[name] = v
+	}
+	d.records[id] = connectors.Record{Ref: id, Stamp: r.Stamp, Fields: fields}
+	return connectors.Receipt{Ref: id}, nil
+}
+
+// Read implements [connectors.Connector].
+func (d *instant) Read(_ context.Context, q connectors.Query) (connectors.Observation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := connectors.Observation{Strength: connectors.Strong, At: time.Now()}
+	id := q.Intent.Key["reference"].(string)
+	if r, ok := d.records[id]; ok {
+		seen.Records = []connectors.Record{r}
+		delete(d.records, id)
+	}
+	return seen, nil
+}

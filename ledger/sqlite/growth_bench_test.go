@@ -1,0 +1,54 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/readback-go/readback/internal/storebench"
+	"github.com/readback-go/readback/ledger"
+)
+
+// BenchmarkWrite carries writes from intent to verified outcome.
+func BenchmarkWrite(b *testing.B) {
+	storebench.Do(b, func(b *testing.B) ledger.Ledger { return open(b, filepath.Join(b.TempDir(), "ledger.db"), nil) }, barePairs)
+}
+
+// BenchmarkGrowth measures what a long history costs. READBACK_BENCH_ROWS says
+// how long.
+func BenchmarkGrowth(b *testing.B) { storebench.Growth(b, filled) }
+
+// filled is a ledger with so many settled writes: one that was made the proper
+// way, and as many of the same size as are missing, with keys of their own.
+func filled(b *testing.B, rows int) ledger.Ledger {
+	b.Helper()
+	l := open(b, filepath.Join(b.TempDir(), fmt.Sprint(rows, ".db")), nil)
+	if err := storebench.Pair(b.Context(), l, storebench.Intent("model", 0)); err != nil {
+		b.Fatal(err)
+	}
+	const step = 50_000 // of one transaction
+	for from := 2; from <= rows; from += step {
+		if err := l.Write(fmt.Sprintf(fill, from, min(from+step-1, rows))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return l
+}
+
+// fill copies the first write of a ledger, under the numbers that are given.
+const fill = `
+CREATE TEMP TABLE IF NOT EXISTS made (n INTEGER PRIMARY KEY, key TEXT NOT NULL);
+DELETE FROM made;
+INSERT INTO made
+	WITH RECURSIVE count (n) AS (VALUES (%[1]d) UNION ALL SELECT n + 1 FROM count WHERE n < %[2]d)
+	SELECT n, lower(hex(randomblob(32))) FROM count;
+INSERT INTO ledger_writes (n, id, tenant, tool, structural_key, idempotency_key, created, intent, key_digest,
+	state, due, lease_until, fence, seq, body, before, evidence, mismatches, child_intent,
+	destination, place, behind, settled_at, tombstone)
+	SELECT m.n, 'wr_' || substr(m.key, 1, 32), w.tenant, w.tool, m.key, w.idempotency_key || m.n, w.created, w.intent, w.key_digest,
+		w.state, w.due, w.lease_until, w.fence, w.seq, replace(w.body, w.structural_key, m.key), w.before, w.evidence, w.mismatches, w.child_intent,
+		w.destination, w.place, w.behind, w.settled_at, w.tombstone
+	FROM made AS m, ledger_writes AS w WHERE w.n = 1;
+INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
+	SELECT m.n, e.seq, e.body, e.evidence, e.mismatches FROM made AS m, ledger_events AS e WHERE e.write = 1;
+`
