@@ -53,15 +53,13 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 			return Record{}, false, &BlockedError{Prior: prior}
 		}
 	}
-	last, waited := m.last(res.Record.KeyDigest)
+	last, _ := m.last(res.Record.KeyDigest)
 	rec, events, err := Begin(res, last.ID, now)
 	if err != nil {
 		return Record{}, false, err
 	}
-	if rec.Behind != "" && waited {
-		if hurried, events, changed := Hurry(last, now); changed {
-			m.store(hurried, events)
-		}
+	if rec.Behind != "" {
+		m.hurry(last, now)
 	}
 	m.order = append(m.order, rec.ID)
 	m.store(rec, events)
@@ -83,6 +81,13 @@ func (m *Memory) last(keyDigest string) (last Record, found bool) {
 		}
 	}
 	return last, found
+}
+
+// hurry brings the look at a write forward that another one now waits for.
+func (m *Memory) hurry(last Record, now time.Time) {
+	if hurried, events, changed := Hurry(last, now); changed {
+		m.store(hurried, events)
+	}
 }
 
 // free lets the one behind a write go that left its line.
@@ -152,8 +157,9 @@ func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
 	now := time.Now()
+	var last Record
 	if Joins(rec, events) {
-		last, _ := m.last(rec.KeyDigest)
+		last, _ = m.last(rec.KeyDigest)
 		events = JoinBehind(events, last.ID)
 	}
 	next, stamped, err := Advance(rec, fence, events, now)
@@ -161,6 +167,9 @@ func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event
 		return Record{}, err
 	}
 	m.store(next, stamped)
+	if next.Behind != "" && rec.Behind == "" {
+		m.hurry(last, now)
+	}
 	return next, m.free(rec, next, now)
 }
 

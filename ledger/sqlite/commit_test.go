@@ -320,7 +320,9 @@ func TestQueryPlans(t *testing.T) {
 		"get":       "SCAN m; SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?) LEFT-JOIN",
 		"events":    "SEARCH e USING PRIMARY KEY (write=?)",
 		"list":      "SEARCH w USING INDEX ledger_writes_listing (tenant=? AND state=? AND n<?)",
-		"meta":      "SCAN ledger_meta", // of its one row
+		"about": "MERGE (UNION ALL); LEFT; SEARCH l USING COVERING INDEX ledger_writes_line (key_digest=? AND place>?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY; " + // of one line
+			"RIGHT; SEARCH b USING INDEX ledger_writes_beside (key_digest=? AND rowid<?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY",
+		"meta": "SCAN ledger_meta", // of its one row
 	}
 	for name, query := range sqlite.Queries {
 		plan, err := l.Read("EXPLAIN QUERY PLAN " + query)

@@ -13,7 +13,7 @@ var Queries = map[string]string{
 	"find": sqlFind, "operation": sqlOperation, "update": sqlUpdate,
 	"last": sqlLast, "next": sqlNext, "before": sqlBefore,
 	"party": sqlParty, "due": sqlDue, "numbered": sqlNumbered, "damaged": sqlDamaged,
-	"get": sqlGet, "events": sqlEvents, "list": sqlList, "meta": sqlMeta,
+	"get": sqlGet, "events": sqlEvents, "list": sqlList, "about": sqlAbout, "meta": sqlMeta,
 }
 
 // HardLog is the bound of the log, in pages, and LookEvery after how many

@@ -23,6 +23,9 @@ var sqlEvents string
 //go:embed sql/list.sql
 var sqlList string
 
+//go:embed sql/about.sql
+var sqlAbout string
+
 // states is every state there is: a listing of all walks each.
 var states = []ledger.State{
 	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
@@ -146,7 +149,6 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	return events, nil
 }
 
-// list merges the newest of each state.
 func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, error) {
 	before := row{n: math.MaxInt64}
 	if f.Before != "" {
@@ -163,16 +165,16 @@ func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, erro
 	if len(wanted) == 0 {
 		wanted = states
 	}
+	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
 	var rows []row
-	for _, state := range slices.Compact(slices.Sorted(slices.Values(wanted))) {
-		more, err := l.listState(conn, f, state, before.n)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, more...)
+	if f.KeyDigest != "" {
+		rows, err = l.listAbout(conn, f, wanted, before.n)
+	} else {
+		rows, err = l.listStates(conn, f, wanted, before.n)
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.n, a.n) })
-	rows = rows[:min(len(rows), f.Limit)]
+	if err != nil {
+		return nil, err
+	}
 	recs := make([]ledger.Record, 0, len(rows))
 	now := clamp(l.now(), newest)
 	for _, r := range rows {
@@ -182,16 +184,45 @@ func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, erro
 	return recs, nil
 }
 
-func (l *Ledger) listState(conn *sqlite.Conn, f ledger.Filter, state ledger.State, before int64) (rows []row, err error) {
-	s, err := l.statement(conn, sqlList)
+// listStates merges the newest of each state.
+func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, wanted []ledger.State, before int64) (rows []row, err error) {
+	for _, state := range wanted {
+		s, err := l.statement(conn, sqlList)
+		if err != nil {
+			return nil, err
+		}
+		s.BindText(1, f.Tenant)
+		s.BindText(2, string(state))
+		s.BindInt64(3, before)
+		s.BindInt64(4, int64(f.Limit))
+		if rows, err = l.more(rows, s); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.n, a.n) })
+	return rows[:min(len(rows), f.Limit)], nil
+}
+
+// listAbout is the writes about one record.
+func (l *Ledger) listAbout(conn *sqlite.Conn, f ledger.Filter, wanted []ledger.State, before int64) ([]row, error) {
+	s, err := l.statement(conn, sqlAbout)
 	if err != nil {
 		return nil, err
 	}
-	s.BindText(1, f.Tenant)
-	s.BindText(2, string(state))
+	names := ","
+	for _, state := range wanted {
+		names += string(state) + ","
+	}
+	s.BindText(1, f.KeyDigest)
+	s.BindText(2, f.Tenant)
 	s.BindInt64(3, before)
-	s.BindInt64(4, int64(f.Limit))
-	err = each(l.path, s, func() error {
+	s.BindText(4, names)
+	s.BindInt64(5, int64(f.Limit))
+	return l.more(nil, s)
+}
+
+func (l *Ledger) more(rows []row, s *sqlite.Stmt) ([]row, error) {
+	err := each(l.path, s, func() error {
 		r, err := scan(s, 0)
 		rows = append(rows, r)
 		return err
