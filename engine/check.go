@@ -13,6 +13,15 @@ import (
 // check reads the destination back, asks what follows, and does it.
 func (t *task) check() (parked bool, err error) {
 	if t.needsRead() {
+		if off, err := t.putOff(); off || err != nil {
+			return off, err
+		}
+		if pause := t.untilLikely(t.policyCase()); pause > 0 {
+			parked, err := t.pause(pause, policies.Decision{Rule: "lag", Reason: "its effect is not likely to be seen sooner"})
+			if parked || err != nil {
+				return parked, err
+			}
+		}
 		if err := t.look(); err != nil {
 			return false, err
 		}
@@ -43,7 +52,7 @@ func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error
 		}
 		return t.pause(pause, d)
 	case policies.Retry:
-		return false, t.announce(d)
+		return t.announce(d)
 	case policies.Compensate:
 		return false, t.compensate(d)
 	}
@@ -53,6 +62,9 @@ func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error
 // nextRead is the pause before the next read. Reads that have to agree are
 // made in one go: who puts the write back counts from one again.
 func (t *task) nextRead(c policies.Case) time.Duration {
+	if pause, known := t.likelyNext(c); known {
+		return pause
+	}
 	if t.pace == nil {
 		t.pace = policies.ResumePace(c.SinceSend)
 	}
@@ -64,6 +76,9 @@ func (t *task) nextRead(c policies.Case) time.Duration {
 }
 
 func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
+	if how == ledger.Verified {
+		t.tellLag()
+	}
 	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: how, Verdict: t.judged.Verdict.String(),
 		Rule: d.Rule, Reason: d.Reason, In: t.recheckIn(how)})
 }
@@ -78,30 +93,40 @@ func (t *task) escalate(d policies.Decision) error {
 // escalateFor hands the write to a person, and has it looked at again after a
 // while; 0 leaves it to the person alone.
 func (t *task) escalateFor(d policies.Decision, again time.Duration) error {
-	t.e.opts.Logger.Warn("a person must look", "write", t.rec.ID, "correlation", t.rec.CorrelationID, "reason", d.Reason)
+	t.log().Warn("a person must look", "reason", d.Reason)
 	return t.commit(ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason, In: again})
 }
 
 // announce makes the next send durable before it is made.
-func (t *task) announce(d policies.Decision) error {
+func (t *task) announce(d policies.Decision) (parked bool, err error) {
+	if t.life.ending.Err() != nil {
+		return true, t.commit(handBack)
+	}
 	ev := t.announcement(d.Permit)
 	if d.Permit.Conditional && !ev.Conditional {
 		// The table allowed a conditional send only; without its condition it
 		// must not be made.
 		d.Reason = "a conditional repeat was allowed, and there is no pre-state to make it conditional on"
-		return t.escalate(d)
+		return false, t.escalate(d)
+	}
+	if hold := t.enter(); hold != nil {
+		err := t.commit(t.putBack(hold))
+		if err == nil {
+			t.tellHeld()
+		}
+		return true, err
 	}
 	if err := t.commit(t.ready(ev)); err != nil {
-		return err
+		return false, err
 	}
 	t.mine = t.rec.State == ledger.Sending
-	return nil
+	return false, nil
 }
 
 // pause waits: here, holding the lease, or in the ledger where it takes
 // longer.
 func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err error) {
-	if d > t.e.opts.Patience || t.e.ctx.Err() != nil {
+	if d > t.e.opts.Patience || t.life.ending.Err() != nil {
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, In: max(d, 0), Rule: why.Rule, Reason: why.Reason})
 	}
 	if time.Since(t.leased) > t.rec.LeaseFor/3 {
@@ -109,7 +134,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 			return false, err
 		}
 	}
-	if !sleep(t.e.ctx, t.e.ctx, d) {
+	if !sleep(t.life.ending, t.e.ctx, d) {
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: why.Rule, Reason: "the engine is closing"})
 	}
 	return false, nil
@@ -127,7 +152,7 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 	if mayLand {
 		horizon, _ := t.profile.Horizon.Declared()
 		settle, _ := t.profile.Settle.Declared()
-		due = max(due, horizon+settle, recheckFloor)
+		due = max(due, horizon+settle, t.e.opts.Recheck)
 	}
 	if due == 0 {
 		return 0
@@ -171,7 +196,7 @@ func (t *task) relook() error {
 		if err := t.note(ev); err != nil {
 			return err
 		}
-		if _, err := t.act(c, d); err != nil {
+		if parked, err := t.act(c, d); parked || err != nil {
 			return err
 		}
 		return t.run()
@@ -216,11 +241,12 @@ func (t *task) nextLook() time.Duration {
 }
 
 // handle continues a record that was claimed by a call made at that time.
-func (e *Engine) handle(rec ledger.Record, claimed time.Time) error {
-	t, err := e.newTask(rec, claimed)
+func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
+	t, err := e.newTask(rec, claimed, l)
 	if err != nil {
 		return e.unworkable(rec, err)
 	}
+	defer t.unsent()
 	switch rec.State {
 	case ledger.Settled:
 		return t.recheck()
@@ -234,13 +260,18 @@ func (e *Engine) handle(rec ledger.Record, claimed time.Time) error {
 // because its destination is not registered here, and says so.
 func (e *Engine) unworkable(rec ledger.Record, why error) error {
 	failure := &Error{ID: rec.ID, Known: KnownNothing, Err: why}
-	if rec.State == ledger.Sending || rec.State == ledger.Held {
-		return failure // its lease ends by itself
-	}
-	t := &task{e: e}
+	t := &task{e: e, life: e.life()}
 	t.adopt(rec, time.Now())
-	if err := t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
-		In: min(max(rec.Now.Sub(rec.Created), reviewFirst), reviewMost)}); err != nil {
+	var events []ledger.Event
+	switch rec.State {
+	case ledger.Held:
+		return failure // its lease ends by itself
+	case ledger.Sending:
+		events = append(events, recovered)
+	}
+	events = append(events, ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
+		In: min(max(rec.Now.Sub(rec.Created)/2, unworkableFirst), unworkableMost)})
+	if err := t.commit(events...); err != nil {
 		return err
 	}
 	return failure

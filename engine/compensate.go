@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -48,7 +50,7 @@ func invert(by connectors.Inverter, w intent.WriteIntent, before *connectors.Obs
 // compensating carries the compensating write on, and settles this one only
 // when that one is.
 func (t *task) compensating() (parked bool, err error) {
-	child, err := t.e.advance(t.rec)
+	child, err := t.advanced()
 	switch {
 	case hopeless(err):
 		return false, t.escalate(policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s cannot be made: %v", t.rec.Child, err)})
@@ -62,6 +64,37 @@ func (t *task) compensating() (parked bool, err error) {
 	}
 	pause := min(max(t.now().Sub(child.Created)/2, childFirst), childMost)
 	return t.pause(pause, policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s is %s", child.ID, child.Phase())})
+}
+
+// advanced carries the compensating write on, and keeps the lease on this one
+// meanwhile: that one has sends, reads and pauses of its own.
+func (t *task) advanced() (ledger.Record, error) {
+	defer t.keepLease()()
+	return t.e.advance(t.rec, t.life)
+}
+
+// keepLease renews the lease until the returned function is called. Nothing
+// may be noted or committed meanwhile. A renewal that fails is tried again; who
+// lost the write finds out at the next commit.
+func (t *task) keepLease() (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.e.ctx))
+	rec, asked, done := t.rec, t.leased, make(chan struct{})
+	go func() {
+		defer close(done)
+		for sleep(ctx, ctx, rec.LeaseFor/3) {
+			at := time.Now()
+			if renewed, err := t.e.ledger.Append(ctx, rec.ID, rec.Fence); err == nil {
+				rec, asked = renewed, at
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		if asked != t.leased {
+			t.adopt(rec, asked)
+		}
+	}
 }
 
 // hopeless reports whether a compensating write can never be made: the ledger
@@ -109,7 +142,7 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 
 // advance carries the compensating write of a record as far as it goes without
 // a long wait, and returns its record.
-func (e *Engine) advance(parent ledger.Record) (ledger.Record, error) {
+func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
 	w, err := intent.DecodeStored(parent.ChildIntent)
 	if err != nil {
 		return ledger.Record{}, fmt.Errorf("%w: write %s: the stored compensation: %w", ledger.ErrCorrupt, parent.ID, err)
@@ -123,7 +156,7 @@ func (e *Engine) advance(parent ledger.Record) (ledger.Record, error) {
 		return ledger.Record{}, &Error{ID: rec.ID, Known: KnownNothing, Err: err}
 	}
 	if began {
-		err := e.beginOrContinue(w, rec, f)
+		err := e.beginOrContinue(w, rec, f, l)
 		e.land(rec.ID, f, err)
 		if err != nil {
 			return ledger.Record{}, err
@@ -132,8 +165,8 @@ func (e *Engine) advance(parent ledger.Record) (ledger.Record, error) {
 	return e.ledger.Get(e.ctx, rec.Tenant, rec.ID)
 }
 
-func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *flight) error {
-	fresh, err := e.begin(w, rec, f)
+func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *flight, l life) error {
+	fresh, err := e.begin(w, rec, f, l)
 	if err != nil || fresh {
 		return err
 	}
@@ -144,5 +177,5 @@ func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *fli
 	if done(have) {
 		return nil
 	}
-	return e.continueIfDue(have)
+	return e.continueIfDue(have, l)
 }

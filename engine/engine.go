@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -37,6 +38,11 @@ type Engine struct {
 	ctx     context.Context // ends with Close: stops waiting, not sending
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
+	callers atomic.Int64
+	queues  queues
+	paths   paths
+	readers readers
+	wakes   wakes
 	mu      sync.Mutex
 	flights map[ledger.ID]*flight
 	closed  bool
@@ -83,6 +89,9 @@ type Options struct {
 	// above it [Engine.Enqueue] is refused with [ledger.ErrFull]. Default
 	// 100,000.
 	MaxQueued int
+	// Recheck is the shortest time after the last send at which a recheck is
+	// made that is owed because a send could land late. Default 10 min.
+	Recheck time.Duration
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
 }
@@ -116,6 +125,18 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	if e.opts.Slack <= 0 {
 		e.opts.Slack = defaultSlack
 	}
+	if e.opts.Meter == nil {
+		e.opts.Meter = unmetered{}
+	}
+	if e.opts.MaxFlights <= 0 {
+		e.opts.MaxFlights = defaultFlights
+	}
+	if e.opts.MaxQueued <= 0 {
+		e.opts.MaxQueued = defaultQueued
+	}
+	if e.opts.Recheck <= 0 {
+		e.opts.Recheck = recheckFloor
+	}
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -141,74 +162,6 @@ func (e *Engine) Close() {
 	e.wg.Wait()
 }
 
-// flight is one write that this process works on now.
-type flight struct {
-	digest string
-	kept   chan struct{} // closed when the write is in the ledger, or the work has stopped
-	done   chan struct{} // closed when the work has stopped, for whatever reason
-	fresh  bool          // it began the write; read after kept
-	last   ledger.Record // the write as it left it, where it began it; read after done
-	err    error         // why it stopped, when it failed; read after done
-}
-
-// failed reports whether the flight came to nothing. One that was fenced did
-// not: another worker carries the write on.
-func (f *flight) failed() bool {
-	return f.err != nil && !errors.Is(f.err, ledger.ErrFenced)
-}
-
-// keep says that the write is in the ledger. Only whoever began the flight
-// calls it.
-func (f *flight) keep() {
-	select {
-	case <-f.kept:
-	default:
-		close(f.kept)
-	}
-}
-
-// board joins the flight of a write, or begins one; kept says that the write is
-// in the ledger already. The caller that begins it must end it with land.
-func (e *Engine) board(id ledger.ID, digest string, kept bool) (f *flight, began bool, err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, false, ErrClosed
-	}
-	if f, ok := e.flights[id]; ok {
-		return f, false, nil
-	}
-	f = &flight{digest: digest, kept: make(chan struct{}), done: make(chan struct{})}
-	if kept {
-		f.keep()
-	}
-	e.flights[id] = f
-	e.wg.Add(1)
-	return f, true, nil
-}
-
-func (e *Engine) land(id ledger.ID, f *flight, err error) {
-	e.mu.Lock()
-	delete(e.flights, id)
-	e.mu.Unlock()
-	f.err = err
-	close(f.done)
-	f.keep()
-	e.wg.Done()
-}
-
-// guarded works on one write. What panics in a connector or a hook must not
-// take the process, and all other writes with it; this one is continued from
-// the ledger when its lease has ended.
-func guarded(id ledger.ID, work func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &Error{ID: id, Known: KnownNothing, Err: fmt.Errorf("the work on it panicked: %.*v", maxReason, p)}
-		}
-	}()
-	return work()
-}
-
 // Do carries out an intent and waits for its outcome, or for the end of ctx:
 // then the outcome is in progress, the write is in the ledger and goes on, and a
 // later Do with the same intent gets its outcome. Repeats of one logical write,
@@ -216,21 +169,16 @@ func guarded(id ledger.ID, work func() error) (err error) {
 //
 // An error means that there is no outcome; it wraps [intent.ErrInvalid],
 // [connectors.ErrUnknownDestination], [ledger.ErrDigestMismatch],
-// [ledger.ErrBlocked], one of the ledger's own errors, or [ErrClosed], and is
-// an [Error] where something is known about the effect.
+// [ledger.ErrBlocked], [ledger.ErrFull], one of the ledger's own errors, or
+// [ErrClosed], and is an [Error] where something is known about the effect.
 func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) {
-	if err := w.Validate(); err != nil {
-		return Outcome{}, err
-	}
-	if w.Compensates != "" {
-		return Outcome{}, fmt.Errorf("%w: /compensates is set by the engine alone; leave it out", intent.ErrInvalid)
-	}
-	rec, err := ledger.NewRecord(w)
+	w, rec, err := e.accept(ctx, w)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := e.acceptable(ctx, w, rec); err != nil {
-		return Outcome{}, err
+	defer e.callers.Add(-1)
+	if n := e.callers.Add(1); n > int64(e.opts.MaxFlights) {
+		return Outcome{}, fmt.Errorf("%w: %d calls are in hand already, at most %d may be", ledger.ErrFull, n-1, e.opts.MaxFlights)
 	}
 	f, began, err := e.board(rec.ID, rec.Digest, false)
 	if err != nil {
@@ -244,12 +192,28 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	}
 	go func() {
 		err := guarded(rec.ID, func() (err error) {
-			_, err = e.begin(w, rec, f)
+			_, err = e.begin(w, rec, f, e.life())
 			return err
 		})
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
+}
+
+// accept refuses an intent that can never be carried out, and says what it is
+// recorded as.
+func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.WriteIntent, ledger.Record, error) {
+	if err := w.Validate(); err != nil {
+		return w, ledger.Record{}, err
+	}
+	if w.Compensates != "" {
+		return w, ledger.Record{}, fmt.Errorf("%w: /compensates is set by the engine alone; leave it out", intent.ErrInvalid)
+	}
+	rec, err := ledger.NewRecord(w)
+	if err != nil {
+		return w, rec, err
+	}
+	return w, rec, e.acceptable(ctx, w, rec)
 }
 
 // acceptable refuses an intent that its destination can never serve. One that
@@ -269,104 +233,4 @@ func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledge
 		return nil
 	}
 	return err
-}
-
-// wait waits for a flight and then for the write to be done. A caller that
-// gives up is told "in progress" only when the write is in the ledger.
-func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined bool) (Outcome, error) {
-	select {
-	case <-f.done:
-	case <-ctx.Done():
-		<-f.kept
-	}
-	select {
-	case <-f.done:
-	default:
-		return underWay(rec, joined || !f.fresh), nil
-	}
-	replayed := joined || !f.fresh
-	if f.failed() {
-		return Outcome{}, f.err
-	}
-	if done(f.last) {
-		return outcomeOf(f.last, replayed), nil
-	}
-	out, err := e.Wait(ctx, rec.Tenant, rec.ID, replayed)
-	var known *Error
-	if err != nil && !errors.As(err, &known) { // it is in the ledger, and this call may have sent it
-		err = &Error{ID: rec.ID, Known: KnownNothing, Err: err}
-	}
-	return out, err
-}
-
-// done reports whether a write waits for nothing, or for a person.
-func done(rec ledger.Record) bool {
-	return rec.State == ledger.Settled || rec.State == ledger.Review || rec.State == ledger.Held
-}
-
-// Wait waits until a write is settled, held or in review, or for the end of
-// ctx: then the outcome is in progress. Meanwhile it continues the write
-// itself whenever it is due and nobody works on it. It fails with
-// [ledger.ErrNotFound].
-func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
-	for pace := newFollowPace(); ; {
-		rec, err := e.ledger.Get(context.WithoutCancel(ctx), tenant, id)
-		if err != nil {
-			return Outcome{}, err
-		}
-		if done(rec) {
-			return outcomeOf(rec, replayed), nil
-		}
-		f, began, err := e.board(id, rec.Digest, true)
-		switch {
-		case err != nil:
-			return Outcome{}, err
-		case began:
-			go func() { e.land(id, f, guarded(id, func() error { return e.continueIfDue(rec) })) }()
-			select {
-			case <-f.done:
-			case <-ctx.Done():
-				return underWay(rec, replayed), nil
-			}
-			if f.failed() {
-				return Outcome{}, f.err
-			}
-			if !sleep(ctx, e.ctx, pace.NextBackOff()) {
-				return underWay(rec, replayed), nil
-			}
-		default:
-			select {
-			case <-f.done:
-			case <-ctx.Done():
-				return underWay(rec, replayed), nil
-			}
-		}
-	}
-}
-
-// continueIfDue takes the write over when it is due and nobody holds it.
-func (e *Engine) continueIfDue(rec ledger.Record) error {
-	if !rec.Claimable(rec.Now, false) {
-		return nil
-	}
-	asked := time.Now()
-	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID})
-	if err != nil || len(claimed) == 0 {
-		return err
-	}
-	return e.handle(claimed[0], asked)
-}
-
-// sleep waits, and reports whether it was not cut short.
-func sleep(ctx, other context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-other.Done():
-		return false
-	}
 }

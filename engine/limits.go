@@ -33,17 +33,77 @@ const (
 	// recheckFloor is the shortest time after which an owed recheck is made
 	// where the destination declares no horizon.
 	recheckFloor = 10 * time.Minute
+	// unworkableFirst and unworkableMost bound the pause before a write that
+	// this process cannot work on is tried again: its destination may have been
+	// registered meanwhile.
+	unworkableFirst = time.Minute
+	unworkableMost  = 10 * time.Minute
 	// childFirst and childMost bound the pause between looks at a compensating
 	// write that is not settled yet.
 	childFirst = time.Second
 	childMost  = time.Minute
+	// recheckLast is when a write that may be doubled is rechecked a second and
+	// last time: a process that was stopped, or a machine that slept, with a
+	// request half sent goes on within a day, or its connection has long been
+	// given up by the other side.
+	recheckLast = 24 * time.Hour
+	// supersededPages bounds how far back a recheck that is about to raise an
+	// alarm looks for a later write of ours, in pages of the largest size.
+	supersededPages = 10
+	// wakeGap is how long a caller that waits for its turn lets a waking settle
+	// before it asks: many wait, and each waking is meant for one.
+	wakeGap = 100 * time.Millisecond
+	// behindAsk is when a caller may ask again about a write that waits in line.
+	behindAsk = 5 * time.Second
+	// defaultFlights bounds callers: each costs a goroutine and some KiB.
+	defaultFlights = 10_000
+	// defaultQueued bounds what waits for one destination: at ten writes a
+	// second that is three hours' worth, and whoever waits longer should hear so.
+	defaultQueued = 100_000
+	// surveyFresh is how old the count of what waits may be.
+	surveyFresh = time.Second
+	// batchSteps is how many moments of looking there are in the time within
+	// which a write is looked at.
+	batchSteps = 4
+	// lagFloor is the shortest pause between looks, whatever is known of a lag.
+	lagFloor = 5 * time.Millisecond
+	// houseEvery and pruneEvery are how often one of all workers looks at the
+	// outbox, and prunes; pruneStep is how much it prunes at a time and
+	// prunePause the pause after each step: it must not be felt.
+	houseEvery = 5 * time.Second
+	pruneEvery = time.Minute
+	pruneStep  = 500
+	prunePause = time.Second
+	// defaultOutbox bounds the outbox, outboxEmptied is the part of it in percent
+	// below which it takes more again.
+	defaultOutbox = 100_000
+	outboxEmptied = 80
+	// workGrace is what supervisors give a process that is to end.
+	workGrace = 30 * time.Second
 	// workIdle is the pause of a worker that found nothing to do.
 	workIdle = 250 * time.Millisecond
 	// workFailed is its pause after the ledger failed.
 	workFailed = 5 * time.Second
 	// defaultWorkers is how many writes one worker carries at once: they wait
-	// for the network, not for the processor.
-	defaultWorkers = 16
+	// for the network, not for the processor, and what is looked at together is
+	// looked at in one call.
+	defaultWorkers = 64
+	// guardFresh is how old the word of a guard may be when the send is
+	// announced: with a guard that looks every half a second a stop takes effect
+	// within one.
+	guardFresh = 250 * time.Millisecond
+	// holdFloor is the shortest time for which a held write is put back, so that
+	// a guard that gives none does not keep the ledger busy.
+	holdFloor = 50 * time.Millisecond
+	// holdShare and holdMost bound what is added to it for a write that has to
+	// be read before each try.
+	holdShare = 20
+	holdMost  = 5 * time.Minute
+	// fenceFresh is how long after its announcement a send is made without
+	// asking the ledger again: less than any lease, more than a commit takes.
+	fenceFresh = time.Second
+	// fenceTimeout bounds that question. Who cannot ask does not send.
+	fenceTimeout = 5 * time.Second
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

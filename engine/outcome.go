@@ -23,6 +23,7 @@ const (
 	StatusReview      Status = "review"      // a person decides
 	StatusHeld        Status = "held"        // waits for approval; nothing was sent
 	StatusInProgress  Status = "in_progress" // recorded, and goes on by itself
+	StatusUnverified  Status = "unverified"  // the destination said yes; it is looked at later, on purpose
 	StatusDenied      Status = "denied"      // a person refused it; nothing was sent
 )
 
@@ -75,8 +76,11 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
 		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r),
 	}
-	if o.Status == StatusInProgress {
+	if o.Status == StatusInProgress || o.Status == StatusUnverified {
 		o.AskAgain, o.AskAfter = AgainLater, r.Due
+		if r.Behind != "" && !r.Now.IsZero() {
+			o.AskAfter = r.Now.Add(behindAsk)
+		}
 	}
 	if o.Status == StatusVerified {
 		o.Ref, o.URL, o.Mismatches = r.Ref, r.URL, nil
@@ -97,6 +101,9 @@ func statusOf(r ledger.Record) Status {
 		return StatusReview
 	case ledger.Settled:
 		return Status(r.Settlement)
+	}
+	if unverified(r) {
+		return StatusUnverified
 	}
 	return StatusInProgress
 }
@@ -131,6 +138,11 @@ func sentence(s Status, r ledger.Record) string {
 		return fmt.Sprintf("The %s waits for approval; nothing was sent.", what)
 	case StatusDenied:
 		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, r.Reason)
+	case StatusUnverified:
+		return fmt.Sprintf("The destination said yes to the %s; whether it is as declared is looked at later.", what)
+	}
+	if r.Behind != "" {
+		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.Behind)
 	}
 	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
 }
@@ -160,6 +172,11 @@ func advice(s Status, r ledger.Record) string {
 		return fmt.Sprintf("Waiting for a person's approval (id %s). Do not call again; ask for its outcome later.", r.ID)
 	case StatusDenied:
 		return "A person denied it. Do not call again."
+	case StatusUnverified:
+		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)
+	}
+	if r.Behind != "" {
+		return fmt.Sprintf("Waiting in line (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.Behind)
 	}
 	return fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID)
 }

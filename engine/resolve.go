@@ -45,7 +45,8 @@ var (
 
 // Resolve carries out a person's decision and waits for what follows from it.
 // When ctx ends, the decision is in the ledger all the same, or an error says
-// why not. A person is a slow policy: the rules about second sends hold, but
+// why not. A write that was approved while another one of its line is open is
+// in progress: it waits its turn. A person is a slow policy: the rules about second sends hold, but
 // for what Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
 // and then nothing has changed.
 func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Decision) (Outcome, error) {
@@ -71,6 +72,13 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 		return Outcome{}, fmt.Errorf("%w: %s", ErrBusy, id)
 	}
 	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d, f) })) }()
+	select {
+	case <-f.done:
+		if !f.failed() && f.last.Behind != "" {
+			return outcomeOf(f.last, true), nil
+		}
+	case <-ctx.Done():
+	}
 	return e.wait(ctx, f, rec, true)
 }
 
@@ -124,14 +132,15 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	if err := d.fits(claimed[0]); err != nil {
 		return err
 	}
-	t, err := e.newTask(claimed[0], asked)
+	t, err := e.newTask(claimed[0], asked, e.life())
 	if err != nil && d.event().Kind != ledger.EvSettled { // what ends it needs no destination
 		return e.unworkable(claimed[0], err)
 	}
 	if err != nil {
-		t = &task{e: e}
+		t = &task{e: e, life: e.life()}
 		t.adopt(claimed[0], asked)
 	}
+	defer t.unsent()
 	err = t.commit(d.event())
 	switch {
 	case errors.Is(err, ledger.ErrFenced): // to be told, unlike work that another worker carries on
@@ -142,9 +151,13 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	f.keep()
 	switch t.rec.State {
 	case ledger.Settled, ledger.Review:
-		return nil
+	default:
+		err = t.run()
 	}
-	return t.run()
+	if err == nil {
+		f.last = t.rec
+	}
+	return err
 }
 
 // event is the decision as an event.

@@ -16,7 +16,7 @@ import (
 
 // begin reserves a write and works on it as far as it goes without a long
 // wait. It reports whether the write is new.
-func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fresh bool, err error) {
+func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l life) (fresh bool, err error) {
 	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
 	if err != nil {
 		return false, err
@@ -26,7 +26,8 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	if w, err = intent.DecodeStored(rec.Intent); err != nil {
 		return false, err
 	}
-	t := &task{e: e, intent: w, conn: conn, profile: profile}
+	t := &task{e: e, life: l, intent: w, conn: conn, profile: profile}
+	defer t.unsent()
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
 	events, err := t.opening()
@@ -42,12 +43,20 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight) (fres
 	if err != nil {
 		return false, e.refusedReservation(rec.ID, err)
 	}
-	f.fresh = fresh
+	f.fresh, f.first = fresh, reserved
 	f.keep()
 	if !fresh {
 		return false, nil
 	}
 	t.adopt(reserved, asked)
+	if t.rec.Owner == "" { // it waits: in line, for a person or until it is due
+		if t.rec.Behind == "" {
+			t.tellHeld()
+		}
+		t.tellEnded(ledger.Record{})
+		f.last = t.rec
+		return true, nil
+	}
 	t.mine = reserved.State == ledger.Sending
 	if err = t.run(); err == nil { // else rec may be ahead of the ledger
 		f.last = t.rec
@@ -72,14 +81,11 @@ func (e *Engine) refusedReservation(id ledger.ID, err error) error {
 // reservation, so that the happy path needs no commit between reserve and
 // send.
 func (t *task) opening() ([]ledger.Event, error) {
-	if t.late() {
-		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}, nil
-	}
-	if t.held() {
-		return []ledger.Event{{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}}, nil
+	if events := t.turnedDown(); events != nil {
+		return events, nil
 	}
 	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() {
-		return []ledger.Event{t.firstAnnouncement()}, nil
+		return t.firstEvents(0), nil
 	}
 	switch _, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.ID); {
 	case err == nil: // a repeat: there is nothing to prepare, Reserve tells
@@ -87,19 +93,55 @@ func (t *task) opening() ([]ledger.Event, error) {
 	case !errors.Is(err, ledger.ErrNotFound):
 		return nil, &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: err}
 	}
-	if !t.needsBefore() {
-		return []ledger.Event{t.firstAnnouncement()}, nil
-	}
-	return t.prepare(0), nil
+	return t.firstEvents(0), nil
 }
 
-// held reports whether a person must approve first.
-func (t *task) held() bool {
-	risk := t.intent.Risk
-	if t.e.opts.Raise != nil && t.e.opts.Raise(t.intent) == intent.RiskApprove {
-		risk = intent.RiskApprove
+// firstEvents are what leads to the first send of a write accepted age ago: the
+// pre-state where the plan needs it, and the announcement, unless a guard holds
+// it back. It is asked before anything is read, so that no read is made for
+// nothing, and again where the read took long.
+func (t *task) firstEvents(age time.Duration) []ledger.Event {
+	if hold := t.enter(); hold != nil {
+		return []ledger.Event{t.putBack(hold)}
 	}
-	return risk == intent.RiskApprove
+	var events []ledger.Event
+	if t.needsBefore() {
+		events = t.prepare(age)
+	} else {
+		events = []ledger.Event{t.firstAnnouncement()}
+	}
+	last := len(events) - 1
+	if events[last].Kind != ledger.EvAnnounced {
+		t.unsent()
+		return events
+	}
+	if hold := t.enter(); hold != nil {
+		events[last] = t.putBack(hold)
+	}
+	return events
+}
+
+// turnedDown is what ends or holds a write before anything of it is done.
+func (t *task) turnedDown() []ledger.Event {
+	switch {
+	case t.late():
+		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}
+	case t.risk() == intent.RiskApprove: // a person must approve first
+		return []ledger.Event{{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}}
+	}
+	return nil
+}
+
+// risk is the intent's own risk class, or the higher one that it was raised to.
+func (t *task) risk() intent.Risk {
+	order := []intent.Risk{"", intent.RiskAuto, intent.RiskLog, intent.RiskApprove}
+	risk := t.intent.Risk
+	if raise := t.e.opts.Raise; raise != nil {
+		if raised := raise(t.intent); slices.Index(order, raised) > slices.Index(order, risk) {
+			risk = raised
+		}
+	}
+	return risk
 }
 
 // needsBefore reports whether the pre-state must be read: to find out whether
@@ -123,7 +165,7 @@ func (t *task) ready(ev ledger.Event) ledger.Event {
 	if t.rec.Sends > 0 {
 		return ev
 	}
-	prepared, err := verify.Prepare(context.WithoutCancel(t.e.ctx), t.conn, t.profile, t.request())
+	prepared, err := verify.Prepare(t.life.hard, t.conn, t.profile, t.request())
 	if err != nil {
 		return notSent("prepare", "what is to be sent cannot be built: "+err.Error())
 	}
@@ -164,10 +206,15 @@ func (t *task) run() error {
 		if err != nil || parked {
 			return err
 		}
-		if done(t.rec) {
+		if ended(t.rec) {
 			return nil
 		}
 	}
+}
+
+// ended reports whether nothing more is to be done about a write now.
+func ended(rec ledger.Record) bool {
+	return rec.State == ledger.Settled || rec.State == ledger.Review || rec.State == ledger.Held
 }
 
 // step does the one thing that the state asks for, and reports whether the
@@ -183,8 +230,7 @@ func (t *task) step() (parked bool, err error) {
 		if t.mine {
 			return false, t.send()
 		}
-		return false, t.note(ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery",
-			Reason: "found announced with nobody at work: it may have been sent"})
+		return false, t.note(recovered)
 	case ledger.Checking:
 		return t.check()
 	case ledger.Compensating:
@@ -192,6 +238,10 @@ func (t *task) step() (parked bool, err error) {
 	}
 	return true, nil
 }
+
+// recovered says that a write was found announced.
+var recovered = ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery",
+	Reason: "found announced with nobody at work: it may have been sent"}
 
 // letGo ends the lease on a write that waits behind another one.
 func (t *task) letGo() error {
@@ -206,22 +256,31 @@ func (t *task) letGo() error {
 // announcement that another worker may have taken the write over.
 func (t *task) send() error {
 	t.mine = false
-	if time.Since(t.leased) > t.rec.LeaseFor-t.profile.SendFor() {
-		return t.note(ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent),
-			Reason: "stopped before the send: too late under this lease"})
+	if why, lost := t.overtaken(); why != "" {
+		t.unsent()
+		t.log().Warn("an announced send was not made", "reason", why)
+		ev := ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent), Reason: why}
+		if lost {
+			return t.commit(ev) // which fails, and leaves it as evidence
+		}
+		return t.note(ev)
 	}
 	// Frozen from here on, it still ends with the lease.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(t.e.ctx), t.leased.Add(t.rec.LeaseFor))
+	ctx, cancel := context.WithDeadline(t.life.hard, t.leased.Add(t.rec.LeaseFor))
 	defer cancel()
 	r := t.request()
 	r.Attempt, r.Before, r.Conditional = t.rec.Sends, t.before, t.conditional()
+	began := time.Now()
 	res := verify.Send(ctx, t.conn, t.profile, r)
+	s := Sent{Fate: res.Fate, Code: res.Code, RetryAfter: res.RetryAfter, Took: time.Since(began)}
+	t.left(s)
+	t.e.opts.Meter.Sent(t.rec, s)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
 		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version}
 	if res.Err != nil {
 		ev.Reason = res.Err.Error()
 	}
-	t.judged, t.agreeing, t.pace = verify.Judgement{}, 0, nil
+	t.judged, t.agreeing, t.pace, t.looking = verify.Judgement{}, 0, nil, looking{measured: true}
 	return t.note(ev)
 }
 
@@ -231,14 +290,15 @@ func (t *task) queued() (parked bool, err error) {
 	switch {
 	case t.late():
 		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
-	case t.needsBefore():
-		events = t.prepare(t.now().Sub(t.rec.QueuedAt))
+	case t.life.ending.Err() != nil:
+		events = []ledger.Event{handBack}
 	default:
-		events = []ledger.Event{t.firstAnnouncement()}
+		events = t.firstEvents(t.now().Sub(t.rec.QueuedAt))
 	}
 	if err := t.commit(events...); err != nil {
 		return false, err
 	}
+	t.tellHeld()
 	t.mine = t.rec.State == ledger.Sending
 	return t.rec.State == ledger.Queued, nil
 }
@@ -247,7 +307,7 @@ func (t *task) queued() (parked bool, err error) {
 // follows: the announcement, a wait, or the end.
 func (t *task) prepare(age time.Duration) []ledger.Event {
 	began := time.Now()
-	seen, err := verify.Read(context.WithoutCancel(t.e.ctx), t.conn, t.profile, t.query())
+	seen, err := verify.Read(t.life.hard, t.reader(), t.profile, t.query())
 	if err != nil {
 		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
 	}
@@ -291,6 +351,9 @@ func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Eve
 	}
 	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age)}}
 }
+
+// handBack puts a write back for others.
+var handBack = ledger.Event{Kind: ledger.EvDeferred, Rule: "closing", Reason: "the worker is closing"}
 
 func notSent(rule, reason string) ledger.Event {
 	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: rule, Reason: reason + "; nothing was sent"}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 // read.
 type task struct {
 	e       *Engine
+	life    life
 	rec     ledger.Record
 	intent  intent.WriteIntent
 	conn    connectors.Connector
@@ -47,6 +49,30 @@ type task struct {
 	judged   verify.Judgement
 	agreeing int
 	pace     backoff.BackOff
+	looking  looking
+
+	// leave gives back what a guard allowed at the time entered; hold is why it
+	// did not.
+	leave   func(Sent)
+	entered time.Time
+	hold    *Hold
+}
+
+// life says how long work may go on.
+type life struct {
+	ending context.Context // after it nothing is begun, and no pause sat out
+	hard   context.Context // after it calls of destinations are cut off
+}
+
+// life is that of work for callers: it ends with the engine, which waits for
+// the calls under way.
+func (e *Engine) life() life { return life{ending: e.ctx, hard: context.WithoutCancel(e.ctx)} }
+
+// log is a logger whose lines say which write they are about.
+func (t *task) log() *slog.Logger { return t.e.log(t.rec) }
+
+func (e *Engine) log(r ledger.Record) *slog.Logger {
+	return e.opts.Logger.With("write", r.ID, "correlation", r.CorrelationID, "tenant", r.Tenant, "destination", r.Destination)
 }
 
 type pendingEvent struct {
@@ -56,12 +82,12 @@ type pendingEvent struct {
 
 // newTask prepares to work on a record that this process holds since it asked
 // for it at the time claimed.
-func (e *Engine) newTask(rec ledger.Record, claimed time.Time) (*task, error) {
+func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l life) (*task, error) {
 	w, err := intent.DecodeStored(rec.Intent)
 	if err != nil {
 		return nil, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
 	}
-	t := &task{e: e, intent: w}
+	t := &task{e: e, life: l, intent: w}
 	if t.conn, t.profile, err = e.reg.Lookup(w.Destination, w.Kind); err != nil {
 		return nil, err
 	}
@@ -72,6 +98,7 @@ func (e *Engine) newTask(rec ledger.Record, claimed time.Time) (*task, error) {
 		}
 	}
 	t.adopt(rec, claimed)
+	t.looking = lookingAt(rec)
 	return t, nil
 }
 
@@ -141,8 +168,20 @@ func (t *task) commit(events ...ledger.Event) error {
 	if err != nil {
 		return t.lost(ctx, err)
 	}
+	was := t.base
 	t.adopt(rec, asked)
+	t.tellEnded(was)
 	return nil
+}
+
+// tellEnded counts a write that a commit settled, gave to a person, or left
+// unverified.
+func (t *task) tellEnded(was ledger.Record) {
+	now := t.rec
+	over := now.State == ledger.Settled || now.State == ledger.Review
+	if over && was.State != now.State || unverified(now) && !unverified(was) {
+		t.e.opts.Meter.Ended(now)
+	}
 }
 
 // drain is the pending events with the time that passed since each.
@@ -170,7 +209,7 @@ func (t *task) lost(ctx context.Context, err error) error {
 		Kind: ledger.EvLate, By: t.e.opts.Owner, Evidence: late,
 		Reason: "this worker had lost its lease; what it learned is kept as evidence"})
 	if lateErr != nil {
-		t.e.opts.Logger.Warn("late evidence not recorded", "write", t.rec.ID, "error", lateErr)
+		t.log().Warn("late evidence not recorded", "error", lateErr)
 	}
 	return failure
 }
@@ -195,13 +234,16 @@ func (t *task) judgeCase() verify.Case {
 
 // look reads once and notes what was found.
 func (t *task) look() error {
-	j, seen := verify.Look(context.WithoutCancel(t.e.ctx), t.conn, t.query(), t.judgeCase())
+	began := time.Now()
+	j, seen := verify.Look(t.life.hard, t.reader(), t.query(), t.judgeCase())
+	t.e.opts.Meter.Looked(t.rec, j.Verdict, time.Since(began))
 	if j.Verdict == t.judged.Verdict {
 		t.agreeing++
 	} else {
 		t.agreeing = 1
 	}
 	t.judged, t.seen = j, seen
+	t.lookedAt(j, seen)
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Shows()}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)

@@ -3,76 +3,209 @@ package engine
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/readback-go/readback/ledger"
 )
 
 // WorkOptions are what a worker can be told. The zero value works.
 type WorkOptions struct {
-	// Parallel is how many writes are worked on at once. Default 16.
+	// Parallel is how many writes are worked on at once. Default 64.
 	Parallel int
-	// Idle is the pause after nothing was due. Default 250 ms.
+	// Idle is the pause after nothing was due, unless the ledger tells sooner.
+	// Default 250 ms.
 	Idle time.Duration
+	// Grace is how long the sends and reads under way may still take when the
+	// worker is told to end. Default 30 s.
+	Grace time.Duration
+	// Retention says what this worker prunes, a little at a time; its Limit
+	// bounds one step. Default nothing.
+	Retention ledger.Prune
+	// MaxOutbox is how many entries may wait in the outbox before the ledger
+	// says that it is full. Default 100,000.
+	MaxOutbox int
+}
+
+func (o *WorkOptions) filled() WorkOptions {
+	var f WorkOptions
+	if o != nil {
+		f = *o
+	}
+	if f.Parallel <= 0 {
+		f.Parallel = defaultWorkers
+	}
+	if f.Idle <= 0 {
+		f.Idle = workIdle
+	}
+	if f.Grace <= 0 {
+		f.Grace = workGrace
+	}
+	if f.MaxOutbox <= 0 {
+		f.MaxOutbox = defaultOutbox
+	}
+	return f
 }
 
 // Work continues whatever is due in the ledger (queued writes, writes that a
-// dead process left, long waits, owed rechecks) until ctx ends, and then
-// returns nil when the work in hand is done. It goes on after failures of the
-// ledger. opts may be nil.
+// dead process left, long waits, owed rechecks) until ctx ends. Then what was
+// not begun is handed back at once, sends and reads under way have their grace
+// and are then cut off, and what is known about them is recorded; Work returns
+// nil when that is done. It goes on after failures of the ledger. opts may be
+// nil.
+//
+// No destination gets more than its share: it may take another slot only while
+// it holds fewer than are free, so that however slow it is, others find room.
 func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
-	o := WorkOptions{}
-	if opts != nil {
-		o = *opts
+	w := &worker{e: e, o: opts.filled(), busy: make(map[string]int), freed: make(chan struct{}, 1)}
+	ending, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(e.ctx, end)()
+	hard, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	w.life = life{ending: ending, hard: hard}
+	defer context.AfterFunc(ending, func() { time.AfterFunc(w.o.Grace, cut) })()
+	if waker, ok := e.ledger.(ledger.Waker); ok {
+		w.woken = waker.Woken(ending)
 	}
-	if o.Parallel <= 0 {
-		o.Parallel = defaultWorkers
-	}
-	if o.Idle <= 0 {
-		o.Idle = workIdle
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	slots := make(chan struct{}, o.Parallel)
-	for ctx.Err() == nil && e.ctx.Err() == nil {
-		n, err := e.fill(ctx, slots, &wg)
-		pause := time.Duration(0)
+	w.wg.Go(func() { w.keepHouse(ending) })
+	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(workIdle),
+		backoff.WithMaxInterval(workFailed), backoff.WithMaxElapsedTime(0))
+	for ending.Err() == nil {
+		limit, most := w.room()
+		if limit == 0 {
+			w.await(0, true)
+			continue
+		}
+		n, err := w.claim(limit, most)
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ending.Err() == nil:
 			e.opts.Logger.Error("the ledger cannot be worked on", "error", err)
-			pause = workFailed
+			e.opts.Meter.Failed(ledger.Record{}, err)
+			sleep(ending, ending, failing.NextBackOff())
+			continue
 		case n == 0:
-			pause = o.Idle
+			w.await(jittered(w.o.Idle), w.crowded(most))
 		}
-		if pause > 0 {
-			sleep(ctx, e.ctx, pause)
-		}
+		failing.Reset()
 	}
+	w.wg.Wait()
 	return nil
 }
 
-// fill waits for a free slot, claims as many due records as there are free
-// slots, and begins to work on them: one that lasts holds up no other.
-func (e *Engine) fill(ctx context.Context, slots chan struct{}, wg *sync.WaitGroup) (int, error) {
-	select {
-	case slots <- struct{}{}:
-		<-slots // only this loop takes slots: it stays free
-	case <-ctx.Done():
-		return 0, nil
-	case <-e.ctx.Done():
-		return 0, nil
+// worker is one run of [Engine.Work].
+type worker struct {
+	e     *Engine
+	o     WorkOptions
+	life  life
+	woken <-chan struct{}
+	freed chan struct{} // gets a value when a slot becomes free
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex
+	used int
+	busy map[string]int // slots by destination
+}
+
+// room is how many more writes may be claimed now, and how many of them of
+// each destination.
+func (w *worker) room() (limit int, most map[string]int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit, most = w.o.Parallel-w.used, make(map[string]int)
+	for _, name := range w.e.reg.Names() {
+		most[name] = share(limit, w.busy[name])
 	}
+	for name, held := range w.busy {
+		most[name] = share(limit, held)
+	}
+	return limit, most
+}
+
+// share is how many slots a destination may take one after another, each only
+// while it holds fewer than are free.
+func share(free, held int) int { return max(free-held+1, 0) / 2 }
+
+// crowded reports whether some destination may take nothing until a slot is
+// free.
+func (w *worker) crowded(most map[string]int) bool {
+	for _, n := range most {
+		if n == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// await waits until there may be work: for d (0: for ever), until the ledger
+// tells, or until a slot becomes free where that counts.
+func (w *worker) await(d time.Duration, slots bool) {
+	var timeout <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	freed := w.freed
+	if !slots {
+		freed = nil
+	}
+	woken := w.woken
+	if d == 0 {
+		woken = nil // there is no slot for it
+	}
+	select {
+	case <-timeout:
+	case <-freed:
+	case _, open := <-woken:
+		if !open {
+			w.woken = nil
+		}
+	case <-w.life.ending.Done():
+	}
+}
+
+// claim takes due records and begins to work on them: one that lasts holds up
+// no other.
+func (w *worker) claim(limit int, most map[string]int) (int, error) {
+	// Not cut off with the worker: what it lends must be known, to be handed
+	// back.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.life.ending), ledgerTimeout)
+	defer cancel()
 	asked := time.Now()
-	claimed, err := e.ledger.Claim(ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: cap(slots) - len(slots)})
+	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.longestLease(), Limit: limit, Most: most}
+	if w.e.opts.Guards != nil {
+		c.Paused = w.e.opts.Guards.Paused()
+	}
+	claimed, err := w.e.ledger.Claim(ctx, c)
 	for _, rec := range claimed {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			e.one(rec, asked)
+		w.take(rec.Destination, 1)
+		w.wg.Go(func() {
+			defer w.take(rec.Destination, -1)
+			w.e.one(rec, asked, w.life)
 		})
 	}
 	return len(claimed), err
+}
+
+// take counts slots that are taken, or given back.
+func (w *worker) take(destination string, n int) {
+	w.mu.Lock()
+	w.used += n
+	w.busy[destination] += n
+	if w.busy[destination] == 0 {
+		delete(w.busy, destination)
+	}
+	w.mu.Unlock()
+	if n < 0 {
+		select {
+		case w.freed <- struct{}{}:
+		default: // it is known already
+		}
+	}
 }
 
 // Resume works on everything that is due now, until nothing is, and returns
@@ -99,7 +232,7 @@ func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 	}
 	var wg sync.WaitGroup
 	for _, rec := range claimed {
-		wg.Go(func() { e.one(rec, asked) })
+		wg.Go(func() { e.one(rec, asked, e.life()) })
 	}
 	wg.Wait()
 	return len(claimed), nil
@@ -108,7 +241,7 @@ func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 // one works on a claimed record. A write that this process has in hand already
 // comes first: that holds an older fence and finds out. The claim is ours, so
 // nobody else would continue the write before its lease has ended.
-func (e *Engine) one(rec ledger.Record, claimed time.Time) {
+func (e *Engine) one(rec ledger.Record, claimed time.Time, l life) {
 	f, began, err := e.board(rec.ID, rec.Digest, true)
 	for err == nil && !began {
 		<-f.done
@@ -117,11 +250,18 @@ func (e *Engine) one(rec ledger.Record, claimed time.Time) {
 	if err != nil {
 		return
 	}
-	err = guarded(rec.ID, func() error { return e.handle(rec, claimed) })
+	err = guarded(rec.ID, func() error { return e.handle(rec, claimed, l) })
 	e.land(rec.ID, f, err)
-	if err != nil && !errors.Is(err, ledger.ErrFenced) {
-		e.opts.Logger.Warn("a write was put back", "write", rec.ID, "correlation", rec.CorrelationID, "error", err)
+	e.failed(rec, err)
+}
+
+// failed tells an operator of work on a write that came to nothing.
+func (e *Engine) failed(rec ledger.Record, err error) {
+	if err == nil || errors.Is(err, ledger.ErrFenced) || errors.Is(err, ErrClosed) {
+		return
 	}
+	e.log(rec).Warn("a write was put back", "error", err)
+	e.opts.Meter.Failed(rec, err)
 }
 
 // longestLease is a lease that suits every registered destination.
@@ -131,4 +271,10 @@ func (e *Engine) longestLease() time.Duration {
 		longest = max(longest, e.lease(p))
 	}
 	return longest
+}
+
+// jittered is a pause that differs by up to a fifth from what was asked, so
+// that many workers do not ask at once.
+func jittered(d time.Duration) time.Duration {
+	return d - d/5 + rand.N(2*d/5+1)
 }

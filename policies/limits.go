@@ -33,6 +33,9 @@ const (
 	// readFirst and readMost bound the pause between reads.
 	readFirst = 50 * time.Millisecond
 	readMost  = 15 * time.Second
+	// defaultWithin is how soon a write is looked at that is left unverified:
+	// soon enough for a person of the same shift.
+	defaultWithin = time.Hour
 	// readShare is the part of the time since the send that a pause between
 	// reads may take beyond that: what lands is seen a twentieth later.
 	readShare = 20

@@ -54,6 +54,12 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 // thousand events.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
+	return WithinReason(c, pause)
+}
+
+// WithinReason is a pause before the next read that does not go past the next
+// moment at which a verdict can change its meaning.
+func WithinReason(c Case, pause time.Duration) time.Duration {
 	horizon, _ := c.Profile.Horizon.Declared()
 	for _, moment := range []time.Duration{lag(c), horizon, window(c)} {
 		if c.Since < moment {

@@ -1,8 +1,12 @@
 package policies
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -30,4 +34,47 @@ type Verification struct {
 	Part float64
 	// Within is how soon the others are looked at. Default one hour.
 	Within time.Duration
+}
+
+// LookLater reports whether the look at an answered send of this write may be
+// put off, and how long at the most: what the first rule that fits says. It is
+// pure, and says the same for every repeat of one logical write.
+//
+// Some writes are always looked at at once, whatever the rules say: those that
+// cannot be taken back, those that a person had to approve, and those that undo
+// others.
+func LookLater(rules []Verification, w intent.WriteIntent, p connectors.Profile) (within time.Duration, later bool) {
+	if w.Risk == intent.RiskApprove || w.Compensates != "" || slices.Contains(p.Irreversible, w.Write) {
+		return 0, false
+	}
+	for _, v := range rules {
+		if !v.fits(w) {
+			continue
+		}
+		switch v.Mode {
+		case Batch:
+			later = true
+		case Sample:
+			later = !drawn(w.StructuralKey(), v.Part)
+		}
+		if within = v.Within; within <= 0 {
+			within = defaultWithin
+		}
+		return within, later
+	}
+	return 0, false
+}
+
+func (v Verification) fits(w intent.WriteIntent) bool {
+	matches := func(rule, has string) bool { return rule == "" || rule == has }
+	return matches(v.Destination, w.Destination) && matches(v.Kind, w.Kind) &&
+		matches(string(v.Risk), cmp.Or(string(w.Risk), string(intent.RiskAuto)))
+}
+
+// drawn reports whether a structural key is in the part that is looked at at
+// once. Keys are digests, so that their first digits are as good as drawn.
+func drawn(structuralKey string, part float64) bool {
+	const digits = 13 // 52 bits: what a float64 holds exactly
+	n, err := strconv.ParseUint(structuralKey[:min(digits, len(structuralKey))], 16, 64)
+	return err != nil || float64(n)/(1<<(4*digits)) < part
 }

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// overtaken says why the announced send must not be made any more, "" when it
+// may be. A process that stood still since the announcement may have lost the
+// write to another worker: where more than a moment has passed the ledger is
+// asked, immediately before the send.
+func (t *task) overtaken() (why string, lost bool) {
+	if max(time.Since(t.leased), wallSince(t.leased)) > fenceFresh {
+		if why, lost = t.askLedger(); why != "" {
+			return why, lost
+		}
+	}
+	// After the question, which can have taken its time too.
+	if time.Since(t.leased) > t.rec.LeaseFor-t.profile.SendFor() {
+		return "stopped before the send: too late under this lease", false
+	}
+	return "", false
+}
+
+// askLedger compares the write with what the ledger has of it now.
+func (t *task) askLedger() (why string, lost bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.e.ctx), fenceTimeout)
+	defer cancel()
+	now, err := t.e.ledger.Get(ctx, t.rec.Tenant, t.rec.ID)
+	switch {
+	case err != nil:
+		return "stopped before the send: the ledger cannot say whether the write still is this worker's: " + err.Error(), false
+	case now.Fence != t.rec.Fence, now.State != ledger.Sending:
+		return "stopped before the send: another worker has taken the write over", true
+	case now.LeaseUntil.Sub(now.Now) < t.profile.SendFor():
+		return "stopped before the send: too late under this lease", false
+	}
+	return "", false
+}
+
+// wallSince is the time passed by the clock on the wall, which goes on where a
+// machine sleeps or is moved and its monotonic clock stands.
+func wallSince(t time.Time) time.Duration { return time.Now().Round(0).Sub(t.Round(0)) }

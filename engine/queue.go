@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Enqueue accepts an intent for later and returns its id: whoever runs
+// [Engine.Work] on this ledger carries it out, [Engine.Wait] and
+// [Engine.Subscribe] tell its outcome. A repeat of one logical write gets the
+// same id. When it returns nil the write is in the ledger.
+//
+// It is refused with [ledger.ErrFull] while more than Options.MaxQueued writes
+// of its tenant wait for its destination; the count is about a second old and
+// includes what this engine accepted since, so that several engines together
+// may exceed it a little. A ledger that cannot be surveyed is never full. The
+// other errors are those of [Engine.Do].
+func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, error) {
+	w, rec, err := e.accept(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	if err := e.room(ctx, rec); err != nil {
+		if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
+			return rec.ID, e.same(ctx, rec)
+		}
+		return "", err
+	}
+	t := &task{e: e, life: e.life(), intent: w}
+	rec.Now = time.Now()
+	t.adopt(rec, rec.Now)
+	events := t.turnedDown()
+	for i := range events {
+		events[i].By = e.opts.Owner
+	}
+	if _, _, err := e.ledger.Reserve(ctx, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window}); err != nil {
+		return "", e.refusedReservation(rec.ID, err)
+	}
+	return rec.ID, nil
+}
+
+// same refuses a repeat that asks for something else.
+func (e *Engine) same(ctx context.Context, rec ledger.Record) error {
+	have, err := e.ledger.Get(ctx, rec.Tenant, rec.ID)
+	if err != nil {
+		return err
+	}
+	return ledger.Same(have, ledger.Reservation{Record: rec})
+}
+
+// queues is how many writes wait, by tenant and destination, as of a moment.
+type queues struct {
+	mu      sync.Mutex
+	at      time.Time
+	waiting map[party]int
+}
+
+type party struct{ tenant, destination string }
+
+// room refuses a write for which no room is left in the queue.
+func (e *Engine) room(ctx context.Context, rec ledger.Record) error {
+	surveyor, ok := e.ledger.(ledger.Surveyor)
+	if !ok {
+		return nil
+	}
+	q := &e.queues
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting == nil || time.Since(q.at) > surveyFresh {
+		s, err := surveyor.Survey(ctx)
+		if err != nil {
+			return &Error{ID: rec.ID, Known: KnownNotApplied, Err: err}
+		}
+		q.at, q.waiting = time.Now(), make(map[party]int)
+		for _, one := range s.Queues {
+			if one.State == ledger.Queued {
+				q.waiting[party{one.Tenant, one.Destination}] += one.Count
+			}
+		}
+	}
+	p := party{rec.Tenant, rec.Destination}
+	if n := q.waiting[p]; n >= e.opts.MaxQueued {
+		return fmt.Errorf("%w: %d writes of tenant %q wait for destination %q, at most %d may", ledger.ErrFull, n, p.tenant, p.destination, e.opts.MaxQueued)
+	}
+	q.waiting[p]++
+	return nil
+}
+
+// Subscribe gives the outcome of each of the writes once, as soon as it is
+// done as [Engine.Wait] has it, and ends with the last of them, with ctx, or
+// with the engine. A write that cannot have one (ledger.ErrNotFound,
+// [ledger.ErrRefused]) is given with its error; while the ledger cannot be used
+// it is asked again. Unlike Wait it only watches, and carries nothing on.
+func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID) iter.Seq2[Outcome, error] {
+	return func(yield func(Outcome, error) bool) {
+		open := slices.Compact(slices.Sorted(slices.Values(ids)))
+		for pace := newFollowPace(); len(open) > 0; {
+			var left []ledger.ID
+			for _, id := range open {
+				rec, err := e.ledger.Get(ctx, tenant, id)
+				switch {
+				case ctx.Err() != nil:
+					return
+				case lost(err):
+					if !yield(Outcome{ID: id}, err) {
+						return
+					}
+				case err != nil, !done(rec):
+					left = append(left, id)
+				case !yield(outcomeOf(rec, true), nil):
+					return
+				}
+			}
+			if len(left) < len(open) {
+				pace.Reset()
+			}
+			if open = left; len(open) > 0 && !sleep(ctx, e.ctx, pace.NextBackOff()) {
+				return
+			}
+		}
+	}
+}
+
+// lost reports whether an error of the ledger says that there will be no
+// outcome.
+func lost(err error) bool {
+	return errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrCorrupt)
+}

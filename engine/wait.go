@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// wait waits for a flight and then for the write to be done. A caller that
+// gives up is told "in progress" only when the write is in the ledger.
+func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined bool) (Outcome, error) {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		<-f.kept
+	}
+	select {
+	case <-f.done:
+	default:
+		if f.first.ID != "" {
+			rec = f.first
+		}
+		return underWay(rec, joined || !f.fresh), nil
+	}
+	replayed := joined || !f.fresh
+	if f.failed() {
+		return Outcome{}, f.err
+	}
+	if done(f.last) {
+		return outcomeOf(f.last, replayed), nil
+	}
+	out, err := e.Wait(ctx, rec.Tenant, rec.ID, replayed)
+	var known *Error
+	if err != nil && !errors.As(err, &known) { // it is in the ledger, and this call may have sent it
+		err = &Error{ID: rec.ID, Known: KnownNothing, Err: err}
+	}
+	return out, err
+}
+
+// done reports whether a caller need not wait for the write: it waits for
+// nothing, for a person, or for a look that was put off on purpose.
+func done(rec ledger.Record) bool {
+	return rec.State == ledger.Settled || rec.State == ledger.Review || rec.State == ledger.Held || unverified(rec)
+}
+
+// Wait waits until a write is settled, held, in review or left unverified on
+// purpose, or for the end of ctx: then the outcome is in progress, as it is at
+// once for a write behind one of the same line that a person must look at.
+// Meanwhile it continues the write itself whenever it is due and nobody works
+// on it. It fails with [ledger.ErrNotFound].
+func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
+	for pace := newFollowPace(); ; {
+		rec, err := e.ledger.Get(context.WithoutCancel(ctx), tenant, id)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if done(rec) {
+			return outcomeOf(rec, replayed), nil
+		}
+		if rec.Behind != "" {
+			stands, err := e.lineStands(ctx, rec)
+			if err != nil {
+				return Outcome{}, err
+			}
+			if stands || !e.awaitTurn(ctx, rec, pace) {
+				return underWay(rec, replayed), nil
+			}
+			continue
+		}
+		goOn, err := e.follow(ctx, rec, pace)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if !goOn {
+			return underWay(rec, replayed), nil
+		}
+	}
+}
+
+// follow waits for whoever of this process works on the write, or continues it
+// and then waits a moment. It reports whether there is time to look again.
+func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.BackOff) (goOn bool, err error) {
+	f, began, err := e.board(rec.ID, rec.Digest, true)
+	if err != nil {
+		return false, err
+	}
+	if began {
+		go func() {
+			e.land(rec.ID, f, guarded(rec.ID, func() error { return e.continueIfDue(rec, e.life()) }))
+		}()
+	}
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return false, nil
+	}
+	if !began {
+		return true, nil
+	}
+	if f.failed() {
+		return false, f.err
+	}
+	return sleep(ctx, e.ctx, pace.NextBackOff()), nil
+}
+
+// lineStands reports whether a write of the line is with a person: nobody
+// knows when that moves on.
+func (e *Engine) lineStands(ctx context.Context, rec ledger.Record) (bool, error) {
+	found, err := e.ledger.List(context.WithoutCancel(ctx), ledger.Filter{
+		Tenant: rec.Tenant, KeyDigest: rec.KeyDigest, States: []ledger.State{ledger.Review}})
+	if err != nil {
+		return false, err
+	}
+	for _, other := range found {
+		if other.InLine() {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// awaitTurn waits until the write before this one in line may be done: until
+// this process ends its work on that, the ledger says that something became
+// due, or a moment has passed. It reports whether there is time to look again.
+func (e *Engine) awaitTurn(ctx context.Context, rec ledger.Record, pace backoff.BackOff) bool {
+	var before <-chan struct{} // nil waits for ever
+	e.mu.Lock()
+	if f, ok := e.flights[rec.Behind]; ok {
+		before = f.done
+	}
+	e.mu.Unlock()
+	timer := time.NewTimer(pace.NextBackOff())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-before:
+	case <-e.wakes.next(e):
+		return sleep(ctx, e.ctx, wakeGap)
+	case <-ctx.Done():
+		return false
+	case <-e.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// wakes passes what wakes a worker on to everybody who waits for a turn.
+type wakes struct {
+	mu sync.Mutex
+	on chan struct{} // closed at the next waking
+}
+
+// next is closed when the ledger tells that work may have become due; nil where
+// it never tells.
+func (w *wakes) next(e *Engine) <-chan struct{} {
+	waker, ok := e.ledger.(ledger.Waker)
+	if !ok {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.on == nil {
+		w.on = make(chan struct{})
+		woken := waker.Woken(e.ctx)
+		go w.pass(e.ctx, woken)
+	}
+	return w.on
+}
+
+func (w *wakes) pass(ctx context.Context, woken <-chan struct{}) {
+	for {
+		select {
+		case _, open := <-woken:
+			if !open {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+		w.mu.Lock()
+		close(w.on)
+		w.on = make(chan struct{})
+		w.mu.Unlock()
+	}
+}
+
+// continueIfDue takes the write over when it is due and nobody holds it.
+func (e *Engine) continueIfDue(rec ledger.Record, l life) error {
+	if !rec.Claimable(rec.Now, false) {
+		return nil
+	}
+	asked := time.Now()
+	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID})
+	if err != nil || len(claimed) == 0 {
+		return err
+	}
+	return e.handle(claimed[0], asked, l)
+}
+
+// sleep waits, and reports whether it was not cut short.
+func sleep(ctx, other context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	case <-other.Done():
+		return false
+	}
+}
