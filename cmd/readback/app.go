@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"slices"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 // app is one run of the program.
@@ -92,21 +88,28 @@ func (a *app) print(v any, text func() string) error {
 	return err
 }
 
-func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
+// logger writes to standard error, as the configuration wants it.
+func (a *app) logger(form string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if a.verbose {
-		level = slog.LevelDebug
+		o.Level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	if form == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, o))
 }
 
 // desk is what a command works with: the configuration, the ledger and the
 // tenant that is meant.
 type desk struct {
 	config config.Config
-	ledger *sqlite.Ledger
+	ledger ledger.Ledger
+	closer io.Closer
 	tenant string
 	log    *slog.Logger
+	// standing is what stands guard over sends, once there is an engine.
+	standing standing
 }
 
 // settings reads the configuration.
@@ -122,18 +125,14 @@ func (a *app) settings() (config.Config, error) {
 	return c, err
 }
 
-// open opens the ledger that the configuration names. A command that only
-// looks must not make an empty one where the name is misspelt.
-func (a *app) open(ctx context.Context, c config.Config, mayCreate bool, o sqlite.Options) (*desk, error) {
-	if _, err := os.Stat(c.Ledger); !mayCreate && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` makes it", ledger.ErrUnavailable, c.Ledger, c.Path)
-	}
+// open opens the ledger that the configuration names.
+func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*desk, error) {
 	o.Now = a.now
-	l, err := sqlite.Open(ctx, c.Ledger, &o)
+	l, closer, err := c.Ledger.Open(ctx, a.env, &o)
 	if err != nil {
 		return nil, err
 	}
-	return &desk{config: c, ledger: l, tenant: c.Tenant, log: a.logger()}, nil
+	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log)}, nil
 }
 
 // look opens the ledger for a command that only looks at it.
@@ -142,22 +141,37 @@ func (a *app) look(ctx context.Context) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(ctx, c, false, sqlite.Options{})
+	return a.open(ctx, c, config.OpenOptions{})
 }
 
 func (d *desk) close() {
-	if err := d.ledger.Close(); err != nil {
+	if err := d.closer.Close(); err != nil {
 		d.log.Warn("the ledger could not be closed", "error", err)
 	}
 }
 
 // engine starts an engine on the ledger.
-func (d *desk) engine(reg *connectors.Registry) *engine.Engine {
-	return engine.New(d.ledger, reg, &engine.Options{Logger: d.log})
+func (d *desk) engine(reg *connectors.Registry, meter engine.Meter) *engine.Engine {
+	o := &engine.Options{
+		Logger: d.log, Window: idempotencyWindow, Meter: meter, Verify: d.config.Verification(),
+		MaxFlights: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting,
+	}
+	d.standing.into(o)
+	return engine.New(d.ledger, reg, o)
 }
 
 // bench opens what a command needs that lets the engine work.
-func (a *app) bench(ctx context.Context, mayCreate bool, o sqlite.Options) (*desk, *engine.Engine, error) {
+func (a *app) bench(ctx context.Context, o config.OpenOptions) (*desk, *engine.Engine, error) {
+	d, reg, err := a.registered(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.stand(reg)
+	return d, d.engine(reg, nil), nil
+}
+
+// registered opens the ledger and makes the destinations.
+func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *connectors.Registry, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, nil, err
@@ -166,11 +180,11 @@ func (a *app) bench(ctx context.Context, mayCreate bool, o sqlite.Options) (*des
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := a.open(ctx, c, mayCreate, o)
+	d, err := a.open(ctx, c, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return d, d.engine(reg), nil
+	return d, reg, nil
 }
 
 // outcome closes the engine, which hands everything back to the ledger, and

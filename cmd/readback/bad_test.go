@@ -193,13 +193,13 @@ func TestLedgerThatWasCutShort(t *testing.T) {
 func TestLedgerOfANewerVersion(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
-	p.spoil("UPDATE ledger_meta SET version = version + 1")
+	p.spoil("UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
 	p.refused(exitUnusable, "ledger_version", order("A-2", ""), "ledger of a newer version", "use the program that upgraded it, or a newer one", "Nothing was sent")
 	for _, args := range [][]string{{"show", write}, {"list"}, {"review"}, {"resume"}, {"resume", write}, {"work"}} {
 		p.want(exitUnusable, p.run(args...))
 	}
 	p.calls(1)
-	p.spoil("UPDATE ledger_meta SET version = version - 1")
+	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 2")
 	p.submit(exitVerified, order("A-2", ""))
 	p.want(0, p.run("show", write))
 }
@@ -220,7 +220,7 @@ func TestLedgerUpgradedUnderAWorker(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() { ended <- p.start(ctx, strings.NewReader(""), &out, &errs, "work", "--verbose") }()
 	eventually(t, "the worker", func() bool { return strings.Contains(errs.String(), "msg=working") })
-	p.spoil("UPDATE ledger_meta SET version = version + 1")
+	p.spoil("UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
 	ahead.Store(int64(2 * time.Hour))
 	eventually(t, "the worker to notice", func() bool { return strings.Contains(errs.String(), "ledger of a newer version") })
 	stop()
@@ -229,7 +229,7 @@ func TestLedgerUpgradedUnderAWorker(t *testing.T) {
 	}
 	p.calls(1)
 	p.effects(0, "A-1")
-	p.spoil("UPDATE ledger_meta SET version = version - 1")
+	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 2")
 	p.want(exitVerified, p.run("resume", write))
 	p.effects(1, "A-1")
 }
@@ -242,7 +242,7 @@ func TestLedgerThatFailsBehindAShortWait(t *testing.T) {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			if r.Method == http.MethodPost {
-				p.spoil("UPDATE ledger_meta SET version = version + 1")
+				p.spoil("UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
 			}
 		})
 	})

@@ -10,6 +10,20 @@ const (
 	// end: longer than one send and one read may take by default. What is not
 	// done by then is taken up by another worker when its lease has ended.
 	grace = 50 * time.Second
+	// idempotencyWindow is how long an idempotency key blocks other writes: the
+	// shortest window that the large payment APIs promise for theirs.
+	idempotencyWindow = 24 * time.Hour
+	// pruneBatch is how many writes one step of a prune forgets: a transaction of
+	// milliseconds, so that nobody waits for it.
+	pruneBatch = 500
+	// firstPrune is how long a worker works before it first prunes: what is due
+	// comes first after a stop, and many workers that start together should not
+	// all begin with it.
+	firstPrune = time.Minute
+	// defaultIdle is the pause of a worker that found nothing due: the engine's
+	// own. minIdle keeps a worker from asking the ledger all the time.
+	defaultIdle = 250 * time.Millisecond
+	minIdle     = 10 * time.Millisecond
 	// maxWaiting bounds the list of what waits for a person: nobody reads
 	// more, and what is left out is said.
 	maxWaiting = 1000

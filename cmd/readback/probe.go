@@ -57,7 +57,7 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 	if err != nil {
 		return 0, err
 	}
-	log := a.logger()
+	log := a.logger(c.Log)
 	o.Progress = func(line string) { log.Info("probe", "destination", name, "kind", kind, "now", line) }
 	found, err := probe.Run(ctx, conn, profile, kind, o)
 	if len(found.Lines) > 0 || len(found.Left) > 0 { // what was found is good, and what is left must be known, also after an error

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -25,7 +26,7 @@ of that write and continue it whenever it is due; the exit code is that of its
 outcome.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
-			o := sqlite.Options{ResetClock: reset}
+			o := config.OpenOptions{ResetClock: reset}
 			if len(args) == 1 {
 				return a.resumeOne(ctx, ledger.ID(args[0]), wait, o)
 			}
@@ -37,11 +38,11 @@ outcome.`,
 	return cmd
 }
 
-func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o sqlite.Options) (int, error) {
+func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o config.OpenOptions) (int, error) {
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	d, e, err := a.bench(ctx, false, o)
+	d, e, err := a.bench(ctx, o)
 	if err != nil {
 		return 0, err
 	}
@@ -56,15 +57,15 @@ func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o
 	return a.outcome(ctx, d, e, out)
 }
 
-func (a *app) resumeAll(ctx context.Context, o sqlite.Options) (int, error) {
-	d, e, err := a.bench(ctx, false, o)
+func (a *app) resumeAll(ctx context.Context, o config.OpenOptions) (int, error) {
+	d, e, err := a.bench(ctx, o)
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
 	defer e.Close()
 	taken := 0
-	err = untilStopped(ctx, e, func() (err error) {
+	err = untilStopped(ctx, e, grace, func() (err error) {
 		taken, err = e.Resume(ctx)
 		return err
 	})
@@ -81,7 +82,7 @@ func (a *app) resumeAll(ctx context.Context, o sqlite.Options) (int, error) {
 
 // untilStopped runs the engine's work. When ctx ends it closes the engine, and
 // gives what is in hand a bounded time to end.
-func untilStopped(ctx context.Context, e *engine.Engine, work func() error) error {
+func untilStopped(ctx context.Context, e *engine.Engine, most time.Duration, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
 	select {
@@ -89,18 +90,18 @@ func untilStopped(ctx context.Context, e *engine.Engine, work func() error) erro
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(grace)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	go e.Close()
 	select {
 	case err := <-done:
 		return err
 	case <-late.C:
-		return errLate
+		return fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", errLate, most)
 	}
 }
 
-var errLate = fmt.Errorf("stopped after %s with work still in hand: it is in the ledger and is taken up again when its lease has ended", grace)
+var errLate = errors.New("stopped with work still in hand")
 
 // remainder is what is left after a resume.
 type remainder struct {

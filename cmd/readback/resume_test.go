@@ -18,10 +18,10 @@ func TestWorkThatCannotEndIsLeftToItsLease(t *testing.T) {
 		stuck := make(chan struct{})
 		defer close(stuck)
 		stop()
-		if err := untilStopped(ctx, e, func() error { <-stuck; return nil }); !errors.Is(err, errLate) {
+		if err := untilStopped(ctx, e, grace, func() error { <-stuck; return nil }); !errors.Is(err, errLate) {
 			t.Errorf("error %v, want that it was stopped late", err)
 		}
-		if err := untilStopped(ctx, e, func() error { return nil }); err != nil {
+		if err := untilStopped(ctx, e, grace, func() error { return nil }); err != nil {
 			t.Errorf("work that ends: %v", err)
 		}
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 func (a *app) reviewCommand() *cobra.Command {
@@ -71,7 +71,7 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	case wait < 0:
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	d, e, err := a.bench(ctx, false, sqlite.Options{})
+	d, e, err := a.bench(ctx, config.OpenOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/internal/config"
 )
 
 func (a *app) submitCommand() *cobra.Command {
@@ -61,7 +61,7 @@ func (a *app) submit(ctx context.Context, file string, wait time.Duration) (int,
 		return 0, &intent.InvalidError{Problems: []intent.Problem{{Path: "/tenant", Problem: fmt.Sprintf("is %q", w.Tenant),
 			Want: fmt.Sprintf("%q, the tenant that is meant here; --tenant %s means another one", c.Tenant, w.Tenant)}}}
 	}
-	d, e, err := a.bench(ctx, true, sqlite.Options{})
+	d, e, err := a.bench(ctx, config.OpenOptions{Create: true})
 	if err != nil {
 		return 0, err
 	}

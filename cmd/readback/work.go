@@ -1,44 +1,105 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/internal/config"
 )
 
+// workSettings are what a worker can be told on the command line.
+type workSettings struct {
+	parallel    int
+	grace, idle time.Duration
+	metrics     string
+	noPrune     bool
+}
+
 func (a *app) workCommand() *cobra.Command {
-	var parallel int
+	var s workSettings
 	cmd := &cobra.Command{
 		Use:   "work",
 		Short: "Continue whatever is due, until SIGTERM or SIGINT",
 		Long: `Continue whatever is due, of every tenant: writes that wait, writes that a dead
-process left, owed rechecks. On SIGTERM or SIGINT it finishes the sends and reads
-that are under way, hands everything else back to the ledger, and ends with 0. A
-second signal ends it at once, which loses nothing either.`,
+process left, owed rechecks. Any number of workers may share a ledger. On SIGTERM
+or SIGINT it finishes the sends and reads that are under way, hands everything
+else back to the ledger, and ends with 0; what lasts longer than --grace is left
+to the worker that takes it up when its lease has ended. A second signal ends it
+at once, which loses nothing either.
+
+Where the configuration says how long settled writes are kept, it forgets older
+ones from time to time. With --metrics it serves numbers for Prometheus at
+/metrics, and /healthz and /readyz (the ledger can be reached).`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.work(ctx, parallel) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.work(ctx, s) }),
 	}
-	cmd.Flags().IntVar(&parallel, "parallel", 16, "how many writes are worked on at once")
+	flags := cmd.Flags()
+	flags.IntVar(&s.parallel, "parallel", 16, "how many writes are worked on at once")
+	flags.DurationVar(&s.grace, "grace", grace, "how long sends and reads under way may last after the signal")
+	flags.DurationVar(&s.idle, "idle", defaultIdle, "the pause after nothing was due")
+	flags.StringVar(&s.metrics, "metrics", "", "where to serve metrics, host:port on this machine (default as configured)")
+	flags.BoolVar(&s.noPrune, "no-prune", false, "forget nothing, whatever the configuration says")
 	return cmd
 }
 
-func (a *app) work(ctx context.Context, parallel int) (int, error) {
-	if parallel < 1 || parallel > 1000 {
-		return 0, usagef("--parallel is %d; want 1 to 1000", parallel)
+func (s workSettings) check() error {
+	switch {
+	case s.parallel < 1 || s.parallel > 1000:
+		return usagef("--parallel is %d; want 1 to 1000", s.parallel)
+	case s.grace < 0:
+		return usagef("--grace is %s; want 0 or more", s.grace)
+	case s.idle < minIdle || s.idle > time.Hour:
+		return usagef("--idle is %s; want %s to 1h", s.idle, minIdle)
 	}
-	d, e, err := a.bench(ctx, true, sqlite.Options{})
+	if s.metrics != "" {
+		if problem := (config.Metrics{Listen: s.metrics}).Problem(); problem != "" {
+			return usagef("--metrics %s", problem)
+		}
+	}
+	return nil
+}
+
+func (a *app) work(ctx context.Context, s workSettings) (int, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	d, reg, err := a.registered(ctx, config.OpenOptions{Create: true})
 	if err != nil {
 		return 0, err
 	}
-	d.log.Info("working", "ledger", d.config.Ledger, "parallel", parallel)
-	err = untilStopped(ctx, e, func() error { return e.Work(ctx, &engine.WorkOptions{Parallel: parallel}) })
+	if !s.noPrune {
+		if err := d.retention(reg); err != nil {
+			return 0, errors.Join(err, d.closer.Close())
+		}
+	}
+	d.stand(reg)
+	meter, endMetrics, err := d.measured(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
+	if err != nil {
+		return 0, errors.Join(err, d.closer.Close())
+	}
+	e := d.engine(reg, meter)
+	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel)
+	// Beside the work, and ended with it.
+	beside, endBeside := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	if !s.noPrune && d.config.Retention.Keep > 0 {
+		wg.Go(func() { d.pruneNowAndThen(beside) })
+	}
+	err = untilStopped(ctx, e, s.grace, func() error {
+		return e.Work(ctx, &engine.WorkOptions{Parallel: s.parallel, Idle: s.idle})
+	})
+	endBeside()
+	endMetrics()
 	if errors.Is(err, errLate) {
 		return 0, err // the ledger is still in use, and ends with the process
 	}
+	wg.Wait()
 	e.Close()
 	d.close()
 	d.log.Info("stopped")

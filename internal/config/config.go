@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -31,14 +30,22 @@ func Template() []byte { return append([]byte(nil), template...) }
 type Config struct {
 	// Path is the file.
 	Path string
-	// Ledger is the file of the ledger. What the configuration names is looked
-	// for beside the configuration.
-	Ledger string
+	// Ledger is where the ledger is. What the configuration names is looked for
+	// beside the configuration.
+	Ledger Ledger
 	// Tenant is the tenant that is meant where none is named. Default
 	// "default".
 	Tenant string
 	// Destinations are those that are named, in the order of the file.
 	Destinations []Destination
+	// Retention says what may be forgotten. Default nothing.
+	Retention Retention
+	// Queue bounds what may wait. Default the engine's bounds.
+	Queue Queue
+	// Metrics says where numbers are served. Default nowhere.
+	Metrics Metrics
+	// Log is how logs are written, "text" or "json". Default "text".
+	Log string
 }
 
 // Destination is one destination as the file names it.
@@ -81,12 +88,9 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
 	r := newReader()
-	c := Config{Path: path, Tenant: defaultTenant}
+	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
 	if body, ok := r.Parse(text); ok {
 		r.config(&c, body)
-	}
-	if c.Ledger != "" && !filepath.IsAbs(c.Ledger) {
-		c.Ledger = filepath.Join(filepath.Dir(path), c.Ledger)
 	}
 	return c, invalid(path, r.Problems)
 }
@@ -98,17 +102,25 @@ func (r *reader) config(c *Config, body yamlfile.Node) {
 		seen[e.Name] = true
 		switch e.Name {
 		case "ledger":
-			c.Ledger = r.Text(e, e.Name)
+			c.Ledger = r.ledger(e, c.Path)
 		case "tenant":
 			c.Tenant = r.Text(e, e.Name)
 		case "destinations":
 			c.Destinations = r.destinations(e)
+		case "retention":
+			c.Retention = r.retention(e)
+		case "queue":
+			c.Queue = r.queue(e)
+		case "metrics":
+			c.Metrics = r.metrics(e)
+		case "log":
+			c.Log = r.logForm(e)
 		default:
-			r.Unknown(e, "", []string{"ledger", "tenant", "destinations"})
+			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "metrics", "log"})
 		}
 	}
 	if len(members) > 0 && !seen["ledger"] {
-		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db")
+		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}
 }
 

@@ -75,11 +75,11 @@ func TestBadConfigurations(t *testing.T) {
 		"empty": {"nothing is said", "", []string{": is empty; `readback init --force` writes one that works"}},
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
-		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations"}},
+		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, metrics, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations"}},
-		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger: is a mapping; want text"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, metrics, log"}},
+		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
 		"twice":               {"the second would win silently", "ledger: a\nledger: b\n", []string{`:2: mapping key "ledger" already defined at [1:1]`}},
@@ -88,7 +88,7 @@ func TestBadConfigurations(t *testing.T) {
 			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, postgresql, rest, simulated`}},
 		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, postgresql, rest, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
-			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout"}},
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout, rate, concurrency, verify, verify_within"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
 			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
 				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},
@@ -161,7 +161,7 @@ func TestTemplateWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(filepath.Dir(path), "readback.db"); c.Ledger != want || c.Tenant != "default" {
+	if want := filepath.Join(filepath.Dir(path), "readback.db"); c.Ledger.File != want || c.Tenant != "default" {
 		t.Errorf("ledger %q tenant %q, want %q and default", c.Ledger, c.Tenant, want)
 	}
 	reg, err := c.Registry(environment())

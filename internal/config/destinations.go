@@ -31,13 +31,32 @@ var types = map[string]func() settings{
 }
 
 // promises replace what a connector says about its destination, for whoever
-// knows it better.
+// knows it better, and say what it may be given to do.
 type promises struct {
-	Settle      yamlfile.Bound `yaml:"settle"`
-	Horizon     yamlfile.Bound `yaml:"horizon"`
-	Recheck     yamlfile.Bound `yaml:"recheck"`
-	SendTimeout yamlfile.Span  `yaml:"send_timeout"`
-	ReadTimeout yamlfile.Span  `yaml:"read_timeout"`
+	Settle       yamlfile.Bound `yaml:"settle"`
+	Horizon      yamlfile.Bound `yaml:"horizon"`
+	Recheck      yamlfile.Bound `yaml:"recheck"`
+	SendTimeout  yamlfile.Span  `yaml:"send_timeout"`
+	ReadTimeout  yamlfile.Span  `yaml:"read_timeout"`
+	Rate         rate           `yaml:"rate"`
+	Concurrency  count          `yaml:"concurrency"`
+	Verify       verifySettings `yaml:"verify"`
+	VerifyWithin yamlfile.Span  `yaml:"verify_within"`
+}
+
+// rate is how many calls a destination takes.
+type rate struct{ connectors.Rate }
+
+// FillYAML reads it.
+func (p *rate) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	var s struct {
+		Calls count         `yaml:"calls"`
+		Per   yamlfile.Span `yaml:"per"`
+	}
+	if r.Fill(n, at.Field, &s) && (s.Calls == 0 || s.Per == 0) {
+		r.At(at, "is not whole; want both calls and per, such as {calls: 100, per: 1m}")
+	}
+	p.Rate = connectors.Rate{Calls: int(s.Calls), Per: time.Duration(s.Per)}
 }
 
 func (p promises) apply(to connectors.Profile) connectors.Profile {
@@ -57,6 +76,9 @@ func (p promises) apply(to connectors.Profile) connectors.Profile {
 	}
 	if p.ReadTimeout > 0 {
 		to.ReadTimeout = time.Duration(p.ReadTimeout)
+	}
+	if p.Rate.Calls > 0 {
+		to.Rate = p.Rate.Rate
 	}
 	return to
 }

@@ -1,9 +1,30 @@
 package config
 
+import "time"
+
 const (
 	// maxFile bounds the configuration in bytes: a thousand destinations fit.
 	maxFile = 1 << 20
 	// maxSecret bounds a secret in bytes: passwords and tokens are shorter, and
 	// a file that is longer is another file.
 	maxSecret = 64 << 10
+	// maxConnections bounds the connections to a ledger in a database: it is
+	// PostgreSQL's own default for all clients together.
+	maxConnections = 100
+	// maxConcurrency bounds what one destination has in hand at once.
+	maxConcurrency = 10_000
+	// minKeep is the shortest time for which a settled write keeps its intent,
+	// evidence and events: people come back after lunch to see what happened.
+	minKeep = time.Hour
+	// defaultRemember is how long the keys of a settled write stay known where
+	// the configuration only says for how long it keeps everything: a year, and
+	// the month in which the yearly run is made again.
+	defaultRemember = 400 * day
+	// defaultPruneEvery is how often a worker prunes: what one hour settles is
+	// gone in seconds.
+	defaultPruneEvery = time.Hour
+	// maxAge is the longest age that can be asked for.
+	maxAge = 100 * 365 * day
+
+	day = 24 * time.Hour
 )

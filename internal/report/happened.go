@@ -21,11 +21,13 @@ func happened(e ledger.Event, n int) string {
 func what(e ledger.Event, n int) string {
 	switch e.Kind {
 	case ledger.EvReserved:
-		return "reserved"
+		return "reserved" + inLine(e)
+	case ledger.EvFreed:
+		return freed(e)
 	case ledger.EvHeld:
 		return "held; nothing is sent before a person approves"
 	case ledger.EvApproved:
-		return "approved"
+		return "approved" + inLine(e)
 	case ledger.EvRead:
 		return read(e)
 	case ledger.EvAnnounced:
@@ -35,10 +37,7 @@ func what(e ledger.Event, n int) string {
 	case ledger.EvRecovered:
 		return fmt.Sprintf("send %d, its fate is unknown", n)
 	case ledger.EvDeferred:
-		if e.In <= 0 {
-			return "put back, due at once"
-		}
-		return "put back for " + wait(e.In)
+		return deferred(e)
 	case ledger.EvEscalated:
 		return "handed to a person"
 	case ledger.EvDirected:
@@ -59,6 +58,31 @@ func what(e ledger.Event, n int) string {
 		return "late result"
 	}
 	return string(e.Kind)
+}
+
+// inLine says what must be done first.
+func inLine(e ledger.Event) string {
+	if e.Behind == "" {
+		return ""
+	}
+	return fmt.Sprintf(", to be sent after %s about the same record", e.Behind)
+}
+
+func freed(e ledger.Event) string {
+	if e.Behind == "" {
+		return fmt.Sprintf("free to be sent, %s about the same record is done", e.By)
+	}
+	return fmt.Sprintf("moved up in line%s", inLine(e))
+}
+
+func deferred(e ledger.Event) string {
+	switch {
+	case e.Unverified:
+		return "left unverified on purpose, to be looked at in a batch within " + wait(e.In)
+	case e.In <= 0:
+		return "put back, due at once"
+	}
+	return "put back for " + wait(e.In)
 }
 
 func read(e ledger.Event) string {

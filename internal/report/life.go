@@ -61,7 +61,7 @@ func facts(r ledger.Record, now time.Time) []string {
 		rows = append(rows, name+"\t"+fmt.Sprintf(format, args...))
 	}
 	add("id", "%s", r.ID)
-	add("state", "%s; last event %s", r.Phase(), ago(r.Updated, now))
+	add("state", "%s; last event %s", phase(r), ago(r.Updated, now))
 	add("begun", "%s (%s)", moment(r.Created), ago(r.Created, now))
 	if !r.SettledAt.IsZero() {
 		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
@@ -92,6 +92,9 @@ func facts(r ledger.Record, now time.Time) []string {
 		add("record", "%s", place(r.Ref, r.Version, r.URL))
 	}
 	add("calls", "%s", calls(r))
+	if r.Behind != "" {
+		add("behind", "%s (readback show %s)", r.Behind, r.Behind)
+	}
 	if r.Parent != "" {
 		add("undoes", "%s", r.Parent)
 	}
@@ -118,6 +121,9 @@ func calls(r ledger.Record) string {
 
 // asked is the intent in readable form.
 func asked(r ledger.Record) string {
+	if r.Tombstone {
+		return "  It was pruned. What it asked for, what was seen and its life are forgotten; its keys and its outcome are kept.\n"
+	}
 	w, err := intent.DecodeStored(r.Intent)
 	if err != nil {
 		return "  it cannot be read: " + raw(r.Intent) + "\n"

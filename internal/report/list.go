@@ -16,7 +16,7 @@ func List(recs []ledger.Record, now time.Time) string {
 	rows := []string{"ID\tSTATE\tBEGUN\tWRITE\tWHY"}
 	for _, r := range recs {
 		rows = append(rows, strings.Join([]string{
-			string(r.ID), r.Phase(), ago(r.Created, now), clip(subject(r), 2*cell), clip(r.Reason, cell),
+			string(r.ID), phase(r), ago(r.Created, now), clip(subject(r), 2*cell), clip(r.Reason, cell),
 		}, "\t"))
 	}
 	return table("", rows...)

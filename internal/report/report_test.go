@@ -33,7 +33,7 @@ func evil() (ledger.Record, []ledger.Event) {
 	}
 	var events []ledger.Event
 	for i, kind := range []ledger.EventKind{
-		ledger.EvReserved, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred,
+		ledger.EvReserved, ledger.EvFreed, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred,
 		ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EventKind(hostile),
 	} {
 		events = append(events, ledger.Event{Seq: int64(i + 1), At: base, Kind: kind, By: hostile, Rule: hostile, Reason: hostile, Verdict: hostile,
@@ -106,5 +106,48 @@ func TestMuchIsCutAndSaidToBe(t *testing.T) {
 	}
 	if len(got) > 100_000 {
 		t.Errorf("%d bytes for a person", len(got))
+	}
+}
+
+// Words for what a line, a batch and a prune do to a write.
+func TestWhatIsSpecialIsSaid(t *testing.T) {
+	const hour = time.Hour
+	tests := map[string]struct {
+		reason string
+		record ledger.Record
+		event  ledger.Event
+		want   []string
+	}{
+		"behind": {"who waits wants to know for what", ledger.Record{State: ledger.Queued, Behind: "wr_0"},
+			ledger.Event{Kind: ledger.EvReserved, Behind: "wr_0"},
+			[]string{"queued (behind)", "behind wr_0 (readback show wr_0)", "reserved, to be sent after wr_0 about the same record", "is sent when wr_0 about the same record is done"}},
+		"freed": {"the line moved", ledger.Record{State: ledger.Queued, Due: base}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0"},
+			[]string{"free to be sent, wr_0 about the same record is done"}},
+		"moved up": {"it is still behind another", ledger.Record{State: ledger.Queued, Behind: "wr_9"}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0", Behind: "wr_9"},
+			[]string{"moved up in line, to be sent after wr_9 about the same record"}},
+		"approved into a line": {"others came first", ledger.Record{State: ledger.Queued, Behind: "wr_0"}, ledger.Event{Kind: ledger.EvApproved, Behind: "wr_0"},
+			[]string{"approved, to be sent after wr_0"}},
+		"unverified": {"not verified, and nothing is wrong", ledger.Record{State: ledger.Checking, Answered: true, Unverified: true, Due: base.Add(hour)},
+			ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: hour},
+			[]string{"checking (unverified)", "left unverified on purpose, to be looked at in a batch within 1h", "read back in a batch by `readback work`, 1 hour from now"}},
+		"tombstone": {"it is known, and no longer what it was", ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Tombstone: true, Destination: "orders", Kind: "order"}, ledger.Event{},
+			[]string{"settled (verified), pruned", "It was pruned.", `order at "orders"`}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := tt.record
+			r.ID, r.Created, r.Updated = "wr_1", base, base
+			tt.event.At = base
+			got := report.Life(r, []ledger.Event{tt.event}, engine.OutcomeOf(r), base)
+			flat := strings.Join(strings.Fields(got), " ")
+			for _, want := range tt.want {
+				if !strings.Contains(flat, strings.Join(strings.Fields(want), " ")) {
+					t.Errorf("%s: want %q in\n%s", tt.reason, want, got)
+				}
+			}
+			if r.Tombstone && strings.Contains(got, "cannot be read") {
+				t.Errorf("%s: taken for damaged\n%s", tt.reason, got)
+			}
+		})
 	}
 }

@@ -92,8 +92,24 @@ func assignments(f intent.Fields) string {
 	return strings.Join(all, ", ")
 }
 
+// phase is the state of a write for people, with what is special about it.
+func phase(r ledger.Record) string {
+	switch {
+	case r.Tombstone:
+		return r.Phase() + ", pruned"
+	case r.Behind != "":
+		return r.Phase() + " (behind)"
+	case r.Unverified && r.State == ledger.Checking:
+		return r.Phase() + " (unverified)"
+	}
+	return r.Phase()
+}
+
 // subject is what a write does, where, and to which record.
 func subject(r ledger.Record) string {
+	if r.Tombstone {
+		return fmt.Sprintf("%s at %q", Safe(r.Kind), Safe(r.Destination))
+	}
 	w, err := intent.DecodeStored(r.Intent)
 	if err != nil {
 		return fmt.Sprintf("%s at %q (its intent cannot be read)", Safe(r.Kind), Safe(r.Destination))
@@ -177,6 +193,10 @@ func next(r ledger.Record, now time.Time) string {
 	}
 	when := "due now"
 	switch {
+	case r.Behind != "":
+		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.Behind, r.Behind)
+	case r.Unverified && r.Due.After(now):
+		return fmt.Sprintf("The destination said yes. It is read back in a batch by `readback work`, %s.", ago(r.Due, now))
 	case r.LeaseUntil.After(now):
 		when = fmt.Sprintf("in hand until %s at the latest (%s)", moment(r.LeaseUntil), Safe(r.Owner))
 	case r.Due.After(now):

@@ -1,0 +1,191 @@
+package metrics
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Sources is where a meter finds what stands when it is scraped. The zero value
+// is nowhere.
+type Sources struct {
+	// Ledger counts what is open. Default nothing is counted.
+	Ledger ledger.Surveyor
+	// Standing says what stands guard over sends. It must not wait for the
+	// network. Default nothing does.
+	Standing func(context.Context) Standing
+}
+
+// Standing is what stands guard over sends, and what was learned.
+type Standing struct {
+	// Breakers are the states of circuit breakers ("closed", "half_open",
+	// "open") by destination, Paused the destinations to which nothing is sent
+	// now.
+	Breakers map[string]string
+	Paused   []string
+	// Stops counts the stops in force by what they stop.
+	Stops map[string]int
+	Lags  []Lag
+}
+
+// Lag is how long after a send its effect became visible.
+type Lag struct {
+	Destination, Kind, Path string
+	Count                   uint64
+	Sum                     time.Duration
+	Quantiles               map[float64]time.Duration
+}
+
+// collector looks up what stands for each scrape.
+type collector struct {
+	meter *Meter
+	from  Sources
+	now   func() time.Time
+
+	mu     sync.Mutex
+	asked  time.Time
+	survey ledger.Survey
+	err    error
+}
+
+var collected = []metric{
+	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, outbox, outboxOldest, outboxRefused, damaged,
+	breaker, stops, paused, visibility,
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range collected {
+		to <- m.desc()
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	if c.from.Ledger != nil {
+		survey, err := c.count()
+		gauge(to, surveyUp, truth(err == nil))
+		if err == nil {
+			c.open(to, survey)
+		}
+	}
+	if c.from.Standing == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+	defer cancel()
+	c.standing(to, c.from.Standing(ctx))
+}
+
+// count asks the ledger, unless that was done a moment ago.
+func (c *collector) count() (ledger.Survey, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); c.asked.IsZero() || now.Sub(c.asked) >= surveyEvery {
+		ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+		defer cancel()
+		c.survey, c.err = c.from.Ledger.Survey(ctx)
+		c.asked = now
+	}
+	return c.survey, c.err
+}
+
+// place is what the queues of all tenants are added up by.
+type place struct{ destination, state string }
+
+func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
+	all := map[place]ledger.Queue{}
+	for _, q := range s.Queues {
+		at := place{c.destination(q.Destination), string(q.State)}
+		sum := all[at]
+		sum.Count += q.Count
+		sum.Due += q.Due
+		sum.Leased += q.Leased
+		sum.Orphaned += q.Orphaned
+		sum.Behind += q.Behind
+		if !q.OldestDue.IsZero() && (sum.OldestDue.IsZero() || q.OldestDue.Before(sum.OldestDue)) {
+			sum.OldestDue = q.OldestDue
+		}
+		all[at] = sum
+	}
+	for at, q := range all {
+		gauge(to, queued, float64(q.Count), at.destination, at.state)
+		gauge(to, queueDue, float64(q.Due), at.destination, at.state)
+		gauge(to, queueLeased, float64(q.Leased), at.destination, at.state)
+		gauge(to, queueOrphaned, float64(q.Orphaned), at.destination, at.state)
+		gauge(to, queueBehind, float64(q.Behind), at.destination, at.state)
+		gauge(to, queueOldest, age(q.OldestDue, s.Now), at.destination, at.state)
+	}
+	gauge(to, outbox, float64(s.Outbox))
+	gauge(to, outboxOldest, age(s.Oldest, s.Now))
+	gauge(to, outboxRefused, float64(len(s.Refused)))
+	gauge(to, damaged, float64(len(s.Damaged)))
+}
+
+// destination is one as a label.
+func (c *collector) destination(name string) string {
+	return among(name, c.meter.known.Names()...)
+}
+
+func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
+	isPaused := map[string]bool{}
+	for _, name := range s.Paused {
+		isPaused[name] = true
+	}
+	for _, name := range c.meter.known.Names() {
+		gauge(to, paused, truth(isPaused[name]), name)
+		if state, ok := s.Breakers[name]; ok {
+			for _, each := range []string{"closed", "half_open", "open"} {
+				gauge(to, breaker, truth(each == state), name, each)
+			}
+		}
+	}
+	for _, scope := range []string{"all", "tenant", "destination", "tool"} {
+		gauge(to, stops, float64(s.Stops[scope]), scope)
+	}
+	for _, l := range s.Lags {
+		if c.declared(l) {
+			to <- summary(l)
+		}
+	}
+}
+
+// declared reports whether the destination says that it is read in that way:
+// no other name becomes a label.
+func (c *collector) declared(l Lag) bool {
+	_, profile, err := c.meter.known.Lookup(l.Destination, l.Kind)
+	return err == nil && slices.ContainsFunc(profile.Reads, func(p connectors.ReadPath) bool { return p.Path == l.Path })
+}
+
+func summary(l Lag) prometheus.Metric {
+	quantiles := make(map[float64]float64, len(l.Quantiles))
+	for q, d := range l.Quantiles {
+		quantiles[q] = d.Seconds()
+	}
+	return prometheus.MustNewConstSummary(visibility.desc(), l.Count, l.Sum.Seconds(), quantiles, l.Destination, l.Kind, l.Path)
+}
+
+func gauge(to chan<- prometheus.Metric, m metric, value float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(m.desc(), prometheus.GaugeValue, value, labels...)
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// age is how long something is ago, 0 where it never was.
+func age(t, now time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(now.Sub(t), 0).Seconds()
+}

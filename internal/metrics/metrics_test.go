@@ -1,0 +1,288 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+var update = flag.Bool("update", false, "write the table anew")
+
+type nobody struct{ connectors.Connector }
+
+func registered(t *testing.T) *connectors.Registry {
+	t.Helper()
+	reg := &connectors.Registry{}
+	err := reg.Register("orders", connectors.Destination{Connector: nobody{}, Profiles: map[string]connectors.Profile{
+		"order": {Reads: []connectors.ReadPath{{Path: "get"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+// surveyed is a ledger that can be counted, or not.
+type surveyed struct {
+	err   error
+	times int
+}
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func (s *surveyed) Survey(context.Context) (ledger.Survey, error) {
+	s.times++
+	return ledger.Survey{
+		Now: noon, Outbox: 3, Oldest: noon.Add(-time.Minute), Refused: make([]ledger.Refused, 1), Damaged: make([]ledger.Refused, 2),
+		Queues: []ledger.Queue{
+			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, Due: 2, Leased: 1, Orphaned: 1, Behind: 1, OldestDue: noon.Add(-time.Hour)},
+			{Tenant: "secret-tenant", Destination: "orders", State: ledger.Queued, Count: 7, Due: 1, OldestDue: noon.Add(-time.Second)},
+			{Tenant: "acme", Destination: "gone", State: ledger.Settled, Count: 1},
+		},
+	}, s.err
+}
+
+func stands(context.Context) Standing {
+	return Standing{
+		Breakers: map[string]string{"orders": "open", "gone": "open"}, Paused: []string{"orders"},
+		Stops: map[string]int{"tenant": 2, "secret-tenant": 1},
+		Lags: []Lag{
+			{Destination: "orders", Kind: "order", Path: "get", Count: 10, Sum: 20 * time.Second, Quantiles: map[float64]time.Duration{0.5: time.Second, 0.9: 4 * time.Second}},
+			{Destination: "orders", Kind: "order", Path: "secret-a", Count: 1}, {Destination: "orders", Kind: "order", Path: "secret-b", Count: 1},
+			{Destination: "secret", Kind: "order", Path: "get", Count: 1},
+		},
+	}
+}
+
+// used is a meter that was told of everything, hostile words among it.
+func used(t *testing.T) *Meter {
+	t.Helper()
+	m := New(registered(t), Sources{Ledger: &surveyed{}, Standing: stands})
+	good := ledger.Record{Tenant: "secret-tenant", ID: "wr_secret", Destination: "orders", Kind: "order", State: ledger.Settled, Settlement: ledger.Verified, Reads: 2,
+		Created: noon, Updated: noon.Add(time.Second)}
+	strange := ledger.Record{Destination: "secret", Kind: "secret", State: ledger.Settled, Settlement: "secret"}
+	off := ledger.Record{Destination: "orders", Kind: "order", State: ledger.Checking, Unverified: true}
+	for _, rec := range []ledger.Record{good, strange, off} {
+		for _, fate := range []connectors.Fate{connectors.FateAnswered, connectors.FateUnknown, "secret"} {
+			m.Sent(rec, engine.Sent{Fate: fate, Took: time.Second})
+		}
+		m.Looked(rec, verify.Verified, time.Second)
+		m.Looked(rec, verify.Verdict(99), time.Second)
+		m.Ended(rec)
+		m.Held(rec, engine.Hold{Rule: "rate"})
+		m.Held(rec, engine.Hold{Rule: "secret"})
+		m.Failed(rec, ledger.ErrFenced)
+		m.Failed(rec, errors.New("secret"))
+	}
+	return m
+}
+
+// TestTheTableIsWhatIsServed holds names, types and labels against the table
+// that people read, and lints them.
+func TestTheTableIsWhatIsServed(t *testing.T) {
+	m := used(t)
+	problems, err := testutil.GatherAndLint(m.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "readback_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "go_") || strings.HasPrefix(f.GetName(), "process_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		got[f.GetName()] = strings.ToLower(f.GetType().String()) + " " + strings.Join(labels, ",")
+	}
+	want := map[string]string{}
+	for _, m := range metrics {
+		labels := slices.Sorted(slices.Values(m.labels))
+		want[m.name] = m.kind + " " + strings.Join(labels, ",")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the table, and what is served (-table +served):\n%s", diff)
+	}
+}
+
+func TestTheTableIsWritten(t *testing.T) {
+	path := filepath.Join("testdata", "table.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(Table()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), Table()); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
+	}
+}
+
+// scrape is what a scraper gets.
+func scrape(t *testing.T, m *Meter) string {
+	t.Helper()
+	s, err := Start("127.0.0.1:0", m, func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	_, text := get(t, s, http.MethodGet, "/metrics")
+	return text
+}
+
+func get(t *testing.T, s *Server, method, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestWhatAScrapeSays(t *testing.T) {
+	text := scrape(t, used(t))
+	for reason, line := range map[string]string{
+		"a send":                           `readback_sends_total{destination="orders",fate="answered",kind="order"} 2`,
+		"what has no word is unknown":      `readback_sends_total{destination="orders",fate="unknown",kind="order"} 2`,
+		"what is not registered":           `readback_sends_total{destination="other",fate="other",kind="other"} 1`,
+		"an end":                           `readback_writes_ended_total{destination="orders",kind="order",status="verified"} 1`,
+		"an end that nobody knows":         `readback_writes_ended_total{destination="other",kind="other",status="other"} 1`,
+		"unverified is not verified":       `readback_writes_ended_total{destination="orders",kind="order",status="unverified"} 1`,
+		"reads of verified writes alone":   `readback_write_reads_sum{destination="orders",kind="order"} 2`,
+		"how long it took":                 `readback_write_duration_seconds_sum{destination="orders",kind="order",status="verified"} 1`,
+		"tenants are added up":             `readback_queue_writes{destination="orders",state="queued"} 12`,
+		"the oldest of all tenants":        `readback_queue_oldest_due_age_seconds{destination="orders",state="queued"} 3600`,
+		"a destination that is gone":       `readback_queue_writes{destination="other",state="settled"} 1`,
+		"due":                              `readback_queue_due_writes{destination="orders",state="queued"} 3`,
+		"the outbox":                       `readback_outbox_oldest_age_seconds 60`,
+		"refused":                          `readback_outbox_refused_entries 1`,
+		"damaged":                          `readback_damaged_writes 2`,
+		"one state of a breaker at a time": `readback_breaker_state{destination="orders",state="open"} 1`,
+		"and not another":                  `readback_breaker_state{destination="orders",state="closed"} 0`,
+		"stops":                            `readback_stops{scope="tenant"} 2`,
+		"paused":                           `readback_destination_paused{destination="orders"} 1`,
+		"lag":                              `readback_visibility_lag_seconds{destination="orders",kind="order",path="get",quantile="0.9"} 4`,
+		"the ledger could be counted":      "readback_survey_up 1",
+		"the runtime":                      "go_goroutines ",
+		"the process":                      "process_open_fds ",
+	} {
+		if !strings.Contains(text, "\n"+line) {
+			t.Errorf("%s: want %q", reason, line)
+		}
+	}
+	if strings.Contains(text, "secret") {
+		t.Error("a label or value holds what is on no list")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+func TestALedgerThatCannotBeCounted(t *testing.T) {
+	text := scrape(t, New(registered(t), Sources{Ledger: &surveyed{err: ledger.ErrUnavailable}}))
+	if !strings.Contains(text, "\nreadback_survey_up 0") || strings.Contains(text, "readback_queue_writes{") || strings.Contains(text, "readback_outbox_entries 3") {
+		t.Errorf("old or made up numbers are served:\n%s", text)
+	}
+}
+
+func gatherer(t *testing.T, c prometheus.Collector) *prometheus.Registry {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	if err := r.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestScrapesShareACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &surveyed{}
+		c := &collector{meter: New(registered(t), Sources{}), from: Sources{Ledger: l}, now: time.Now}
+		for range 10 {
+			if n, err := testutil.GatherAndCount(gatherer(t, c)); err != nil || n == 0 {
+				t.Fatal(n, err)
+			}
+		}
+		if l.times != 1 {
+			t.Errorf("%d counts for 10 scrapes in a moment", l.times)
+		}
+		<-time.After(surveyEvery)
+		_, _ = testutil.GatherAndCount(gatherer(t, c))
+		if l.times != 2 {
+			t.Errorf("%d counts after %s, want 2", l.times, surveyEvery)
+		}
+	})
+}
+
+func TestTheServerAnswers(t *testing.T) {
+	var log strings.Builder
+	ready := errors.New("the password is hunter2")
+	s, err := Start("127.0.0.1:0", New(registered(t), Sources{}), func(context.Context) error { return ready }, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, path string
+		code         int
+	}{
+		{"GET", "/healthz", 200}, {"GET", "/readyz", 503}, {"GET", "/metrics", 200}, {"POST", "/metrics", 405}, {"GET", "/", 404}, {"GET", "/debug/pprof/", 404},
+	} {
+		if code, text := get(t, s, c.method, c.path); code != c.code || strings.Contains(text, "hunter2") {
+			t.Errorf("%s %s: %d, want %d\n%s", c.method, c.path, code, c.code, text)
+		}
+	}
+	ready = nil
+	if code, _ := get(t, s, "GET", "/readyz"); code != 200 {
+		t.Errorf("ready: %d", code)
+	}
+	if _, err := Start(s.Addr(), New(registered(t), Sources{}), nil, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("two servers on one port")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "not ready") {
+		t.Errorf("why it was not ready is nowhere: %q", log.String())
+	}
+}

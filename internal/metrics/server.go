@@ -1,0 +1,79 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Server serves a meter. Create one with [Start].
+type Server struct {
+	listener net.Listener
+	server   *http.Server
+	ended    chan struct{}
+}
+
+// Start listens on an address (host:port) and serves /metrics, /healthz (the
+// process is there) and /readyz (ready returns nil within two seconds). log gets
+// what fails. Close it.
+func Start(addr string, m *Meter, ready func(context.Context) error, log *slog.Logger) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	s := &Server{listener: l, ended: make(chan struct{}), server: &http.Server{
+		Handler: m.handler(ready, log), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	}}
+	go func() {
+		defer close(s.ended)
+		if err := s.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are no longer served", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// Addr is where it listens, with the port that was given for port 0.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close stops it at once. Scrapes under way are cut off.
+func (s *Server) Close() error {
+	err := s.server.Close()
+	<-s.ended
+	return err
+}
+
+func (m *Meter) handler(ready func(context.Context) error, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		Registry: m.registry, MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+	}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		began := time.Now()
+		if err := ready(ctx); err != nil { // what it says is for the log: anybody may ask here
+			log.Warn("not ready", "error", err, "took", time.Since(began))
+			say(w, http.StatusServiceUnavailable, "the ledger cannot be reached")
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	return mux
+}
+
+func say(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text + "\n")) // who went away needs no answer
+}

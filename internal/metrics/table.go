@@ -1,0 +1,94 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metric is one name that is served.
+type metric struct {
+	name   string
+	kind   string // counter, gauge, histogram, summary
+	labels []string
+	help   string
+}
+
+func (m metric) desc() *prometheus.Desc {
+	return prometheus.NewDesc(m.name, m.help, m.labels, nil)
+}
+
+var (
+	sends = metric{"readback_sends_total", "counter", []string{"destination", "kind", "fate"},
+		"Sends, by what became of them: answered, unknown, refused, throttled, not_sent."}
+	sendSeconds = metric{"readback_send_duration_seconds", "histogram", []string{"destination", "kind"},
+		"How long sends took."}
+	reads = metric{"readback_reads_total", "counter", []string{"destination", "kind", "verdict"},
+		"Reads of destinations, by verdict."}
+	readSeconds = metric{"readback_read_duration_seconds", "histogram", []string{"destination", "kind"},
+		"How long reads took."}
+	ended = metric{"readback_writes_ended_total", "counter", []string{"destination", "kind", "status"},
+		"Writes that were settled, by their outcome; that went to a person (review); or whose look is put off on purpose (unverified)."}
+	lifeSeconds = metric{"readback_write_duration_seconds", "histogram", []string{"destination", "kind", "status"},
+		"From the reservation of a write to its end, on the ledger's clock."}
+	writeReads = metric{"readback_write_reads", "histogram", []string{"destination", "kind"},
+		"Reads that verified writes took."}
+	held = metric{"readback_holds_total", "counter", []string{"destination", "kind", "rule"},
+		"Sends that a guard did not let pass, by rule: rate, breaker, busy, stopped."}
+	failed = metric{"readback_failures_total", "counter", []string{"destination", "kind", "cause"},
+		"Failures of the ledger or of the work on a write, by cause: fenced, ledger_unavailable, ledger_corrupt, clock, other."}
+
+	surveyUp = metric{"readback_survey_up", "gauge", nil,
+		"1 when the ledger could be counted for this scrape. When it is 0 what is counted below is missing."}
+	queued = metric{"readback_queue_writes", "gauge", []string{"destination", "state"},
+		"Open writes of all tenants, by state; in state settled those that owe a recheck."}
+	queueDue = metric{"readback_queue_due_writes", "gauge", []string{"destination", "state"},
+		"Open writes that are due and in nobody's hands."}
+	queueLeased = metric{"readback_queue_leased_writes", "gauge", []string{"destination", "state"},
+		"Open writes in somebody's hands."}
+	queueOrphaned = metric{"readback_queue_orphaned_writes", "gauge", []string{"destination", "state"},
+		"Open writes in the hands of somebody whose lease has ended."}
+	queueBehind = metric{"readback_queue_behind_writes", "gauge", []string{"destination", "state"},
+		"Open writes that wait for an earlier write of the same record."}
+	queueOldest = metric{"readback_queue_oldest_due_age_seconds", "gauge", []string{"destination", "state"},
+		"For how long the oldest due write has been due; 0 when none is."}
+	outbox = metric{"readback_outbox_entries", "gauge", nil,
+		"Writes that were enqueued in transactions of their callers and are not in the ledger proper yet, refused ones among them."}
+	outboxOldest = metric{"readback_outbox_oldest_age_seconds", "gauge", nil,
+		"How long ago the oldest of them was enqueued; 0 when there is none."}
+	outboxRefused = metric{"readback_outbox_refused_entries", "gauge", nil,
+		"Entries of the outbox that can never be taken in, counted up to 100. A person must look at them."}
+	damaged = metric{"readback_damaged_writes", "gauge", nil,
+		"Writes whose rows cannot be read, counted up to 100. A person must look at them."}
+
+	breaker = metric{"readback_breaker_state", "gauge", []string{"destination", "state"},
+		"1 for the state in which the circuit breaker of a destination is: closed, half_open, open."}
+	stops = metric{"readback_stops", "gauge", []string{"scope"},
+		"Stops that are in force, by what they stop: all, tenant, destination, tool."}
+	paused = metric{"readback_destination_paused", "gauge", []string{"destination"},
+		"1 while no send to the destination would be let pass."}
+	visibility = metric{"readback_visibility_lag_seconds", "summary", []string{"destination", "kind", "path"},
+		"Learned: how long after a send its effect became visible, for all workers together, recent sends counting more."}
+)
+
+// metrics is every name, in the order of the table.
+var metrics = []metric{
+	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, held, failed,
+	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, outbox, outboxOldest, outboxRefused, damaged,
+	breaker, stops, paused, visibility,
+}
+
+// Table lists every name with its meaning, as a table in Markdown.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range metrics {
+		var labels []string
+		for _, l := range m.labels {
+			labels = append(labels, "`"+l+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(labels, ", "), m.help)
+	}
+	return b.String()
+}
