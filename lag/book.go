@@ -1,0 +1,204 @@
+package lag
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+var _ engine.Lag = (*Book)(nil)
+
+// Options are what a book can be told. The zero value works.
+type Options struct {
+	// Every is how often what was learned is exchanged with the other workers.
+	// Default 30 s.
+	Every time.Duration
+	// Logger is told of notes that cannot be read and of a ledger that cannot
+	// be reached. Default: nothing.
+	Logger *slog.Logger
+}
+
+// Book is what is known about lags. It is safe for concurrent use. Create one
+// with [New] and end it with [Book.Close].
+type Book struct {
+	notes ledger.Notes
+	opts  Options
+	stop  context.CancelFunc
+	done  chan struct{} // closed when nothing runs in the background any more
+	once  sync.Once
+	saved error // what the last exchange said; read after once
+
+	turn sync.Mutex // held during an exchange
+
+	mu     sync.Mutex
+	paths  map[engine.LagPath]*learned
+	warned map[string]int64 // the version of each note that was complained about
+}
+
+// New opens a book. It loads what the workers of the ledger know, and shares
+// with them what it learns, in the background; with nil notes it keeps all to
+// itself. o may be nil.
+func New(notes ledger.Notes, o *Options) *Book {
+	b := &Book{notes: notes, paths: make(map[engine.LagPath]*learned), warned: make(map[string]int64), done: make(chan struct{})}
+	if o != nil {
+		b.opts = *o
+	}
+	if b.opts.Every <= 0 {
+		b.opts.Every = saveEvery
+	}
+	if b.opts.Logger == nil {
+		b.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	b.stop = stop
+	if notes == nil {
+		close(b.done)
+		return b
+	}
+	go b.keep(ctx)
+	return b
+}
+
+// Close shares what is not shared yet and ends what runs in the background.
+// The error is the ledger's; what could not be shared is lost, and learned
+// again by the others.
+func (b *Book) Close() error {
+	b.once.Do(func() {
+		b.stop()
+		<-b.done
+		if b.notes != nil {
+			b.saved = b.Sync(context.Background())
+		}
+	})
+	return b.saved
+}
+
+// keep exchanges notes with the ledger from time to time.
+func (b *Book) keep(ctx context.Context) {
+	defer close(b.done)
+	tick := time.NewTicker(b.opts.Every)
+	defer tick.Stop()
+	for {
+		if err := b.Sync(ctx); err != nil && ctx.Err() == nil {
+			b.opts.Logger.Warn("learned lags are not shared", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Next implements [engine.Lag].
+func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.find(path)
+	if l == nil || since < 0 || looks < 0 || looks >= maxLooks {
+		return 0, false
+	}
+	at, ok := time.Duration(0), false
+	if looks == 0 {
+		at, ok = l.first(since)
+	} else {
+		at, ok = l.planned().next(since)
+	}
+	if !ok {
+		return 0, false
+	}
+	return max(at-since, 0), true
+}
+
+// find is what is known about a path: where too little is known about its way
+// of reading, about all of them together; nil when nothing can be said.
+func (b *Book) find(path engine.LagPath) *learned {
+	for _, p := range []engine.LagPath{path, whole(path)} {
+		if l := b.paths[p]; l != nil && l.trusted() {
+			return l
+		}
+	}
+	return nil
+}
+
+// whole is the path of all ways of reading together.
+func whole(path engine.LagPath) engine.LagPath {
+	path.Path = ""
+	return path
+}
+
+// Seen implements [engine.Lag].
+func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
+	if missed < 0 || seen < missed || seen > maxLag {
+		return // clocks that jump, and what was no lag
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range []engine.LagPath{whole(path), path} {
+		if l := b.at(p); l != nil && l.seen(missed, seen) {
+			b.opts.Logger.Info("lags are not like those before; they are learned anew",
+				"destination", p.Destination, "kind", p.Kind, "path", p.Path, "missed", missed, "seen", seen)
+		}
+		if path.Path == "" {
+			break
+		}
+	}
+}
+
+// at is the place for a path, nil when there is no room for it.
+func (b *Book) at(path engine.LagPath) *learned {
+	l := b.paths[path]
+	if l == nil && len(b.paths) < maxPaths && max(len(path.Destination), len(path.Kind), len(path.Path)) <= maxName {
+		l = newLearned(path)
+		b.paths[path] = l
+	}
+	return l
+}
+
+// Sync exchanges what is known with the ledger now. It need not be called: a
+// book does so by itself. The error is the ledger's; what could not be saved
+// stays to be saved.
+func (b *Book) Sync(ctx context.Context) error {
+	if b.notes == nil {
+		return nil
+	}
+	b.turn.Lock()
+	defer b.turn.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, saveWithin)
+	defer cancel()
+	for range saveTries {
+		notes, now, err := b.notes.Notes(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		if err = b.save(ctx, b.merge(notes, now)); !errors.Is(err, ledger.ErrStale) {
+			return err
+		}
+	}
+	return nil // the others were quicker each time; later, then
+}
+
+// save writes notes and keeps what could not be written.
+func (b *Book) save(ctx context.Context, all []pending) error {
+	var stale, failed error
+	for _, p := range all {
+		err := failed
+		if err == nil {
+			_, err = b.notes.SetNote(ctx, p.note)
+		}
+		b.settle(p, err)
+		switch {
+		case errors.Is(err, ledger.ErrStale):
+			stale = err
+		case err != nil:
+			failed = err
+		}
+	}
+	return cmp.Or(failed, stale)
+}

@@ -1,0 +1,81 @@
+package lag
+
+import "time"
+
+const (
+	// accuracy is the relative error of a sketch. A look is late by at most
+	// twice that, which nobody notices.
+	accuracy = 0.01
+	// maxBins bounds a sketch. At the accuracy, 1024 bins reach from five
+	// milliseconds to beyond maxLag; smaller values would fall together.
+	maxBins = 1024
+	// floor is the lag that counts as none: a look made so soon is made at
+	// once. It is also the least that a read is worth, a round trip to a
+	// destination nearby.
+	floor = 5 * time.Millisecond
+	// maxLag is the longest lag that is learned. What took longer was an
+	// outage, or a person at work.
+	maxLag = time.Hour
+
+	// trust is how many writes must have been seen before looks are placed by
+	// what they showed. Before that the standard pace finds narrow intervals.
+	trust = 8
+	// maxWeight is how many writes a sketch remembers; above it all weights
+	// are halved, so that old ones fade.
+	maxWeight = 1000
+	// fadeAfter is how long until weights are halved where there are few
+	// writes: what is a week old says little about today.
+	fadeAfter = 24 * time.Hour
+	// spread is how many places the weight of one interval is spread over where
+	// nothing is known about it.
+	spread = 16
+	// blur is the part of a narrow interval's weight that is spread evenly over
+	// it, whatever is known: else a place that never had weight never gets any.
+	blur = 0.1
+
+	// price is what a read is worth, as a part of the usual lag: half of it.
+	// It keeps the first look where nine of ten succeed when lags vary by a
+	// few tenths, and lets it come sooner, with a second one to follow, where
+	// the slow ones are slow by multiples.
+	price = 0.5
+	// candidates is how many moments a plan chooses from.
+	candidates = 64
+	// apart is the least time between two looks.
+	apart = time.Millisecond
+	// maxLooks is how many looks a plan places; who still sees nothing is
+	// outside what was learned.
+	maxLooks = 6
+	// remains is how much weight must be left beyond a look that failed for
+	// the next one to be placed by it: half a write.
+	remains = 0.5
+
+	// probeFirst and probeMost bound how many first looks pass until one is
+	// made early on purpose; the number doubles while that finds nothing.
+	probeFirst, probeMost = 16, 64
+	// surprising is how improbable a success at an early look must have been to
+	// count as a surprise, and surprisingLate a failure at a late one.
+	surprising, surprisingLate = 0.1, 0.01
+	// tooEarly and tooLate are how many surprises in a row make all be
+	// forgotten. What surprises one time in a hundred does so thrice in a row
+	// one time in a million.
+	tooEarly, tooLate = 2, 3
+
+	// maxPaths bounds what is kept in memory. Destinations and kinds come from
+	// the configuration, and each has a few ways of reading.
+	maxPaths = 1024
+	// maxName bounds each of the three names of a path.
+	maxName = 200
+	// maxNote bounds a note that is read: a full sketch has some 10 KiB.
+	maxNote = 64 << 10
+	// maxEpoch bounds how often all was forgotten: a number beyond it is no
+	// count.
+	maxEpoch = 1 << 40
+	// saveEvery is how often workers share what they learned: a new lag is
+	// learned from eight writes, so nobody waits for the others.
+	saveEvery = 30 * time.Second
+	// saveTries bounds how often an exchange is begun anew because another
+	// worker was quicker.
+	saveTries = 4
+	// saveWithin bounds one exchange with the ledger.
+	saveWithin = 10 * time.Second
+)

@@ -1,0 +1,212 @@
+package lag
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// prefix begins the names of notes about lags.
+const prefix = "lag/"
+
+// version is the form in which notes are written. Notes of another one are
+// left alone.
+const version = 1
+
+// written is a note's value.
+type written struct {
+	Version     int       `json:"v"`
+	Destination string    `json:"destination"`
+	Kind        string    `json:"kind"`
+	Path        string    `json:"path"`
+	Epoch       int64     `json:"epoch"`
+	Faded       time.Time `json:"faded"` // when weights were last halved
+	Sketch      []byte    `json:"sketch"`
+}
+
+func (w written) path() engine.LagPath {
+	return engine.LagPath{Destination: w.Destination, Kind: w.Kind, Path: w.Path}
+}
+
+// nameOf is the name of the note about a path. Names of destinations, kinds and
+// ways of reading may be long and hold anything.
+func nameOf(p engine.LagPath) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %s %s", len(p.Destination), p.Destination, len(p.Kind), p.Kind, p.Path))
+	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// decodeNote reads a note. Other reports that it is of another version.
+func decodeNote(n ledger.Note) (w written, s sketch, other bool, err error) {
+	if len(n.Value) > maxNote {
+		return w, s, false, fmt.Errorf("it has %d bytes, at most %d are read", len(n.Value), maxNote)
+	}
+	if err := json.Unmarshal(n.Value, &w); err != nil {
+		return w, s, false, err
+	}
+	if w.Version != version {
+		return w, s, true, fmt.Errorf("it is of version %d, this program reads %d", w.Version, version)
+	}
+	if n.Name != nameOf(w.path()) {
+		return w, s, true, fmt.Errorf("it is about %q, and has another's name", w.path())
+	}
+	if w.Epoch < 0 || w.Epoch > maxEpoch {
+		return w, s, false, fmt.Errorf("its epoch is %d", w.Epoch)
+	}
+	s, err = decodeSketch(w.Sketch)
+	return w, s, false, err
+}
+
+// pending is a note that is to be saved.
+type pending struct {
+	note  ledger.Note
+	path  engine.LagPath
+	epoch int64
+	fresh sketch // what of it the ledger did not have
+}
+
+// merge takes over what the ledger knows and returns what it does not.
+func (b *Book) merge(notes []ledger.Note, now time.Time) []pending {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stored := make(map[string]ledger.Note, len(notes))
+	known := make(map[string]written)
+	left := make(map[string]bool)
+	for _, n := range notes {
+		stored[n.Name] = n
+		w, s, other, err := decodeNote(n)
+		if err != nil {
+			left[n.Name] = other
+			b.complain(n, err)
+			continue
+		}
+		known[n.Name] = w
+		if l := b.at(w.path()); l != nil {
+			l.adopt(w.Epoch, s)
+		}
+	}
+	var all []pending
+	for path, l := range b.paths {
+		name := nameOf(path)
+		w, there := known[name]
+		if left[name] || !l.unsaved(there) {
+			continue
+		}
+		all = append(all, l.write(w, stored[name], name, now))
+	}
+	return all
+}
+
+// complain says once that a note cannot be read.
+func (b *Book) complain(n ledger.Note, err error) {
+	if b.warned[n.Name] == n.Version || len(b.warned) >= maxPaths {
+		return
+	}
+	b.warned[n.Name] = n.Version
+	b.opts.Logger.Warn("a note about lags is passed over", "note", n.Name, "error", err)
+}
+
+// adopt takes over what the ledger knows: in place of what is known here when
+// the others have forgotten more often, and together with what they do not
+// know yet when they have forgotten as often.
+func (l *learned) adopt(epoch int64, stored sketch) {
+	l.saved = epoch
+	if epoch < l.epoch {
+		return
+	}
+	if epoch > l.epoch {
+		l.forget()
+		l.epoch, l.saved = epoch, epoch
+	}
+	stored.merge(l.fresh)
+	l.known, l.plan = stored, nil
+}
+
+// unsaved reports whether the ledger lacks something.
+func (l *learned) unsaved(there bool) bool {
+	return !l.fresh.IsEmpty() || there && l.epoch > l.saved
+}
+
+// write makes the note of all that is known, and takes what is new in it to be
+// saved from now on. w is what the ledger holds, the zero value when that is
+// nothing.
+func (l *learned) write(w written, n ledger.Note, name string, now time.Time) pending {
+	p := pending{path: l.path, epoch: l.epoch, fresh: l.fresh}
+	all := newSketch()
+	all.merge(l.known)
+	if w.Faded.IsZero() || w.Faded.After(now) {
+		w.Faded = now
+	}
+	if all.GetCount() > maxWeight || now.Sub(w.Faded) > fadeAfter {
+		all.fade()
+		w.Faded = now
+	}
+	w.Version, w.Epoch, w.Sketch = version, l.epoch, all.encode()
+	w.Destination, w.Kind, w.Path = l.path.Destination, l.path.Kind, l.path.Path
+	n.Name = name
+	n.Value, _ = json.Marshal(w) // names, numbers and bytes always encode
+	l.fresh = newSketch()
+	p.note = n
+	return p
+}
+
+// settle keeps what was not saved for the next time.
+func (b *Book) settle(p pending, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.paths[p.path]
+	if l.epoch != p.epoch {
+		return
+	}
+	if err == nil {
+		l.saved = p.epoch
+		return
+	}
+	l.fresh.merge(p.fresh)
+}
+
+// Line is what is known about one path.
+type Line struct {
+	engine.LagPath // an empty Path stands for all ways of reading together
+	// Count is how many writes it rests on, older ones for a part.
+	Count float64
+	// P50, P90 and P99 are the lags within which so many of a hundred writes
+	// were visible.
+	P50, P90, P99 time.Duration
+	// At is when it was last written to the ledger.
+	At time.Time
+}
+
+// Quantiles returns what the workers of a ledger know, ordered by destination,
+// kind and path. Notes that cannot be read are left out. The error is the
+// ledger's.
+func Quantiles(ctx context.Context, notes ledger.Notes) ([]Line, error) {
+	all, _, err := notes.Notes(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var lines []Line
+	for _, n := range all {
+		w, s, _, err := decodeNote(n)
+		if err != nil || s.IsEmpty() {
+			continue
+		}
+		at, err := s.GetValuesAtQuantiles([]float64{0.5, 0.9, 0.99})
+		if err != nil {
+			continue
+		}
+		lines = append(lines, Line{LagPath: w.path(), Count: s.GetCount(), P50: seconds(at[0]), P90: seconds(at[1]), P99: seconds(at[2]), At: n.At})
+	}
+	slices.SortFunc(lines, func(a, b Line) int {
+		return cmp.Or(strings.Compare(a.Destination, b.Destination), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Path, b.Path))
+	})
+	return lines, nil
+}
