@@ -160,25 +160,6 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 	return max(due-t.sinceSend(), time.Second)
 }
 
-// recheck looks again at a settled write: an effect that is gone, or that
-// came or doubled later, goes to a person.
-func (t *task) recheck() error {
-	if err := t.look(); err != nil {
-		return err
-	}
-	d := policies.Recheck(t.policyCase(), t.rec.Settlement == ledger.Verified)
-	next := t.nextLook()
-	switch {
-	case d.Kind == policies.Accept:
-		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason})
-	case d.Kind == policies.Wait && next > 0:
-		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
-	case d.Kind == policies.Escalate: // the caller heard otherwise and may have acted on it: no later read closes this
-		return t.escalateFor(d, 0)
-	}
-	return t.escalate(d)
-}
-
 // relook reads a write that a person has: a later read may settle it, or show
 // a repeat to be harmless. Everything else stays with the person.
 func (t *task) relook() error {

@@ -1,0 +1,211 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// wish is one of several writes about one record: the n-th sets n cents.
+func wish(id string, n int, write intent.WriteType) intent.WriteIntent {
+	w := order(id, write)
+	w.Workflow = fmt.Sprint("wf-", n)
+	if write != intent.Delete {
+		w.Expect = intent.Fields{"amount_cents": jsonNumber(1000 + n), "currency": "USD"}
+	}
+	return w
+}
+
+// Writes about one record are done one after another in the order in which they
+// came, whatever is lost on the way and whoever does them.
+func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
+	for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore, simulated.LateCommit, simulated.Unreachable} {
+		t.Run("vice "+string(vice), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				if vice != "" {
+					b.set(simulated.Fault{Vice: vice, Times: 1, Delay: 20 * time.Second, Ops: []simulated.Op{simulated.OpUpsert, simulated.OpCreate, simulated.OpUpdate}})
+				}
+				const writes = 6
+				var wg sync.WaitGroup
+				for n := range writes {
+					e := b.newEngine(nil)
+					wg.Go(func() {
+						out, err := e.Do(t.Context(), wish("A-1", n, intent.Upsert))
+						if err != nil || out.Status != engine.StatusVerified {
+							t.Errorf("write %d: %+v, %v%s", n, out, err, b.life(out.ID))
+						}
+					})
+					time.Sleep(time.Millisecond)
+				}
+				wg.Wait()
+				var seen []string
+				for _, e := range b.world.Effects() {
+					if e.After != nil {
+						seen = append(seen, fmt.Sprint(e.After.Fields["amount_cents"]))
+					}
+				}
+				if got, want := strings.Join(seen, " "), "1000 1001 1002 1003 1004 1005"; got != want {
+					t.Errorf("the record was %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Who waits behind another write goes on soon after that one is done.
+func TestTurnComesSoon(t *testing.T) {
+	for name, same := range map[string]bool{"same process": true, "another process": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Unique.Options()
+				o.Lags, o.Settle = []time.Duration{1900 * time.Millisecond}, simulated.Lagging.Options().Settle
+				b := newBench(t, o, nil)
+				second := b.engine
+				if !same {
+					second = b.newEngine(nil)
+				}
+				var ended [2]time.Time
+				var wg sync.WaitGroup
+				for n, e := range []*engine.Engine{b.engine, second} {
+					wg.Go(func() {
+						if out, err := e.Do(t.Context(), wish("A-1", n, intent.Upsert)); err != nil || out.Status != engine.StatusVerified {
+							t.Errorf("write %d: %+v, %v%s", n, out, err, b.life(out.ID))
+						}
+						ended[n] = time.Now()
+					})
+					time.Sleep(10 * time.Millisecond)
+				}
+				wg.Wait()
+				first := b.state(ledger.IDOf(wish("A-1", 0, "upsert").StructuralKey()))
+				next := b.state(ledger.IDOf(wish("A-1", 1, "upsert").StructuralKey()))
+				most := 500 * time.Millisecond
+				if same {
+					most = 0
+				}
+				if waited := next.FirstSend.Sub(first.SettledAt); waited < 0 || waited > most {
+					t.Errorf("sent %s after its turn came, want at most %s", waited, most)
+				}
+			})
+		})
+	}
+}
+
+// While a person has to look at a write, what is behind it stays where it is and
+// says so.
+func TestBehindAReviewIsInProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, stuck := undecidable(t)
+		began := time.Now()
+		out := b.do(wish("A-1", 1, intent.Upsert))
+		if out.Status != engine.StatusInProgress || out.Sends != 0 || time.Since(began) > time.Second {
+			t.Fatalf("%+v after %s; want in progress at once%s", out, time.Since(began), b.life(out.ID))
+		}
+		for what, text := range map[string]string{"the sentence": out.Text, "the advice": out.ForModel} {
+			if !strings.Contains(text, string(stuck.ID)) {
+				t.Errorf("%s does not name the write before it: %s", what, text)
+			}
+		}
+		if out.AskAgain != engine.AgainLater || !out.AskAfter.After(time.Now()) {
+			t.Errorf("ask again %q %s", out.AskAgain, out.AskAfter)
+		}
+		b.work(3 * time.Hour)
+		if got := b.state(out.ID); got.Sends != 0 {
+			t.Fatalf("overtook the write in review%s", b.life(out.ID))
+		}
+		if _, err := b.engine.Resolve(t.Context(), "acme", stuck.ID, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "fine"}); err != nil {
+			t.Fatal(err)
+		}
+		if out := b.do(wish("A-1", 1, intent.Upsert)); out.Status != engine.StatusVerified {
+			t.Errorf("after the person: %+v%s", out, b.life(out.ID))
+		}
+	})
+}
+
+// The undoing of a write acts in its place, though others wait behind it.
+func TestUndoingInALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b.set(simulated.Fault{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpDelete}, Times: 1})
+		first := wish("A-1", 0, intent.Create)
+		first.Reversibility, first.OnMismatch = intent.Compensable, intent.MismatchCompensate
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if out := b.do(first); out.Status != engine.StatusCompensated {
+				t.Errorf("first: %+v%s", out, b.life(out.ID))
+			}
+		})
+		time.Sleep(time.Microsecond)
+		out := b.do(wish("A-1", 1, intent.Create))
+		wg.Wait()
+		if there := b.world.Records("A-1"); out.Status != engine.StatusVerified || len(there) != 1 || there[0].AmountCents() != 1001 {
+			t.Errorf("second: %+v with %+v%s", out, there, b.life(out.ID))
+		}
+	})
+}
+
+// A held write has no place in line until it is approved; then it has the last,
+// and the person is told so.
+func TestApprovedIntoABusyLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		asks := wish("A-1", 1, intent.Upsert)
+		asks.Risk = intent.RiskApprove
+		held := b.do(asks)
+		before := b.ahead("A-1")
+		began := time.Now()
+		out, err := b.engine.Resolve(t.Context(), "acme", held.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"})
+		if err != nil || out.Status != engine.StatusInProgress || !strings.Contains(out.Text, string(before)) || time.Since(began) > time.Second {
+			t.Fatalf("%+v, %v; want in progress behind %s at once%s", out, err, before, b.life(out.ID))
+		}
+		if got := b.state(out.ID); got.Owner != "" || got.Sends != 0 {
+			t.Errorf("it is held by %q after %d sends", got.Owner, got.Sends)
+		}
+		b.work(time.Minute)
+		if there := b.world.Records("A-1"); b.state(out.ID).Settlement != ledger.Verified || len(there) != 1 || there[0].AmountCents() != 1001 {
+			t.Errorf("%s, %+v%s", b.state(out.ID).Phase(), there, b.life(out.ID))
+		}
+	})
+}
+
+// Hundreds of callers that wait in line do not keep the ledger busy.
+func TestWaitingInLineIsCheap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.ahead("A-1") // nobody works on it
+		gets := &counting{Ledger: b.ledger}
+		e := b.engineOn(gets, b.world.Destination(), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := e.Do(ctx, wish("A-1", 1, intent.Upsert))
+		if err != nil || out.Status != engine.StatusInProgress {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		if gets.n > 200 {
+			t.Errorf("asked %d times in a minute", gets.n)
+		}
+	})
+}
+
+type counting struct {
+	ledger.Ledger
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counting) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+	return c.Ledger.Get(ctx, tenant, id)
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// recheck looks again at a settled write: an effect that is gone, or that
+// came or doubled later, goes to a person.
+func (t *task) recheck() error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	c := t.policyCase()
+	d := policies.Recheck(c, t.rec.Settlement == ledger.Verified)
+	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours {
+		later, err := t.superseded()
+		if err != nil {
+			return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: t.nextLook()})
+		}
+		if later != "" {
+			d = policies.Decision{Kind: policies.Accept, Rule: "recheck", Reason: fmt.Sprintf("write %s has changed the record since: %s", later, d.Reason)}
+		}
+	}
+	next := t.nextLook()
+	switch {
+	case d.Kind == policies.Accept:
+		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.lastRecheck()})
+	case d.Kind == policies.Wait && next > 0:
+		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
+	case d.Kind == policies.Escalate: // the caller heard otherwise and may have acted on it: no later read closes this
+		return t.escalateFor(d, 0)
+	}
+	return t.escalate(d)
+}
+
+// lastRecheck is when a write is to be looked at once more that may have been
+// doubled by a send which nobody can bound: one of a process that stood still.
+// 0 where that has been done, or need not be.
+func (t *task) lastRecheck() time.Duration {
+	if !t.rec.OwesRecheck {
+		return 0
+	}
+	return max(recheckLast-t.sinceSend(), 0)
+}
+
+// superseded is a later write of ours that has, or may have, changed the same
+// record since this one was sent; "" when there is none. What it changed or
+// removed is no sign that this one was taken back.
+func (t *task) superseded() (ledger.ID, error) {
+	if t.rec.KeyDigest == "" {
+		return "", nil
+	}
+	// What is open or owes a recheck is found by its key. What is not must be
+	// looked for among all that came since: an alarm is rare, and worth it.
+	f := ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 1000}
+	for page := 0; page <= supersededPages; page++ {
+		found, err := t.e.ledger.List(t.life.hard, f)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range found {
+			if t.supersedes(r) {
+				return r.ID, nil
+			}
+		}
+		if f.KeyDigest != "" {
+			f.KeyDigest = ""
+			continue
+		}
+		if len(found) < f.Limit || found[len(found)-1].Created.Before(t.rec.Created) {
+			break
+		}
+		f.Before = found[len(found)-1].ID
+	}
+	return "", nil
+}
+
+func (t *task) supersedes(r ledger.Record) bool {
+	nothing := r.Sends == r.Unsent || r.Settlement == ledger.NotApplied || r.Settlement == ledger.Denied
+	return r.ID != t.rec.ID && r.KeyDigest == t.rec.KeyDigest && !nothing && r.FirstSend.After(t.rec.FirstSend)
+}
