@@ -123,3 +123,7 @@ func (p Prune) Checked() (Prune, error) {
 	p.Limit = min(p.Limit, maxPrune)
 	return p, nil
 }
+
+// maxRefusal bounds, in runes, the reason that is kept with a refused entry of
+// the outbox: a sentence for a person.
+const maxRefusal = 500

@@ -63,4 +63,19 @@ const (
 	// fileMode is that of a new ledger file, for its owner only: intents and
 	// evidence are nobody else's business.
 	fileMode = 0o600
+
+	// maxAdmit is how many entries of the outbox one operation takes in: some
+	// tens of milliseconds for which other callers wait.
+	maxAdmit = 256
+
+	// defaultWindow is that of the engine: longer than orchestrators repeat a
+	// step, and about as long as destinations remember a key.
+	defaultWindow = 24 * time.Hour
+
+	// maxPruned is how many writes one operation looks at to forget them:
+	// callers wait as long as for a batch.
+	maxPruned = 64
+
+	// maxListed bounds the lists of a survey, as package ledger promises.
+	maxListed = 100
 )

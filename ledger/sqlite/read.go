@@ -38,7 +38,14 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledg
 		rec = r.rec
 		return err
 	})
-	return rec, err
+	var waiting *enqueuedError
+	if !errors.As(err, &waiting) {
+		return rec, err
+	}
+	if err := l.admitLine(ctx, waiting.keyDigest); err != nil {
+		return ledger.Record{}, err
+	}
+	return l.Get(ctx, tenant, id)
 }
 
 // Events implements [ledger.Ledger].
@@ -51,7 +58,14 @@ func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) (event
 		events, err = l.eventsOf(conn, r)
 		return err
 	})
-	return events, err
+	var waiting *enqueuedError
+	if !errors.As(err, &waiting) {
+		return events, err
+	}
+	if _, err := l.Get(ctx, tenant, id); err != nil {
+		return nil, err
+	}
+	return l.Events(ctx, tenant, id)
 }
 
 // List implements [ledger.Ledger].
@@ -118,7 +132,7 @@ func (l *Ledger) get(conn *sqlite.Conn, tenant string, id ledger.ID) (r row, err
 		return err
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+		err = l.missed(conn, tenant, id)
 	}
 	return r, err
 }
@@ -137,6 +151,9 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if r.rec.Tombstone { // what came after it was pruned
+		return events, nil
 	}
 	for i, e := range events {
 		if e.Seq != int64(i)+1 {

@@ -74,7 +74,9 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	if c != want {
 		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))
 	}
-	r.rec.Intent = text(s, at+12)
+	if r.rec.Intent = text(s, at+12); r.rec.Tombstone {
+		r.rec.Intent = nil // the column is never NULL
+	}
 	for i, raw := range raws(&r.rec) {
 		*raw = text(s, at+14+i)
 	}

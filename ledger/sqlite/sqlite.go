@@ -40,6 +40,10 @@ type Options struct {
 	// the way out when a clock once stood far ahead. Leases and due times that
 	// were given then stay as they are. Default false.
 	ResetClock bool
+	// Window is how far back an equal idempotency key of another write blocks
+	// one that was enqueued; below zero for ever. It should be that of the
+	// engines on the ledger. Default 24 hours.
+	Window time.Duration
 }
 
 // Ledger is a ledger in an SQLite file. It implements [ledger.Ledger].
@@ -86,6 +90,7 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if l.writer, err = newWriter(conn, path, l.now); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	l.writer.tx.window = max(cmp.Or(o.Window, defaultWindow), 0)
 	l.readers, err = sqlitex.NewPool(path, sqlitex.PoolOptions{
 		Flags: sqlite.OpenReadWrite, PoolSize: readers, PrepareConn: readOnly,
 	})

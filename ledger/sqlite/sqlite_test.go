@@ -53,7 +53,7 @@ func TestLedger(t *testing.T) {
 	c := newClock()
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
 		return open(t, filepath.Join(t.TempDir(), "ledger.db"), &sqlite.Options{Now: c.now})
-	}, ledgertest.Options{Sleep: c.move})
+	}, ledgertest.Options{Sleep: c.move, Enqueue: enqueue})
 }
 
 // The suite once more on the clock of a testing/synctest bubble, as the tests
@@ -61,5 +61,5 @@ func TestLedger(t *testing.T) {
 func TestInBubble(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
 		return open(t, filepath.Join(t.TempDir(), "ledger.db"), nil)
-	}, ledgertest.Options{})
+	}, ledgertest.Options{Enqueue: enqueue})
 }

@@ -58,9 +58,11 @@ type tx struct {
 	path   string
 	conn   *sqlite.Conn
 	now    func() time.Time
-	newest int64 // the newest time given to an entry
-	wrote  bool  // the operation under way has changed something
-	broken error // what ended the transaction before its time
+	newest int64         // the newest time given to an entry
+	wrote  bool          // the operation under way has changed something
+	wakes  bool          // there is new work for anybody
+	window time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
+	broken error         // what ended the transaction before its time
 
 	// remembered are writes as this connection last wrote them, and foreign is
 	// a number that changes when any other connection commits: then nothing is
@@ -74,6 +76,11 @@ type tx struct {
 	lastInLine, nextInLine, beforeInLine   *sqlite.Stmt
 	party, due, numbered, damaged          *sqlite.Stmt
 	insert, update, event                  *sqlite.Stmt
+	oldestEntries, entriesOf, entry        *sqlite.Stmt
+	taken, refuse                          *sqlite.Stmt
+	note, setNote                          *sqlite.Stmt
+	settled, followed, clear, clearEvents  *sqlite.Stmt
+	forgetWrite, forgetEntries             *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
 	visited party
@@ -88,6 +95,10 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlLast: &t.lastInLine, sqlNext: &t.nextInLine, sqlBefore: &t.beforeInLine,
 		sqlParty: &t.party, sqlDue: &t.due, sqlNumbered: &t.numbered, sqlDamaged: &t.damaged,
 		sqlInsert: &t.insert, sqlUpdate: &t.update, sqlEvent: &t.event,
+		sqlEntries: &t.oldestEntries, sqlEntriesOf: &t.entriesOf, sqlEntry: &t.entry,
+		sqlTaken: &t.taken, sqlRefuse: &t.refuse, sqlNote: &t.note, sqlSetNote: &t.setNote,
+		sqlDone: &t.settled, sqlFollowed: &t.followed, sqlClear: &t.clear, sqlClearEvents: &t.clearEvents,
+		sqlForget: &t.forgetWrite, sqlForgetRefused: &t.forgetEntries,
 	} {
 		s, err := conn.Prepare(query)
 		if err != nil {
@@ -100,7 +111,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 
 // begin looks at the version and the clock, under the write lock.
 func (t *tx) begin() error {
-	t.broken = nil
+	t.broken, t.wakes = nil, false
 	err := each(t.path, t.others, func() error {
 		if foreign := t.others.ColumnInt64(0); foreign != t.foreign {
 			t.foreign = foreign

@@ -14,7 +14,8 @@ import (
 func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
 	var rec ledger.Record // read only when do says that it is done: it may still be written after
 	var fresh bool
-	err := l.writer.do(ctx, func(t *tx) (err error) {
+	line := func(t *tx) (string, error) { return t.enqueued(res.Record.KeyDigest) }
+	err := l.inOrder(ctx, line, func(t *tx) (err error) {
 		rec, fresh, err = t.reserve(res)
 		return err
 	})
@@ -32,12 +33,19 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 		return nil, err
 	}
 	var recs []ledger.Record
-	err = l.writer.do(ctx, func(t *tx) (err error) {
-		recs, err = t.claim(c)
+	more := false
+	line := func(t *tx) (string, error) { return t.enqueuedAs(c.ID) }
+	err = l.inOrder(ctx, line, func(t *tx) (err error) {
+		if more, err = t.admitSome(); err == nil {
+			recs, err = t.claim(c)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if more {
+		l.writer.bell.Ring()
 	}
 	return recs, nil
 }
@@ -170,6 +178,7 @@ func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 // remember keeps what was written: most writes are settled soon after they
 // were reserved, by the same process, and need not be decoded again.
 func (t *tx) remember(r row) {
+	t.wakes = t.wakes || ledger.Wakes(r.rec)
 	size := len(r.rec.Intent)
 	for _, raw := range raws(&r.rec) {
 		size += len(*raw)

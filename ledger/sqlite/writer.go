@@ -51,6 +51,7 @@ type writer struct {
 	closed bool
 	wake   chan struct{} // of capacity 1: there is something in the queue
 	ended  chan struct{}
+	bell   ledger.Bell
 
 	commits, operations atomic.Int64
 }
@@ -219,6 +220,9 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	}
 	if err := w.tx.commit(); err != nil {
 		return nil, err
+	}
+	if w.tx.wakes {
+		w.bell.Ring()
 	}
 	w.commits.Add(1)
 	w.operations.Add(wrote)

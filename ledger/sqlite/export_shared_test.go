@@ -1,0 +1,13 @@
+package sqlite
+
+// Path is the file of the ledger.
+func (l *Ledger) Path() string { return l.path }
+
+// SharedQueries are the statements of what workers share, by name.
+var SharedQueries = map[string]string{
+	"entries": sqlEntries, "entries of": sqlEntriesOf, "entry": sqlEntry, "taken": sqlTaken, "refuse": sqlRefuse,
+	"outbox": sqlOutbox, "refused": sqlRefused, "broken": sqlBroken, "survey": sqlSurvey,
+	"notes": sqlNotes, "note": sqlNote,
+	"done": sqlDone, "followed": sqlFollowed, "clear": sqlClear, "clear events": sqlClearEvents, "forget": sqlForget,
+	"forget refused": sqlForgetRefused,
+}

@@ -1,0 +1,1 @@
+UPDATE ledger_writes SET intent = '' WHERE n = ?1

@@ -1,0 +1,1 @@
+SELECT 1 FROM ledger_writes AS w WHERE w.behind = ?1

@@ -1,0 +1,127 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+//go:embed sql/survey.sql
+var sqlSurvey string
+
+//go:embed sql/outbox.sql
+var sqlOutbox string
+
+//go:embed sql/refused.sql
+var sqlRefused string
+
+//go:embed sql/broken.sql
+var sqlBroken string
+
+var _ ledger.Surveyor = (*Ledger)(nil)
+
+// Survey implements [ledger.Surveyor]. A damaged row that nobody has met yet
+// counts as what its columns say.
+func (l *Ledger) Survey(ctx context.Context) (s ledger.Survey, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		newest, err := l.clock(conn)
+		if err != nil {
+			return err
+		}
+		s.Now = clamp(l.now(), newest)
+		if s.Queues, err = l.queues(conn, s.Now); err != nil {
+			return err
+		}
+		if s.Outbox, s.Oldest, err = l.waiting(conn); err != nil {
+			return err
+		}
+		if s.Oldest.After(s.Now) { // its time is the caller's
+			s.Oldest = s.Now
+		}
+		if s.Refused, err = l.listed(conn, sqlRefused); err != nil {
+			return err
+		}
+		s.Damaged, err = l.listed(conn, sqlBroken)
+		return err
+	})
+	return s, err
+}
+
+func (l *Ledger) queues(conn *sqlite.Conn, now time.Time) (queues []ledger.Queue, err error) {
+	s, err := l.statement(conn, sqlSurvey)
+	if err != nil {
+		return nil, err
+	}
+	bindTime(s, 1, now)
+	err = each(l.path, s, func() error {
+		q := ledger.Queue{
+			Tenant: s.ColumnText(0), Destination: s.ColumnText(1), State: ledger.State(s.ColumnText(2)), Count: s.ColumnInt(3),
+			Due: s.ColumnInt(4), Leased: s.ColumnInt(5), Orphaned: s.ColumnInt(6), Behind: s.ColumnInt(7),
+			OldestDue: moment(s, 8), OldestCreated: moment(s, 9),
+		}
+		i := slices.IndexFunc(queues, func(o ledger.Queue) bool { return byName(o, q) == 0 })
+		if i < 0 {
+			queues = append(queues, q)
+			return nil
+		}
+		queues[i] = merged(queues[i], q)
+		return nil
+	})
+	slices.SortFunc(queues, byName)
+	return queues, err
+}
+
+func byName(a, b ledger.Queue) int {
+	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))
+}
+
+// merged is a queue of which one part has a due time, and this other has none.
+func merged(q, other ledger.Queue) ledger.Queue {
+	q.Count += other.Count
+	q.Leased += other.Leased
+	q.Behind += other.Behind
+	if other.OldestCreated.Before(q.OldestCreated) {
+		q.OldestCreated = other.OldestCreated
+	}
+	return q
+}
+
+func (l *Ledger) waiting(conn *sqlite.Conn) (count int, oldest time.Time, err error) {
+	s, err := l.statement(conn, sqlOutbox)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	err = each(l.path, s, func() error {
+		count, oldest = s.ColumnInt(0), moment(s, 1)
+		return nil
+	})
+	return count, oldest, err
+}
+
+func (l *Ledger) listed(conn *sqlite.Conn, query string) (found []ledger.Refused, err error) {
+	s, err := l.statement(conn, query)
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, maxListed)
+	err = each(l.path, s, func() error {
+		found = append(found, ledger.Refused{
+			Tenant: s.ColumnText(0), ID: ledger.ID(s.ColumnText(1)), Reason: s.ColumnText(2), At: moment(s, 3),
+		})
+		return nil
+	})
+	return found, err
+}
+
+// moment is the time in a column, zero for NULL.
+func moment(s *sqlite.Stmt, col int) time.Time {
+	if s.ColumnIsNull(col) {
+		return time.Time{}
+	}
+	return time.Unix(0, s.ColumnInt64(col)).UTC()
+}
