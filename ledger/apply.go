@@ -81,7 +81,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("compensating needs the compensating write")
 	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
 		return fmt.Errorf("a person's decision needs a name and a reason")
-	case e.Kind == EvAnnounced && r.Behind != "":
+	case (e.Kind == EvAnnounced || e.Kind == EvEscalated) && r.Behind != "":
 		return fmt.Errorf("it waits behind write %s of the same business key", r.Behind)
 	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
 		return fmt.Errorf("only the look after an answered send can be put off as unverified")
@@ -164,10 +164,11 @@ func effect(r Record, e Event, now time.Time) Record {
 }
 
 // queue gives the write its place in line, and a due time when it is its turn.
+// When it is not, whoever approved it has nothing to do about it.
 func queue(r Record, behind ID, now time.Time) Record {
 	r.Behind, r.QueuedAt, r.Due = behind, now, now
 	if behind != "" {
-		r.Due = time.Time{}
+		r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 	}
 	return r
 }
@@ -305,11 +306,28 @@ func Advance(r Record, fence int64, events []Event, now time.Time) (Record, []Ev
 }
 
 func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
+	if err := orderly(r, events); err != nil {
+		return r, nil, fmt.Errorf("%w: write %s: %w", ErrIllegalMove, r.ID, err)
+	}
 	next, stamped, err := advanceEach(r, events, r.Fence, now)
 	if err == nil && next.Owner != "" {
 		next.LeaseUntil = now.Add(next.LeaseFor)
 	}
 	return next, stamped, err
+}
+
+// orderly refuses events of a caller that would break a line: a place in it is
+// given and taken by the ledger, which looks at the line once for each append.
+func orderly(r Record, events []Event) error {
+	for _, e := range events {
+		switch {
+		case e.Kind == EvFreed:
+			return fmt.Errorf("only the ledger itself frees a write, when the one before it leaves the line")
+		case e.Kind == EvApproved && r.State != Held:
+			return fmt.Errorf("%q is for a write that was held before this append", e.Kind)
+		}
+	}
+	return nil
 }
 
 func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, []Event, error) {

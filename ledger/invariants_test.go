@@ -17,7 +17,7 @@ var (
 	kinds = []ledger.EventKind{
 		ledger.EvReserved, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
 		ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating,
-		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate,
+		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed,
 	}
 	endings = []ledger.Settlement{
 		"", "odd", ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied,

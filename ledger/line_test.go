@@ -1,0 +1,193 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"pgregory.net/rapid"
+)
+
+// street is some lines under random hands, with the pure half of a ledger and
+// the plainest other half: the machine that rapid drives.
+type street struct {
+	recs []ledger.Record // in order of creation
+	now  time.Time
+}
+
+const (
+	houses = 2 // key digests
+	doors  = 4 // writes of each
+)
+
+func (s *street) find(id ledger.ID) *ledger.Record {
+	for i := range s.recs {
+		if s.recs[i].ID == id {
+			return &s.recs[i]
+		}
+	}
+	return nil
+}
+
+// last is who is in line and has nobody behind it.
+func (s *street) last(keyDigest string) (last ledger.Record) {
+	behind := map[ledger.ID]bool{}
+	for _, r := range s.recs {
+		behind[r.Behind] = true
+	}
+	for _, r := range s.recs {
+		if r.KeyDigest == keyDigest && r.InLine() && !behind[r.ID] {
+			last = r
+		}
+	}
+	return last
+}
+
+func (s *street) hurry(last ledger.Record) {
+	if hurried, _, changed := ledger.Hurry(last, s.now); changed {
+		*s.find(last.ID) = hurried
+	}
+}
+
+func (s *street) pass(t *rapid.T) {
+	s.now = s.now.Add(time.Duration(rapid.Int64Range(0, 2e12).Draw(t, "pass")))
+}
+
+func (s *street) reserve(t *rapid.T) {
+	s.pass(t)
+	door := rapid.IntRange(0, houses*doors-1).Draw(t, "door")
+	key := fmt.Sprintf("%032x%032x", door, door)
+	if s.find(ledger.IDOf(key)) != nil {
+		return
+	}
+	res := ledger.Reservation{
+		Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, KeyDigest: fmt.Sprint("house ", door%houses), Tenant: "a", Intent: []byte("{}")},
+		Owner:  rapid.SampledFrom([]string{"", "one"}).Draw(t, "owner"), LeaseFor: time.Minute,
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "events") {
+		res.Events = append(res.Events, streetEvent(t))
+	}
+	last := s.last(res.Record.KeyDigest)
+	rec, _, err := ledger.Begin(res, last.ID, s.now)
+	if err != nil {
+		return
+	}
+	s.recs = append(s.recs, rec)
+	if rec.Behind != "" {
+		s.hurry(last)
+	}
+}
+
+// streetEvent is one that often is legal, so that writes get far.
+func streetEvent(t *rapid.T) ledger.Event {
+	e := anyEvent(t)
+	e.Ago, e.By, e.Settlement, e.Child, e.Generation = 0, "p", ledger.Accepted, "wr_2", 0
+	e.Kind = rapid.SampledFrom(append(kinds, ledger.EvSettled, ledger.EvSettled, ledger.EvHeld, ledger.EvApproved)).Draw(t, "kind")
+	if e.Kind == ledger.EvDeferred {
+		e.Unverified = rapid.Bool().Draw(t, "unverified")
+	}
+	e.Behind = rapid.SampledFrom([]ledger.ID{"", "wr_of nobody"}).Draw(t, "behind")
+	return e
+}
+
+func (s *street) append(t *rapid.T) {
+	if len(s.recs) == 0 {
+		return
+	}
+	s.pass(t)
+	var events []ledger.Event
+	for range rapid.IntRange(1, 3).Draw(t, "events") {
+		events = append(events, streetEvent(t))
+	}
+	before := s.recs[rapid.IntRange(0, len(s.recs)-1).Draw(t, "write")]
+	var last ledger.Record
+	if ledger.Joins(before, events) {
+		last = s.last(before.KeyDigest)
+		events = ledger.JoinBehind(events, last.ID)
+	}
+	after, _, err := ledger.Advance(before, before.Fence, events, s.now)
+	if err != nil {
+		if !errors.Is(err, ledger.ErrIllegalMove) {
+			t.Fatal(err)
+		}
+		return
+	}
+	*s.find(before.ID) = after
+	if after.Behind != "" && before.Behind == "" {
+		s.hurry(last)
+	}
+	if !ledger.Left(before, after) {
+		return
+	}
+	for i, r := range s.recs {
+		if r.Behind == before.ID {
+			if s.recs[i], _, err = ledger.Free(r, before, s.now); err != nil {
+				t.Fatalf("what waits cannot be freed: %v", err)
+			}
+		}
+	}
+}
+
+func (s *street) claim(t *rapid.T) {
+	if len(s.recs) == 0 {
+		return
+	}
+	s.pass(t)
+	r := &s.recs[rapid.IntRange(0, len(s.recs)-1).Draw(t, "write")]
+	if r.Claimable(s.now, rapid.Bool().Draw(t, "early")) {
+		*r = r.Lend("two", time.Minute, s.now)
+	}
+}
+
+// check holds after every step: of each line one is first and is or will be
+// due, and each other one waits for one that is in it, and for nothing else.
+func (s *street) check(t *rapid.T) {
+	followers := map[ledger.ID]ledger.ID{}
+	heads, in := map[string]ledger.ID{}, map[string]int{}
+	for _, r := range s.recs {
+		switch {
+		case !r.InLine():
+			if r.Behind != "" {
+				t.Fatalf("%s is in no line, and behind %s", r.ID, r.Behind)
+			}
+			continue
+		case r.Behind == "" && heads[r.KeyDigest] != "":
+			t.Fatalf("%s and %s are both first", r.ID, heads[r.KeyDigest])
+		case r.Behind == "":
+			heads[r.KeyDigest] = r.ID
+			if r.State == ledger.Queued && r.Due.IsZero() {
+				t.Fatalf("%s is first, and nobody would ever look", r.ID)
+			}
+		case followers[r.Behind] != "":
+			t.Fatalf("%s and %s are both behind %s", r.ID, followers[r.Behind], r.Behind)
+		default:
+			followers[r.Behind] = r.ID
+			if !r.Due.IsZero() || r.Owner != "" || r.State != ledger.Queued {
+				t.Fatalf("%s waits, and is %s, due %s, owned by %q", r.ID, r.State, r.Due, r.Owner)
+			}
+		}
+		in[r.KeyDigest]++
+	}
+	for house, n := range in {
+		reached := 0
+		for id := heads[house]; id != ""; id = followers[id] {
+			reached++
+		}
+		if reached != n {
+			t.Fatalf("of %d in line %d wait for what is not in it", n, n-reached)
+		}
+	}
+}
+
+// No sequence of reservations, appends and claims makes two first ones or
+// lets one wait for ever.
+func TestLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &street{now: at}
+		t.Repeat(map[string]func(*rapid.T){
+			"": s.check, "reserve": s.reserve, "append": s.append, "append more": s.append, "claim": s.claim,
+		})
+	})
+}
