@@ -104,16 +104,11 @@ func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.D
 	if l == nil || since < 0 || looks < 0 || looks >= maxLooks {
 		return 0, false
 	}
-	at, ok := time.Duration(0), false
 	if looks == 0 {
-		at, ok = l.first(since)
-	} else {
-		at, ok = l.planned().next(since)
+		return max(l.first(since)-since, 0), true
 	}
-	if !ok {
-		return 0, false
-	}
-	return max(at-since, 0), true
+	at, ok := l.planned().next(since)
+	return max(at-since, 0), ok
 }
 
 // find is what is known about a path: where too little is known about its way
@@ -141,7 +136,7 @@ func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range []engine.LagPath{whole(path), path} {
-		if l := b.at(p); l != nil && l.seen(missed, seen) {
+		if l := b.at(p); l != nil && l.learn(interval{missed: missed, seen: seen}) {
 			b.opts.Logger.Info("lags are not like those before; they are learned anew",
 				"destination", p.Destination, "kind", p.Kind, "path", p.Path, "missed", missed, "seen", seen)
 		}

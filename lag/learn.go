@@ -8,9 +8,10 @@ import (
 
 // learned is what is known about one path.
 type learned struct {
-	path  engine.LagPath
-	known sketch // all of it
-	fresh sketch // what the ledger does not have yet
+	path    engine.LagPath
+	earlier sketch     // what the ledger has, and what has left the window
+	fresh   sketch     // what has left the window and the ledger does not have
+	recent  []interval // the window, oldest first
 	// epoch counts how often all was forgotten. What was learned in an earlier
 	// one is not added to a later one.
 	epoch int64
@@ -19,76 +20,93 @@ type learned struct {
 	plan  *plan
 	since int // writes seen since the plan was made
 
-	looks       int // first looks placed since one was made early on purpose
-	every       int // how many pass until the next
-	half        bool
+	looks       int     // first looks placed since one was made early on purpose
+	every       int     // how many pass until the next
+	far         bool    // what the latest of those was
 	early, late float64 // surprises in a row, fading
 }
 
 func newLearned(path engine.LagPath) *learned {
-	return &learned{path: path, known: newSketch(), fresh: newSketch(), every: probeFirst}
+	return &learned{path: path, earlier: newSketch(), fresh: newSketch(), every: probeFirst}
 }
 
 // trusted reports whether enough was seen to place looks by it.
-func (l *learned) trusted() bool { return l.known.GetCount() >= trust }
+func (l *learned) trusted() bool {
+	return float64(len(l.recent))+l.earlier.GetCount() >= trust
+}
 
 // planned is the plan for what is known now, give or take a few writes.
 func (l *learned) planned() *plan {
-	if l.plan == nil || float64(l.since) > 1+l.known.GetCount()/64 {
-		l.plan, l.since = newPlan(l.known.bins()), 0
+	if l.plan == nil || l.since > len(l.recent)/fitEvery {
+		l.plan, l.since = newPlan(fit(l.earlier.weights(anchor), l.recent)), 0
 	}
 	return l.plan
 }
 
 // first is the moment of the first look at a write, now being the time since
-// its send.
-func (l *learned) first(now time.Duration) (time.Duration, bool) {
-	at, ok := l.planned().first(now)
-	if !ok || at <= floor {
-		return at, ok
+// its send. Now and then it is earlier than would be best, or what is known
+// could never come down: where half of the writes should be visible, which
+// halves what is still uncertain, or, every other time, at half the time, where
+// hardly any should.
+func (l *learned) first(now time.Duration) time.Duration {
+	at := l.planned().first(now)
+	if at <= floor {
+		return at
 	}
 	if l.looks++; l.looks < l.every && l.early == 0 {
-		return at, ok
+		return at
 	}
-	l.looks = 0
-	if l.half = !l.half; l.half {
-		return max(now, at/2), ok
+	l.looks, l.every = 0, min(2*l.every, probeMost)
+	if l.early == 0 { // else it is asked again what surprised
+		l.far = !l.far
 	}
-	return max(now, at-at/10), ok
+	if l.far {
+		return max(now, at/2)
+	}
+	return max(now, min(l.plan.median, at-at/probeClose))
 }
 
-// seen learns from one write and reports whether the lags have stopped being
+// learn takes in one write and reports whether the lags have stopped being
 // like those before, in which case all but this one is forgotten.
-func (l *learned) seen(missed, seen time.Duration) (forgot bool) {
-	all := l.known.bins()
-	if l.trusted() && l.surprised(all, missed, seen) {
+func (l *learned) learn(n interval) (forgot bool) {
+	if l.trusted() && l.surprised(l.planned().fitted, n) {
 		l.forget()
-		all, forgot = nil, true
+		forgot = true
 	}
-	place(all, missed, seen, func(seconds, weight float64) {
-		l.known.add(seconds, weight)
-		l.fresh.add(seconds, weight)
-	})
-	if l.known.GetCount() > maxWeight {
-		l.known.fade()
+	if len(l.recent) == window {
+		l.leave(l.recent[0])
+		l.recent = l.recent[1:]
 	}
+	l.recent = append(l.recent, n)
 	l.since++
 	return forgot
 }
 
+// leave keeps of a write that has left the window how it was fitted.
+func (l *learned) leave(n interval) {
+	if n.saved {
+		return // it is part of what the ledger has
+	}
+	f := l.planned().fitted
+	f.place(n, l.earlier)
+	f.place(n, l.fresh)
+	if l.earlier.GetCount() > maxWeight {
+		l.earlier.fade()
+	}
+}
+
 // surprised judges one write by those before it.
-func (l *learned) surprised(all []bin, missed, seen time.Duration) bool {
-	switch {
-	case missed > 0 && 1-below(all, missed) < surprisingLate:
+func (l *learned) surprised(f *fitted, n interval) bool {
+	if n.missed > 0 && 1-f.below(n.missed) < surprisingLate {
 		l.late++
-	default:
+	} else {
 		l.late /= 2
 	}
 	switch {
-	case missed <= 0 && seen > 0 && below(all, seen) < surprising:
+	case n.missed == 0 && n.seen > floor && f.below(n.seen) < surprising:
 		l.early++
-	case missed > 0 && below(all, missed) < surprising: // looked early, and in vain
-		l.early, l.every = 0, min(2*l.every, probeMost)
+	case n.missed > 0 && f.below(n.missed) < surprising: // looked early, and in vain
+		l.early = 0
 	}
 	return l.late >= tooLate || l.early >= tooEarly
 }

@@ -26,12 +26,21 @@ const (
 	// fadeAfter is how long until weights are halved where there are few
 	// writes: what is a week old says little about today.
 	fadeAfter = 24 * time.Hour
-	// spread is how many places the weight of one interval is spread over where
-	// nothing is known about it.
-	spread = 16
-	// blur is the part of a narrow interval's weight that is spread evenly over
-	// it, whatever is known: else a place that never had weight never gets any.
-	blur = 0.1
+	// window is how many of the latest writes are fitted again and again; older
+	// ones are kept as they were fitted last.
+	window = 64
+	// anchor is how many writes what was learned earlier counts for in a fit:
+	// enough to keep a shape that later looks do not show, too few to stand
+	// against what they do show.
+	anchor = 16
+	// rounds is how often a fit shares its weights out: what one write in ten
+	// contradicts has by then a hundredth of what none does.
+	rounds = 100
+	// fitEvery is the part of the window that may be new before it is fitted
+	// again: a fit takes some hundred microseconds.
+	fitEvery = 8
+	// negligible is a part of a write that is not worth keeping.
+	negligible = 1e-4
 
 	// price is what a read is worth, as a part of the usual lag: half of it.
 	// It keeps the first look where nine of ten succeed when lags vary by a
@@ -50,8 +59,11 @@ const (
 	remains = 0.5
 
 	// probeFirst and probeMost bound how many first looks pass until one is
-	// made early on purpose; the number doubles while that finds nothing.
-	probeFirst, probeMost = 16, 64
+	// made early on purpose. The number doubles each time: what is new is
+	// uncertain.
+	probeFirst, probeMost = 4, 64
+	// probeClose is the part by which such a look is early at least.
+	probeClose = 10
 	// surprising is how improbable a success at an early look must have been to
 	// count as a surprise, and surprisingLate a failure at a late one.
 	surprising, surprisingLate = 0.1, 0.01

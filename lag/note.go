@@ -100,7 +100,7 @@ func (b *Book) merge(notes []ledger.Note, now time.Time) []pending {
 		if left[name] || !l.unsaved(there) {
 			continue
 		}
-		all = append(all, l.write(w, stored[name], name, now))
+		all = append(all, l.write(w, stored[name], now))
 	}
 	return all
 }
@@ -127,21 +127,29 @@ func (l *learned) adopt(epoch int64, stored sketch) {
 		l.epoch, l.saved = epoch, epoch
 	}
 	stored.merge(l.fresh)
-	l.known, l.plan = stored, nil
+	l.earlier, l.plan = stored, nil
 }
 
 // unsaved reports whether the ledger lacks something.
 func (l *learned) unsaved(there bool) bool {
-	return !l.fresh.IsEmpty() || there && l.epoch > l.saved
+	return there && l.epoch > l.saved || !l.fresh.IsEmpty() ||
+		slices.ContainsFunc(l.recent, func(n interval) bool { return !n.saved })
 }
 
-// write makes the note of all that is known, and takes what is new in it to be
-// saved from now on. w is what the ledger holds, the zero value when that is
+// write makes the note of all that is known. What is new in it counts as saved
+// from now on. w is what the ledger holds, the zero value when that is
 // nothing.
-func (l *learned) write(w written, n ledger.Note, name string, now time.Time) pending {
-	p := pending{path: l.path, epoch: l.epoch, fresh: l.fresh}
+func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
+	f := l.planned().fitted
+	for i := range l.recent {
+		if !l.recent[i].saved {
+			f.place(l.recent[i], l.fresh)
+			f.place(l.recent[i], l.earlier)
+			l.recent[i].saved = true
+		}
+	}
 	all := newSketch()
-	all.merge(l.known)
+	all.merge(l.earlier)
 	if w.Faded.IsZero() || w.Faded.After(now) {
 		w.Faded = now
 	}
@@ -149,12 +157,12 @@ func (l *learned) write(w written, n ledger.Note, name string, now time.Time) pe
 		all.fade()
 		w.Faded = now
 	}
-	w.Version, w.Epoch, w.Sketch = version, l.epoch, all.encode()
-	w.Destination, w.Kind, w.Path = l.path.Destination, l.path.Kind, l.path.Path
-	n.Name = name
+	w = written{Version: version, Destination: l.path.Destination, Kind: l.path.Kind, Path: l.path.Path,
+		Epoch: l.epoch, Faded: w.Faded, Sketch: all.encode()}
+	n.Name = nameOf(l.path)
 	n.Value, _ = json.Marshal(w) // names, numbers and bytes always encode
+	p := pending{note: n, path: l.path, epoch: l.epoch, fresh: l.fresh}
 	l.fresh = newSketch()
-	p.note = n
 	return p
 }
 
@@ -163,14 +171,13 @@ func (b *Book) settle(p pending, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.paths[p.path]
-	if l.epoch != p.epoch {
-		return
-	}
-	if err == nil {
+	switch {
+	case l.epoch != p.epoch:
+	case err == nil:
 		l.saved = p.epoch
-		return
+	default:
+		l.fresh.merge(p.fresh)
 	}
-	l.fresh.merge(p.fresh)
 }
 
 // Line is what is known about one path.

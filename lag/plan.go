@@ -9,34 +9,31 @@ import "time"
 //
 //	ahead[i] = min over j > i of left[i] × (at[j] − at[i] + price) + ahead[j]
 type plan struct {
+	fitted *fitted
+	median time.Duration
 	price  float64   // of one look, in seconds
-	weight float64   // how many writes it rests on
 	at     []float64 // moments that are worth a look, in seconds after the send
 	left   []float64 // the part of the writes not visible at each of them
 	ahead  []float64
-	all    []bin
 }
 
-func newPlan(all []bin) *plan {
-	p := &plan{all: all}
-	for _, b := range all {
-		p.weight += b.weight
-	}
-	passed, step := 0.0, 0.0
-	median := -1.0
-	for i, b := range all {
-		passed += b.weight
-		if median < 0 && passed >= p.weight/2 {
-			median = b.to.Seconds()
+func newPlan(f *fitted) *plan {
+	p := &plan{fitted: f, price: floor.Seconds()}
+	all, step := f.count(), 0.0
+	for i, w := range f.weight {
+		if f.upTo[i] < all/2 && f.upTo[i+1] >= all/2 {
+			p.median = edge(i)
+			p.price = max(p.price, price*p.median.Seconds())
 		}
-		if step += b.weight; step < p.weight/candidates && i < len(all)-1 {
-			continue
+		step += w
+		if last := f.upTo[i+1] >= all*(1-negligible); step >= all/candidates || last {
+			p.at = append(p.at, edge(i).Seconds())
+			p.left = append(p.left, max(0, 1-f.upTo[i+1]/all))
+			if step = 0; last {
+				break
+			}
 		}
-		step = 0
-		p.at = append(p.at, b.to.Seconds())
-		p.left = append(p.left, max(0, 1-passed/p.weight))
 	}
-	p.price = max(price*median, floor.Seconds())
 	p.ahead = make([]float64, len(p.at))
 	for i := len(p.at) - 2; i >= 0; i-- {
 		_, p.ahead[i] = p.best(i+1, p.at[i], p.left[i])
@@ -45,39 +42,38 @@ func newPlan(all []bin) *plan {
 }
 
 // best is the moment from the i-th on at which to look next, for that part of
-// the writes, at the time now, and what it costs until all of them are seen.
+// the writes, at the time now, and what it costs until all of them are seen;
+// a moment below 0 when none is left.
 func (p *plan) best(i int, now, part float64) (at, cost float64) {
-	at, cost = -1, -1
+	at = -1
 	for ; i < len(p.at); i++ {
 		if p.at[i] < now {
 			continue
 		}
-		if c := part*(p.at[i]-now+p.price) + p.ahead[i]; cost < 0 || c < cost {
+		if c := part*(p.at[i]-now+p.price) + p.ahead[i]; at < 0 || c < cost {
 			at, cost = p.at[i], c
 		}
 	}
-	return at, max(cost, 0)
+	return at, cost
 }
 
-// first is the moment of the first look, not before now; false when all that
-// is known lies before.
-func (p *plan) first(now time.Duration) (time.Duration, bool) {
+// first is the moment of the first look, not before now.
+func (p *plan) first(now time.Duration) time.Duration {
 	at, cost := p.best(0, now.Seconds(), 1)
 	if at < 0 {
-		return now, len(p.at) > 0 // visible by now, as far as is known
+		return now // all is visible by now, as far as is known
 	}
-	left := 1 - below(p.all, now)
-	if _, later := p.best(0, now.Seconds(), left); p.price+later < cost {
-		return now, true
+	if _, later := p.best(0, now.Seconds(), 1-p.fitted.below(now)); p.price+later < cost {
+		return now
 	}
-	return seconds(at), true
+	return seconds(at)
 }
 
 // next is the moment of the next look after one that failed just now; false
 // when too little of what is known lies beyond.
 func (p *plan) next(now time.Duration) (time.Duration, bool) {
-	left := 1 - below(p.all, now)
-	if left*p.weight < remains {
+	left := 1 - p.fitted.below(now)
+	if left*p.fitted.count() < remains {
 		return 0, false
 	}
 	at, _ := p.best(0, (now + apart).Seconds(), left)

@@ -21,7 +21,9 @@ type pace func(since time.Duration, looks int) time.Duration
 // paces begin a pace for each write.
 var paces = map[string]func(*lag.Book) pace{
 	"backoff": func(*lag.Book) pace { return backoff() },
-	"poll":    func(*lag.Book) pace { return func(since time.Duration, _ int) time.Duration { return since + time.Second } },
+	"poll": func(*lag.Book) pace {
+		return func(since time.Duration, _ int) time.Duration { return since + time.Second }
+	},
 	"learned": func(b *lag.Book) pace {
 		otherwise := backoff()
 		return func(since time.Duration, looks int) time.Duration {
@@ -83,7 +85,7 @@ func write(p pace, b *lag.Book, visible time.Duration) (reads int, seen time.Dur
 			b.Seen(orders, missed, at)
 			return reads, at
 		}
-		missed = at
+		missed = max(at, 1) // 0 says that it was seen at the first look
 	}
 }
 
