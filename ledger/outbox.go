@@ -35,19 +35,20 @@ type Entry struct {
 
 // Reservation is what an entry asks for, from nobody: it is only to be queued.
 // Window is how far back an equal idempotency key of another write blocks it; 0
-// is for ever. The error says why the entry can never be taken in.
+// is for ever. The error wraps [ErrCorrupt] and says why the entry can never be
+// taken in.
 func (e Entry) Reservation(window time.Duration) (Reservation, error) {
 	w, err := intent.Decode(e.Intent)
 	if err != nil {
-		return Reservation{}, fmt.Errorf("its intent cannot be read: %w", err)
+		return Reservation{}, fmt.Errorf("%w: outbox: the intent of the entry cannot be read: %w", ErrCorrupt, err)
 	}
 	rec, err := NewRecord(w)
 	switch {
 	case err != nil:
-		return Reservation{}, fmt.Errorf("its intent cannot be read: %w", err)
+		return Reservation{}, fmt.Errorf("%w: outbox: the intent of the entry cannot be read: %w", ErrCorrupt, err)
 	case rec.ID != e.ID || rec.Tenant != e.Tenant || rec.KeyDigest != e.KeyDigest:
-		return Reservation{}, fmt.Errorf("its row is damaged: the intent is write %s of tenant %q about %.12s, the row says %s, %q, %.12s",
-			rec.ID, rec.Tenant, rec.KeyDigest, e.ID, e.Tenant, e.KeyDigest)
+		return Reservation{}, fmt.Errorf("%w: outbox: the row is damaged: the intent is write %s of tenant %q about %.12s, the row says %s, %q, %.12s",
+			ErrCorrupt, rec.ID, rec.Tenant, rec.KeyDigest, e.ID, e.Tenant, e.KeyDigest)
 	}
 	return Reservation{Record: rec, Window: window}, nil
 }

@@ -163,6 +163,9 @@ func (t *tx) admit(entries []entry) error {
 		res, err := e.Reservation(t.window)
 		if err == nil {
 			_, _, err = t.reserve(res)
+			if errors.Is(err, ledger.ErrCorrupt) && unreadable(err) == "" { // not a row, but the file
+				return err
+			}
 		}
 		reason := ledger.Refusal(err)
 		if err != nil && (t.wrote || reason == "") {
