@@ -223,14 +223,20 @@ func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledge
 	if err != nil {
 		return err
 	}
-	if err = profile.Check(w.Write); err == nil {
-		err = verify.Check(conn, w)
-	}
-	if err == nil {
+	if err = e.fits(conn, profile, w); err == nil {
 		return nil
 	}
 	if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
 		return nil
+	}
+	return err
+}
+
+// fits asks whether a destination can ever serve an intent.
+func (e *Engine) fits(conn connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
+	err := p.Check(w.Write)
+	if err == nil {
+		err = verify.Check(conn, w)
 	}
 	return err
 }

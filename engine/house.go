@@ -8,10 +8,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// The notes of housekeeping. OutboxFull stands while the outbox takes nothing
-// more; the others say when a worker last did what one of all does.
+// The notes of housekeeping say when a worker last did what one of all does.
 const (
-	OutboxFull = "outbox/full"
 	noteSurvey = "housekeeping/survey"
 	notePrune  = "housekeeping/prune"
 )
@@ -70,7 +68,7 @@ func (w *worker) watchOutbox(ctx context.Context, notes ledger.Notes, surveyor l
 	if err != nil {
 		return err
 	}
-	note, _, err := noteOf(ctx, notes, OutboxFull)
+	note, _, err := noteOf(ctx, notes, ledger.FullNote)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,7 @@ func (t *task) turnedDown() []ledger.Event {
 	case t.late():
 		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}
 	case t.risk() == intent.RiskApprove: // a person must approve first
-		return []ledger.Event{{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}}
+		return []ledger.Event{held}
 	}
 	return nil
 }
@@ -286,12 +286,20 @@ func (t *task) send() error {
 
 // queued prepares a write of which nothing was sent, and announces it.
 func (t *task) queued() (parked bool, err error) {
+	unapproved, err := t.unapproved()
+	if err != nil {
+		return false, err
+	}
 	var events []ledger.Event
-	switch {
-	case t.late():
-		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
+	switch unfit := t.e.fits(t.conn, t.profile, t.intent); {
 	case t.life.ending.Err() != nil:
 		events = []ledger.Event{handBack}
+	case t.late():
+		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
+	case unfit != nil:
+		events = []ledger.Event{notSent("unfit", "its destination can never serve it: "+unfit.Error())}
+	case unapproved:
+		events = []ledger.Event{held}
 	default:
 		events = t.firstEvents(t.now().Sub(t.rec.QueuedAt))
 	}
@@ -302,6 +310,24 @@ func (t *task) queued() (parked bool, err error) {
 	t.mine = t.rec.State == ledger.Sending
 	return t.rec.State == ledger.Queued, nil
 }
+
+// unapproved reports whether a queued write asks for an approval that nobody
+// gave: it came by a way that does not look at risks, the outbox, or under rules
+// that have become stricter.
+func (t *task) unapproved() (bool, error) {
+	if t.risk() != intent.RiskApprove || t.rec.Sends > 0 {
+		return false, nil
+	}
+	events, err := t.e.ledger.Events(t.life.hard, t.rec.Tenant, t.rec.ID)
+	if err != nil {
+		return false, &Error{ID: t.rec.ID, Known: KnownNothing, Err: err}
+	}
+	approves := func(ev ledger.Event) bool { return ev.Kind == ledger.EvApproved }
+	return !slices.ContainsFunc(events, approves), nil
+}
+
+// held waits for a person.
+var held = ledger.Event{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}
 
 // prepare reads the pre-state of a write accepted age ago and says what
 // follows: the announcement, a wait, or the end.

@@ -264,9 +264,11 @@ func (e *Engine) failed(rec ledger.Record, err error) {
 	e.opts.Meter.Failed(rec, err)
 }
 
-// longestLease is a lease that suits every registered destination.
+// longestLease is a lease that suits every registered destination. What goes to
+// others is only put back, so that they do not make it longer: nobody takes up
+// what a dead process left before its lease has ended.
 func (e *Engine) longestLease() time.Duration {
-	longest := e.leaseFor(ledger.Record{})
+	longest := e.opts.Patience + e.opts.Slack
 	for _, p := range e.reg.Profiles() {
 		longest = max(longest, e.lease(p))
 	}

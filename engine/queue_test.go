@@ -1,0 +1,229 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+func (b *bench) enqueue(w intent.WriteIntent) ledger.ID {
+	b.t.Helper()
+	id, err := b.engine.Enqueue(b.t.Context(), w)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+func TestEnqueuedWritesAreForWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		time.Sleep(time.Minute)
+		if got := b.state(id); got.State != ledger.Queued || got.Owner != "" || len(b.world.Calls()) != 0 {
+			t.Fatalf("%s, held by %q, %d calls; want it queued and nothing else", got.Phase(), got.Owner, len(b.world.Calls()))
+		}
+		if again := b.enqueue(order("A-1", intent.Create)); again != id {
+			t.Errorf("a repeat is %s, want %s", again, id)
+		}
+		b.work(10 * time.Second)
+		if got := b.state(id); got.Settlement != ledger.Verified || got.Sends != 1 {
+			t.Errorf("%s%s", got.Phase(), b.life(id))
+		}
+	})
+}
+
+func TestWhatEnqueueTurnsDown(t *testing.T) {
+	invalid, elsewhere, late, risky, other := order("A-1", intent.Create), order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create), order("A-0", intent.Create)
+	invalid.Key, elsewhere.Destination = nil, "elsewhere"
+	risky.Risk = intent.RiskApprove
+	other.Payload = intent.Fields{"note": "another wish"}
+	for name, c := range map[string]struct {
+		w      intent.WriteIntent
+		want   error
+		state  string
+		reason string
+	}{
+		"invalid":        {invalid, intent.ErrInvalid, "", "nothing recorded"},
+		"elsewhere":      {elsewhere, connectors.ErrUnknownDestination, "", "nothing recorded"},
+		"another digest": {other, ledger.ErrDigestMismatch, "", "one logical write"},
+		"late":           {late, nil, "settled (not_applied)", "nothing will be sent"},
+		"risky":          {risky, nil, "held", "a person must approve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				b.enqueue(order("A-0", intent.Create))
+				if name == "late" {
+					c.w.Deadline = time.Now().Add(-time.Second)
+				}
+				id, err := b.engine.Enqueue(t.Context(), c.w)
+				if !errors.Is(err, c.want) {
+					t.Fatalf("%v, want %v: %s", err, c.want, c.reason)
+				}
+				if err != nil {
+					if n := b.ledger.Commits(); n != 1 {
+						t.Errorf("%d commits: %s", n, c.reason)
+					}
+					return
+				}
+				b.work(time.Minute)
+				if got := b.state(id); got.Phase() != c.state || got.Sends != 0 {
+					t.Errorf("%s after %d sends, want %s: %s", got.Phase(), got.Sends, c.state, c.reason)
+				}
+			})
+		})
+	}
+}
+
+// A queue that is full says so, with its numbers; others have room, and so has
+// it when a worker has emptied it.
+func TestFullQueueRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{MaxQueued: 3})
+		for n := range 3 {
+			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
+		}
+		before := b.ledger.Commits()
+		_, err := b.engine.Enqueue(t.Context(), order("A-3", intent.Create))
+		if !errors.Is(err, ledger.ErrFull) || !strings.Contains(err.Error(), "3 writes") || !strings.Contains(err.Error(), `"orders"`) || b.ledger.Commits() != before {
+			t.Errorf("%v after %d commits; want it full, with its numbers, and nothing recorded", err, b.ledger.Commits()-before)
+		}
+		if id, err := b.engine.Enqueue(t.Context(), order("A-1", intent.Create)); err != nil || id != ledger.IDOf(order("A-1", intent.Create).StructuralKey()) {
+			t.Errorf("a repeat of what is there: %s, %v", id, err)
+		}
+		theirs := order("A-9", intent.Create)
+		theirs.Tenant = "other"
+		if _, err := b.engine.Enqueue(t.Context(), theirs); err != nil {
+			t.Errorf("another tenant: %v", err)
+		}
+		b.work(time.Minute)
+		b.enqueue(order("A-3", intent.Create))
+	})
+}
+
+func TestTooManyCallersAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), &engine.Options{MaxFlights: 2})
+		var wg sync.WaitGroup
+		for n := range 2 {
+			wg.Go(func() { b.do(order(fmt.Sprint("A-", n), intent.Create)) })
+		}
+		synctest.Wait()
+		before := b.ledger.Commits()
+		_, err := b.engine.Do(t.Context(), order("A-2", intent.Create))
+		if !errors.Is(err, ledger.ErrFull) || !strings.Contains(err.Error(), "2") || b.ledger.Commits() != before {
+			t.Errorf("%v; want it full, and nothing recorded", err)
+		}
+		wg.Wait()
+		if out := b.do(order("A-2", intent.Create)); out.Status != engine.StatusVerified {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// A subscriber hears of each write once, when it is done, and of those that are
+// not known.
+func TestSubscribe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		ids := []ledger.ID{"wr_none"}
+		for n := range 4 {
+			w := order(fmt.Sprint("A-", n), intent.Create)
+			if n == 3 {
+				w.Risk = intent.RiskApprove
+			}
+			ids = append(ids, b.enqueue(w), b.enqueue(w))
+		}
+		go b.work(time.Hour)
+		told := make(map[ledger.ID]string)
+		for out, err := range b.engine.Subscribe(t.Context(), "acme", ids...) {
+			if told[out.ID] != "" {
+				t.Errorf("%s is told twice", out.ID)
+			}
+			told[out.ID] = string(out.Status)
+			if err != nil {
+				told[out.ID] = err.Error()
+			}
+		}
+		said := slices.Sorted(maps.Values(told))
+		if want := []string{"held", "no such write: wr_none", "verified", "verified", "verified"}; !slices.Equal(said, want) {
+			t.Errorf("told %q, want %q", said, want)
+		}
+	})
+}
+
+func TestSubscriberThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for out, err := range b.engine.Subscribe(ctx, "acme", id) {
+			t.Errorf("told %+v, %v; nobody works on it", out, err)
+		}
+		if ctx.Err() == nil {
+			t.Error("ended before its context")
+		}
+	})
+}
+
+// What comes by a way that does not look at risks is held all the same, before
+// anything of it is sent; so is what the outbox took that can never be served.
+func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
+	risky, raised, unfit := order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create)
+	risky.Risk = intent.RiskApprove
+	unfit.Key["shop"] = "x"
+	raise := func(w intent.WriteIntent) intent.Risk {
+		if w.Key["order_id"] == "A-2" {
+			return intent.RiskApprove
+		}
+		return ""
+	}
+	for name, c := range map[string]struct {
+		w      intent.WriteIntent
+		state  string
+		reason string
+	}{
+		"risky":  {risky, "held", "no person approved"},
+		"raised": {raised, "held", "no person approved"},
+		"unfit":  {unfit, "settled (not_applied)", "its destination would only refuse it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), &engine.Options{Raise: raise})
+				rec, err := ledger.NewRecord(c.w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec}); err != nil {
+					t.Fatal(err)
+				}
+				b.work(time.Minute)
+				if got := b.state(rec.ID); got.Phase() != c.state || len(b.world.Calls()) != 0 {
+					t.Fatalf("%s after %d calls, want %s: %s%s", got.Phase(), len(b.world.Calls()), c.state, c.reason, b.life(rec.ID))
+				}
+				if c.state != "held" {
+					return
+				}
+				out, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"})
+				if err != nil || out.Status != engine.StatusVerified {
+					t.Errorf("approved: %+v, %v%s", out, err, b.life(rec.ID))
+				}
+			})
+		})
+	}
+}
