@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // TestTurnBeginsWhenTheLineIsFree: how old a read of the pre-state may be
@@ -49,4 +50,28 @@ func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeaseOfAWorker: a worker's leases last as long as its own destinations
+// ask for and no longer: what it leaves when it dies waits for their end.
+func TestLeaseOfAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.SendTimeout, o.ReadTimeout = time.Second, 2*time.Second
+		b := newBench(t, o, &engine.Options{Patience: 3 * time.Second, Slack: 4 * time.Second})
+		rec, err := ledger.NewRecord(order("A-1", intent.Create))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.engine.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rec, err = b.ledger.Get(t.Context(), rec.Tenant, rec.ID)
+		if err != nil || rec.Settlement != ledger.Verified || rec.LeaseFor != 10*time.Second {
+			t.Errorf("%s under a lease of %s, error %v; want settled under one of 10 s%s", rec.Phase(), rec.LeaseFor, err, b.life(rec.ID))
+		}
+	})
 }
