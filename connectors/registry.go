@@ -81,13 +81,17 @@ func list[V any](m map[string]V) string {
 	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
 }
 
-// Profiles lists all profiles of all destinations, in no order.
+// Profiles lists all profiles of all destinations, in no order, with the names
+// under which they are registered.
 func (r *Registry) Profiles() []Profile {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var all []Profile
-	for _, d := range r.known {
-		all = slices.AppendSeq(all, maps.Values(d.Profiles))
+	for name, d := range r.known {
+		for kind, p := range d.Profiles {
+			p.Destination, p.Kind = name, kind
+			all = append(all, p)
+		}
 	}
 	return all
 }

@@ -1,0 +1,312 @@
+package guards
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// breakerNote is a destination's breaker as all workers know it. Whatever it
+// forgets to say, it is open, and due for a probe.
+type breakerNote struct {
+	Destination string    `json:"destination"`
+	Closed      bool      `json:"closed,omitempty"`
+	Since       time.Time `json:"since,omitzero"` // when it was opened or closed
+	Until       time.Time `json:"until,omitzero"` // when a probe may be sent
+	Why         string    `json:"why,omitempty"`
+	By          string    `json:"by,omitempty"`
+	Failed      int       `json:"failed,omitempty"` // probes that failed in a row
+	Probe       *probe    `json:"probe,omitempty"`
+}
+
+// probe is the one send that may be made while the breaker is half open.
+type probe struct {
+	Token string    `json:"token"`
+	Owner string    `json:"owner"`
+	Until time.Time `json:"until"` // then another one may probe
+}
+
+// result is what a send says about the destination.
+type result int
+
+const (
+	says  result = iota // nothing
+	fails               // it cannot be reached, or nobody knows what it did
+	works               // it answered, whatever it said
+)
+
+// resultOf judges a send. A refusal is an answer: what was asked for is wrong,
+// not the destination. To be throttled is the business of the rate. A send that
+// was not made says nothing.
+func resultOf(s engine.Sent) result {
+	switch s.Fate {
+	case connectors.FateAnswered, connectors.FateRefused:
+		return works
+	case connectors.FateThrottled:
+		return says
+	case connectors.FateNotSent:
+		if unmade(s) {
+			return says
+		}
+	}
+	return fails
+}
+
+// unmade reports whether the send was not even tried: no time was spent on it
+// and nobody said anything.
+func unmade(s engine.Sent) bool {
+	return s.Fate == connectors.FateNotSent && s.Took <= 0 && s.Code == "" && s.RetryAfter <= 0
+}
+
+// worded says what became of a send.
+func worded(s engine.Sent) string {
+	fate := string(s.Fate)
+	if s.Fate == connectors.FateUnknown {
+		fate = "unknown whether applied"
+	}
+	if s.Code != "" {
+		fate += " (" + s.Code + ")"
+	}
+	return fate
+}
+
+// breaker is one worker's part of a destination's breaker.
+type breaker struct {
+	*shared
+	name  string // of the note
+	set   Breaker
+	cover time.Duration
+
+	mu     sync.Mutex
+	local  *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while it is closed for all
+	opened bool                                  // it was open for all since local was made
+	trip   *breakerNote                          // it tripped here, which is not published yet
+	probed *finding                              // likewise
+}
+
+// finding is what a probe found out.
+type finding struct {
+	token string
+	result
+	why string
+}
+
+// fresh is the state machine of the library for one closed period: it counts
+// in a rolling window and says when to open. What comes after that is shared
+// and follows from the note.
+func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
+	most := uint32(b.set.Failures)
+	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
+		Name: b.destination, Interval: b.set.Window, BucketPeriod: b.set.Window / breakerBuckets, Timeout: b.set.Open,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			half := c.TotalFailures >= most && c.TotalFailures >= c.TotalSuccesses
+			return half || c.ConsecutiveFailures >= rowFactor*most
+		},
+	})
+}
+
+func (b *breaker) off() bool { return b.set.Failures < 0 }
+
+// read is the note as it counts. One that cannot be read is open.
+func (b *breaker) read(n ledger.Note) breakerNote {
+	if len(n.Value) == 0 {
+		return breakerNote{Destination: b.destination, Closed: true}
+	}
+	note, ok := decoded[breakerNote](n)
+	if !ok {
+		note = breakerNote{Since: n.At, Until: n.At.Add(b.set.Open), Why: "the note of its breaker cannot be read"}
+	}
+	note.Destination = b.destination
+	if note.Until.Sub(b.board.clock.late()) > leaseLongest {
+		note.Until = time.Time{} // from a clock that was wrong
+	}
+	return note
+}
+
+// waits is how long an open breaker lets nothing through, 0 when a probe may be
+// sent.
+func (n breakerNote) waits(now time.Time) time.Duration {
+	if wait := n.Until.Sub(now); wait > 0 {
+		return wait
+	}
+	if n.Probe == nil {
+		return 0
+	}
+	left := n.Probe.Until.Sub(now)
+	if left <= 0 || left > leaseLongest {
+		return 0
+	}
+	return min(probeLook, left)
+}
+
+// shut says why every send would be held now, nil when one may pass.
+func (b *breaker) shut() *engine.Hold {
+	if b.off() {
+		return nil
+	}
+	note := b.read(b.board.note(b.name))
+	if note.Closed {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.trip != nil {
+			return b.hold(b.set.Open, *b.trip)
+		}
+		return nil
+	}
+	if wait := note.waits(b.board.clock.early()); wait > 0 {
+		return b.hold(wait, note)
+	}
+	return nil
+}
+
+func (b *breaker) hold(wait time.Duration, note breakerNote) *engine.Hold {
+	return &engine.Hold{Rule: ruleBreaker, For: wait, Reason: clip("its circuit breaker is open: "+note.Why, maxReason)}
+}
+
+// enter lets a send through: any while it is closed, one while it is half open.
+// leave must be called with what became of it.
+func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
+	if b.off() {
+		return func(engine.Sent) {}, nil
+	}
+	if hold := b.shut(); hold != nil {
+		return nil, hold
+	}
+	note := b.read(b.board.note(b.name))
+	b.mu.Lock()
+	if !note.Closed {
+		b.opened = true
+		b.mu.Unlock()
+		return b.probe(ctx)
+	}
+	defer b.mu.Unlock()
+	if b.local == nil || b.opened && b.trip == nil {
+		b.local, b.opened = b.fresh(), false
+	}
+	done, err := b.local.Allow()
+	if err != nil {
+		return nil, b.hold(b.set.Open, breakerNote{Why: err.Error()})
+	}
+	return func(s engine.Sent) { b.count(s, done) }, nil
+}
+
+// count feeds the state machine.
+func (b *breaker) count(s engine.Sent, done func(bool)) {
+	r := resultOf(s)
+	if r == says {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	done(r == works)
+	if b.opened || b.trip != nil || b.local.State() == gobreaker.StateClosed {
+		return
+	}
+	now := b.board.clock.late()
+	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.set.Open), By: b.owner,
+		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
+	b.kick()
+}
+
+// probe takes the one permission to probe, over all workers.
+func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
+	token := rand.Text()
+	var mine bool
+	var note breakerNote
+	err := b.board.change(ctx, b.name, func(n ledger.Note) []byte {
+		note = b.read(n)
+		now := b.board.clock
+		if mine = !note.Closed && note.waits(now.early()) == 0; !mine {
+			return nil
+		}
+		note.Probe = &probe{Token: token, Owner: b.owner, Until: now.late().Add(b.cover)}
+		return encoded(note)
+	})
+	switch {
+	case err != nil:
+		return nil, b.hold(probeLook, breakerNote{Why: "who may probe could not be recorded: " + err.Error()})
+	case !mine && note.Closed:
+		return nil, b.hold(0, breakerNote{Why: "it has just been closed"})
+	case !mine:
+		return nil, b.hold(max(note.waits(b.board.clock.early()), time.Millisecond), note)
+	}
+	return func(s engine.Sent) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.probed = &finding{token: token, result: resultOf(s), why: worded(s)}
+		b.kick()
+	}, nil
+}
+
+// after is the note when the probe has said what it found; false when it is not
+// the probe that the note waits for.
+func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (breakerNote, bool) {
+	if n.Closed || n.Probe == nil || n.Probe.Token != f.token {
+		return n, false
+	}
+	n.Probe = nil
+	switch f.result {
+	case works:
+		n.Closed, n.Since, n.By, n.Failed, n.Until = true, now, by, 0, time.Time{}
+		n.Why = "a probe succeeded: " + f.why
+	case fails:
+		n.Failed++
+		n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost)))
+		n.Why = "the last probe failed: " + f.why
+	}
+	return n, true
+}
+
+// tend publishes what happened here, and reports whether something is left.
+func (b *breaker) tend(ctx context.Context) (bool, error) {
+	b.mu.Lock()
+	trip, found := b.trip, b.probed
+	b.mu.Unlock()
+	if trip == nil && found == nil {
+		return false, nil
+	}
+	var after breakerNote
+	changed := false
+	err := b.board.change(ctx, b.name, func(n ledger.Note) []byte {
+		note := b.read(n)
+		changed = false
+		if found != nil {
+			note, changed = note.after(found, b.board.clock.late(), b.set, b.owner)
+		}
+		if trip != nil && note.Closed {
+			note, changed = *trip, true
+		}
+		if after = note; !changed {
+			return nil
+		}
+		return encoded(note)
+	})
+	if errors.Is(err, ledger.ErrStale) {
+		return true, nil
+	} else if err != nil {
+		return true, err
+	}
+	if changed {
+		b.log.Warn("circuit breaker: "+map[bool]string{true: "closed", false: "open"}[after.Closed],
+			"destination", b.destination, "why", after.Why, "until", fmt.Sprint(after.Until))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.opened = true // local has done its part, whoever opened it
+	if b.trip == trip {
+		b.trip = nil
+	}
+	if b.probed == found {
+		b.probed = nil
+	}
+	return b.trip != nil || b.probed != nil, nil
+}

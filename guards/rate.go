@@ -1,0 +1,315 @@
+package guards
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// rateNote is what all workers know of a destination's rate.
+type rateNote struct {
+	Destination string        `json:"destination"`
+	Calls       int           `json:"calls,omitempty"` // the rate of who wrote last, for people
+	Per         time.Duration `json:"per,omitempty"`
+	Next        time.Time     `json:"next,omitzero"`  // the time of the next permit at the earliest
+	Pause       time.Time     `json:"pause,omitzero"` // nothing is sent before
+	Since       time.Time     `json:"since,omitzero"` // when the pause was set
+	Why         string        `json:"why,omitempty"`
+	By          string        `json:"by,omitempty"`
+	Hits        int           `json:"hits,omitempty"` // pauses in a row of which nobody said how long
+}
+
+// rates keeps one destination's rate and pauses.
+type rates struct {
+	*shared
+	name string // of the note
+	rate connectors.Rate
+	pace pace
+	turn turn // asking the ledger for permits
+
+	mu      sync.Mutex
+	permits []time.Time // taken and not used: when each may be
+	waiting int
+	batch   int // how many to take at once
+	until   time.Time
+	news    *setback // not published yet
+	calm    bool     // the end of a row of pauses is not published yet
+	held    spread
+}
+
+// setback is an answer that asks for a pause.
+type setback struct {
+	asks    time.Duration // 0: it did not say how long
+	at      time.Time
+	entered time.Time // when the send was let pass
+	why     string
+}
+
+// read is the note as it counts: one that cannot be read pauses for a while
+// from when it was written, and is then written anew.
+func (r *rates) read(n ledger.Note) rateNote {
+	note, ok := decoded[rateNote](n)
+	if !ok {
+		note = rateNote{Pause: n.At.Add(damagedFor), Since: n.At, Why: "the note of its rate cannot be read"}
+	}
+	if note.Pause.Sub(r.board.clock.late()) > leaseLongest {
+		note.Pause = time.Time{} // from a clock that was wrong
+	}
+	note.Destination, note.Calls, note.Per = r.destination, r.rate.Calls, r.rate.Per
+	return note
+}
+
+// paused says how long nothing is sent because the destination said so.
+func (r *rates) paused() (time.Duration, string) {
+	note := r.read(r.board.note(r.name))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.board.clock.early()
+	why := note.Why
+	if r.until.After(note.Pause) && r.news != nil {
+		why = r.news.why
+	}
+	return max(latest(note.Pause, r.until).Sub(now), 0), why
+}
+
+// shut reports whether a send asked for now would be held.
+func (r *rates) shut() bool {
+	if wait, _ := r.paused(); wait > enterFor {
+		return true
+	}
+	if !r.pace.bounded() {
+		return false
+	}
+	note := r.read(r.board.note(r.name))
+	_, _, wait := r.pace.deal(note.Next, r.board.clock.late(), 0, 0)
+	return wait > enterFor
+}
+
+// permit waits for the right to send, but not beyond the deadline. The time it
+// returns is to be given to live or back; it is zero where nothing is bounded.
+func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
+	if wait, why := r.paused(); wait > 0 {
+		if wait > time.Until(deadline) || !pause(ctx, wait) {
+			return time.Time{}, r.hold(wait, "the destination asked for a pause: "+why)
+		}
+	}
+	if !r.pace.bounded() {
+		return time.Time{}, nil
+	}
+	r.wait(1)
+	defer r.wait(-1)
+	if !r.turn.take(ctx, deadline) {
+		return time.Time{}, r.hold(r.pace.every, "many sends wait for the destination's rate")
+	}
+	at, hold := r.next(ctx, deadline)
+	r.turn.give()
+	if hold != nil {
+		return time.Time{}, hold
+	}
+	if wait := at.Sub(r.board.clock.early()); wait > 0 && !pause(ctx, wait) {
+		r.back(at)
+		return time.Time{}, r.hold(wait, "the send was given up while it waited for the destination's rate")
+	}
+	return at, nil
+}
+
+// next is a permit that was taken before, or the first of some that are taken
+// now.
+func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
+	soon := min(time.Until(deadline), enterFor)
+	if at, ok := r.pop(); ok {
+		if wait := at.Sub(r.board.clock.early()); wait > soon {
+			r.back(at)
+			return time.Time{}, r.hold(wait, r.limit())
+		}
+		return at, nil
+	}
+	want := r.want()
+	var got []time.Time
+	var wait time.Duration
+	var reason string
+	err := r.board.change(ctx, r.name, func(n ledger.Note) []byte {
+		note := r.read(n)
+		if got, wait = nil, note.Pause.Sub(r.board.clock.early()); wait > 0 {
+			reason = "the destination asked for a pause: " + note.Why
+			return nil
+		}
+		reason = r.limit()
+		if got, note.Next, wait = r.pace.deal(note.Next, r.board.clock.late(), want, soon); len(got) == 0 {
+			return nil
+		}
+		return encoded(note)
+	})
+	switch {
+	case err != nil: // whatever was taken is lost
+		return time.Time{}, r.hold(readFor, clip("the ledger gave no permit: "+err.Error(), maxReason))
+	case len(got) == 0:
+		return time.Time{}, r.hold(wait, reason)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.permits = append(r.permits, got[1:]...)
+	return got[0], nil
+}
+
+func (r *rates) limit() string {
+	return fmt.Sprintf("the destination takes %d calls in %s", r.rate.Calls, r.rate.Per)
+}
+
+// wait counts who waits for a permit.
+func (r *rates) wait(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting += n
+}
+
+// want is how many permits to take: for all who wait, and where the last ones
+// were used in time as many more as may be kept.
+func (r *rates) want() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := max(r.batch, r.waiting, 1)
+	r.batch = min(2*max(r.batch, 1), r.pace.batch)
+	return n
+}
+
+// pop takes the next permit that is there and can still be used.
+func (r *rates) pop() (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.permits) > 0 {
+		at := r.permits[0]
+		r.permits = r.permits[1:]
+		if r.live(at) {
+			return at, true
+		}
+		r.batch = 1
+	}
+	return time.Time{}, false
+}
+
+// live reports whether a permit can still be used.
+func (r *rates) live(at time.Time) bool {
+	return !r.pace.bounded() || !r.board.clock.late().After(at.Add(r.pace.life))
+}
+
+// back returns a permit that was not used.
+func (r *rates) back(at time.Time) {
+	if !r.pace.bounded() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.permits = append([]time.Time{at}, r.permits...)
+}
+
+// hold spreads those who are held, so that each finds a permit when it asks
+// again.
+func (r *rates) hold(wait time.Duration, reason string) *engine.Hold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	step := max(r.pace.every, time.Millisecond)
+	return &engine.Hold{Rule: ruleRate, Reason: reason, For: r.held.next(time.Now(), max(wait, 0), step)}
+}
+
+// told hears what became of a send that was let pass at entered.
+func (r *rates) told(s engine.Sent, entered time.Time) {
+	asks := min(max(s.RetryAfter, 0), pauseLongest)
+	note := r.read(r.board.note(r.name))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case asks == 0 && s.Fate != connectors.FateThrottled:
+		heard := s.Fate == connectors.FateAnswered || s.Fate == connectors.FateRefused
+		if !heard || note.Hits == 0 || !entered.After(note.Since) {
+			return
+		}
+		r.calm = true
+	default:
+		news := &setback{asks: asks, at: r.board.clock.late(), entered: entered, why: clip("it answered "+worded(s), maxReason)}
+		changed, after := news.applied(note)
+		if !changed {
+			return
+		}
+		if r.news == nil || after.Pause.After(r.until) {
+			r.news = news
+		}
+		r.until = latest(r.until, after.Pause)
+	}
+	r.kick()
+}
+
+// applied is the note with the pause that the answer asks for. An answer to a
+// send that was let pass before the present pause was set says nothing new
+// unless it asks for more.
+func (s *setback) applied(n rateNote) (changed bool, after rateNote) {
+	until := s.at.Add(s.asks)
+	if s.asks == 0 {
+		if !s.entered.After(n.Since) {
+			return false, n
+		}
+		until = s.at.Add(grown(pauseFirst, n.Hits, pauseMost))
+		n.Hits++
+	}
+	if !until.After(n.Pause) {
+		return false, n
+	}
+	n.Pause, n.Since, n.Why = until, s.at, s.why
+	return true, n
+}
+
+// grown doubles d so many times, up to most.
+func grown(d time.Duration, times int, most time.Duration) time.Duration {
+	for ; times > 0 && d < most; times-- {
+		d *= 2
+	}
+	return min(d, most)
+}
+
+// tend publishes what was heard, and reports whether something is left to do.
+func (r *rates) tend(ctx context.Context) (bool, error) {
+	r.mu.Lock()
+	news, calm := r.news, r.calm
+	r.mu.Unlock()
+	if news == nil && !calm {
+		return false, nil
+	}
+	err := r.board.change(ctx, r.name, func(n ledger.Note) []byte {
+		note, changed := r.read(n), false
+		if calm && note.Hits > 0 {
+			note.Hits, changed = 0, true
+		}
+		if news != nil {
+			var paused bool
+			if paused, note = news.applied(note); paused {
+				changed, note.By = true, r.owner
+			}
+		}
+		if !changed {
+			return nil
+		}
+		return encoded(note)
+	})
+	if err != nil && !errors.Is(err, ledger.ErrStale) {
+		return true, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		return true, nil
+	}
+	if news != nil {
+		r.log.Warn("sends are paused: the destination said not now", "destination", r.destination, "answer", news.why)
+	}
+	if r.news == news {
+		r.news = nil
+	}
+	r.calm = r.calm && !calm
+	return r.news != nil || r.calm, nil
+}
