@@ -1,0 +1,302 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Linear says how much [Linearizable] does.
+type Linear struct {
+	// Histories is how many are made, each of writes of their own. Default 20.
+	Histories int
+	// Seed makes the choices; which goroutine comes first is left to chance.
+	// Default: another one each time.
+	Seed uint64
+	// Faults lets some calls be given up by their callers after at most this
+	// long. Default: none.
+	Faults time.Duration
+	// Disturb runs beside each history and returns when stop is closed: for
+	// what else goes wrong around a ledger. Default: nothing.
+	Disturb func(stop <-chan struct{})
+}
+
+const (
+	linearLines   = 2  // records in one history
+	linearClients = 6  // goroutines
+	linearCalls   = 32 // of each
+)
+
+// Linearizable makes random histories of concurrent calls on a few writes, and
+// checks that each is one that a ledger which does one call after another could
+// have given: no change lost, no fence passed, no write before its turn. Open
+// returns one or more ledgers on the same store; it is called once.
+func Linearizable(t *testing.T, open func(t *testing.T) []ledger.Ledger, o Linear) {
+	t.Helper()
+	if o.Histories == 0 {
+		o.Histories = 20
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	ledgers := open(t)
+	for n := range o.Histories {
+		if wrong := explained(ledgers, o, n); wrong != "" {
+			t.Fatalf("seed %d, history %d: %s", o.Seed, n, wrong)
+		}
+	}
+}
+
+// explained makes one history and says what is wrong with it, or "".
+func explained(ledgers []ledger.Ledger, o Linear, n int) string {
+	h := &history{ledgers: ledgers, options: o, began: time.Now()}
+	h.wishes(fmt.Sprint(o.Seed, " ", n))
+	h.run(o.Seed + uint64(n))
+	if len(h.odd) > 0 {
+		return fmt.Sprint("answers that no ledger should give: ", errors.Join(h.odd...))
+	}
+	const patience = time.Minute
+	switch res := porcupine.CheckOperationsTimeout(linear(), h.operations, patience); res {
+	case porcupine.Illegal:
+		return "no order of its calls explains what they answered:\n" + h.explain()
+	case porcupine.Unknown:
+		return fmt.Sprintf("it could not be checked in %s", patience)
+	}
+	return ""
+}
+
+// history is one run and what was asked and answered in it.
+type history struct {
+	ledgers []ledger.Ledger
+	options Linear
+	began   time.Time
+	records [linearLines][lineSize]ledger.Record
+	ids     [linearLines][lineSize]ledger.ID
+
+	mu         sync.Mutex
+	operations []porcupine.Operation
+	odd        []error // answers that no model has
+}
+
+// wishes are the writes of the history.
+func (h *history) wishes(name string) {
+	for line := range linearLines {
+		for i := range lineSize {
+			w := about(fmt.Sprint(name, " ", line), fmt.Sprint(name, " ", line, " ", i))
+			rec, err := ledger.NewRecord(w)
+			if err != nil {
+				panic(err) // the wishes of a suite are valid
+			}
+			h.records[line][i], h.ids[line][i] = rec, rec.ID
+		}
+	}
+}
+
+// run lets all clients press at once, and then asks once more in quiet: what is
+// work must be had, and what is not must not.
+func (h *history) run(seed uint64) {
+	stop, quiet := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quiet)
+		if h.options.Disturb != nil {
+			h.options.Disturb(stop)
+		}
+	}()
+	together(linearClients, func(n int) {
+		c := &client{history: h, number: n, random: rand.New(rand.NewPCG(seed, uint64(n))),
+			ledger: h.ledgers[n%len(h.ledgers)], known: map[ledger.ID]ledger.Record{}}
+		for range linearCalls {
+			c.call()
+		}
+	})
+	close(stop)
+	<-quiet
+	last := &client{history: h, number: linearClients, random: rand.New(rand.NewPCG(seed, linearClients)),
+		ledger: h.ledgers[0], known: map[ledger.ID]ledger.Record{}, alone: true}
+	for line := range linearLines {
+		for i := range lineSize {
+			last.ask(call{line: line, write: i, what: "get"})
+			last.ask(call{line: line, write: i, what: "claim", owner: "last", long: true})
+		}
+	}
+}
+
+// explain is the history of the lines that cannot be explained.
+func (h *history) explain() (text string) {
+	model := linear()
+	for _, line := range model.Partition(h.operations) {
+		if porcupine.CheckOperationsTimeout(model, line, time.Minute) == porcupine.Ok {
+			continue
+		}
+		slices.SortFunc(line, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+		for _, o := range line {
+			text += fmt.Sprintf("%d: %9d to %9d us: %s\n", o.ClientId, o.Call/1000, min(o.Return, math.MaxInt64/2)/1000, model.DescribeOperation(o.Input, o.Output))
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// client is one goroutine with what it believes.
+type client struct {
+	*history
+	number int
+	random *rand.Rand
+	ledger ledger.Ledger
+	known  map[ledger.ID]ledger.Record // as it last saw each
+	alone  bool                        // nobody else is at work, and nothing is given up
+}
+
+// plausible are the words for a write in a state, as often as they stand here;
+// "" is one that the client does not know, or has lost.
+var plausible = map[ledger.State][]string{
+	"":              {"reserve", "reserve", "reserve", "hold first", "get", "claim", "claim", "claim any"},
+	ledger.Held:     {"approve", "approve", "claim"},
+	ledger.Queued:   {"announce", "announce", "announce", "settle", "put back", "hold", "escalate", "claim"},
+	ledger.Sending:  {"answer", "answer", "answer", "claim", "late"},
+	ledger.Checking: {"settle", "settle", "put off", "put back", "escalate", "announce", "claim"},
+	ledger.Review:   {"settle", "settle", "put back", "claim"},
+	ledger.Settled:  {"put back", "escalate", "claim any", "claim any", "get", "late"},
+}
+
+// call does something at random: mostly what makes sense to it.
+func (c *client) call() {
+	pick := func(n int) int { return c.random.IntN(n) }
+	do := call{
+		line: pick(linearLines), write: pick(lineSize), long: pick(3) > 0, early: pick(3) == 0, owner: fmt.Sprint("client ", c.number),
+	}
+	known := c.known[c.ids[do.line][do.write]]
+	words := plausible[known.State]
+	if pick(8) == 0 {
+		words = slices.Concat(slices.Collect(maps.Values(plausible))...)
+		slices.Sort(words) // a seed makes the same choices
+	}
+	do.what, do.fence = words[pick(len(words))], known.Fence
+	switch do.what {
+	case "reserve":
+		if pick(3) == 0 {
+			do.owner = ""
+		}
+	case "claim any":
+		do.what, do.any, do.early = "claim", true, false
+	}
+	c.ask(do)
+}
+
+// ask makes a call and notes it down.
+func (c *client) ask(do call) {
+	ctx, cancel := context.Background(), func() {}
+	if c.options.Faults > 0 && !c.alone && c.random.IntN(4) == 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.Int64N(int64(c.options.Faults))))
+	}
+	defer cancel()
+	do.ids = c.ids[do.line]
+	began := time.Since(c.began).Nanoseconds()
+	recs, fresh, err := c.make(ctx, do)
+	ended := time.Since(c.began).Nanoseconds()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, rec := range recs {
+		c.known[rec.ID] = rec
+		c.note(do, rec, fresh, began, ended)
+	}
+	if len(recs) == 0 {
+		c.noteError(do, err, began, ended)
+	}
+}
+
+// make is the call itself.
+func (c *client) make(ctx context.Context, do call) (recs []ledger.Record, fresh bool, err error) {
+	var rec ledger.Record
+	leaseFor := time.Duration(0)
+	if do.long {
+		leaseFor = lease
+	}
+	id := do.ids[do.write]
+	switch do.what {
+	case "get":
+		rec, err = c.ledger.Get(ctx, "a", id)
+	case "claim":
+		claim := ledger.Claim{Owner: do.owner, LeaseFor: leaseFor, Early: do.early}
+		if !do.any {
+			claim.Tenant, claim.ID = "a", id
+		}
+		return c.claim(ctx, claim)
+	case "reserve", "hold first":
+		res := ledger.Reservation{Record: c.records[do.line][do.write], Owner: do.owner, LeaseFor: leaseFor}
+		if do.what == "hold first" {
+			res.Events = []ledger.Event{held}
+		}
+		rec, fresh, err = c.ledger.Reserve(ctx, res)
+	default:
+		rec, err = c.ledger.Append(ctx, id, do.fence, appends[do.what]...)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return []ledger.Record{rec}, fresh, nil
+}
+
+func (c *client) claim(ctx context.Context, claim ledger.Claim) ([]ledger.Record, bool, error) {
+	recs, err := c.ledger.Claim(ctx, claim)
+	return recs, false, err
+}
+
+// note keeps what was answered. A claim of anything was one of what it got.
+func (c *client) note(do call, rec ledger.Record, fresh bool, began, ended int64) {
+	found := false
+	for line := range c.ids {
+		if i := slices.Index(c.ids[line][:], rec.ID); i >= 0 {
+			do.line, do.write, do.ids, found = line, i, c.ids[line], true
+		}
+	}
+	if !found { // of another history
+		return
+	}
+	do.any = false
+	c.operations = append(c.operations, porcupine.Operation{
+		ClientId: c.number, Input: do, Call: began, Output: answer{got: viewOf(rec), fresh: fresh}, Return: ended,
+	})
+}
+
+// noteError keeps what did not come about, or may have.
+func (c *client) noteError(do call, err error, began, ended int64) {
+	a := answer{}
+	switch {
+	case err == nil && !c.alone:
+		return // others may have been at it: a claim that gets nothing says nothing
+	case err == nil:
+		a.none = true
+	case errors.Is(err, ledger.ErrUnsure):
+		// It may come about at any time from its beginning on.
+		a.unsure, ended = true, math.MaxInt64
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ledger.ErrUnavailable):
+		return // nothing was applied: if it was, nothing will explain what others see
+	case errors.Is(err, ledger.ErrFenced):
+		a.fenced = true
+		delete(c.known, do.ids[do.write])
+	case errors.Is(err, ledger.ErrIllegalMove):
+		a.illegal = true
+	case errors.Is(err, ledger.ErrNotFound):
+		a.absent = true
+	default:
+		c.odd = append(c.odd, fmt.Errorf("%+v: %w", do, err))
+		return
+	}
+	for line := range c.ids {
+		if line == do.line || a.unsure && do.any {
+			do.line, do.ids = line, c.ids[line]
+			c.operations = append(c.operations, porcupine.Operation{ClientId: c.number, Input: do, Call: began, Output: a, Return: ended})
+		}
+	}
+}

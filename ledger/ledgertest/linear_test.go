@@ -1,0 +1,194 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// faulty is a ledger in memory that does some calls wrong.
+type faulty struct {
+	*ledger.Memory
+	reserve func(ctx context.Context, l *ledger.Memory, r ledger.Reservation) (ledger.Record, bool, error)
+	append  func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error)
+	get     func(ctx context.Context, l *ledger.Memory, tenant string, id ledger.ID) (ledger.Record, error)
+	claim   func(ctx context.Context, l *ledger.Memory, c ledger.Claim) ([]ledger.Record, error)
+}
+
+func (f faulty) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
+	if f.reserve == nil {
+		return f.Memory.Reserve(ctx, r)
+	}
+	return f.reserve(ctx, f.Memory, r)
+}
+
+func (f faulty) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	if f.append == nil {
+		return f.Memory.Append(ctx, id, fence, events...)
+	}
+	return f.append(ctx, f.Memory, id, fence, events...)
+}
+
+func (f faulty) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	if f.get == nil {
+		return f.Memory.Get(ctx, tenant, id)
+	}
+	return f.get(ctx, f.Memory, tenant, id)
+}
+
+func (f faulty) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
+	if f.claim == nil {
+		return f.Memory.Claim(ctx, c)
+	}
+	return f.claim(ctx, f.Memory, c)
+}
+
+var unsure = fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure)
+
+// sometimes is true for a tenth of the calls.
+func sometimes() bool { return rand.IntN(10) == 0 }
+
+// honest are faults that a ledger may have.
+var honest = map[string]struct {
+	reason string
+	ledger faulty
+}{
+	"sound": {"a ledger without a fault is none", faulty{}},
+	"unsure": {"a call of which nobody knows may have been applied or not", faulty{
+		reserve: func(ctx context.Context, l *ledger.Memory, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+			if sometimes() {
+				return rec, false, unsure
+			}
+			if rec, fresh, err = l.Reserve(ctx, r); sometimes() {
+				return ledger.Record{}, false, unsure
+			}
+			return rec, fresh, err
+		},
+		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
+			if sometimes() {
+				return rec, unsure
+			}
+			if rec, err = l.Append(ctx, id, fence, events...); sometimes() {
+				return ledger.Record{}, unsure
+			}
+			return rec, err
+		},
+		claim: func(ctx context.Context, l *ledger.Memory, c ledger.Claim) (recs []ledger.Record, err error) {
+			if recs, err = l.Claim(ctx, c); c.Owner != "last" && sometimes() {
+				return nil, unsure
+			}
+			return recs, err
+		},
+	}},
+}
+
+// broken are ledgers that do not keep what they promise.
+var broken = map[string]struct {
+	reason string
+	ledger faulty
+}{
+	"no fence": {"whoever lost a write to another one goes on with it", faulty{
+		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+			if rec, err := l.Get(ctx, "a", id); err == nil {
+				fence = rec.Fence
+			}
+			return l.Append(ctx, id, fence, events...)
+		},
+	}},
+	"no line": {"two writes of one record are under way at once", faulty{
+		reserve: func(ctx context.Context, l *ledger.Memory, r ledger.Reservation) (ledger.Record, bool, error) {
+			if sometimes() {
+				r.Record.KeyDigest = ""
+			}
+			return l.Reserve(ctx, r)
+		},
+	}},
+	"lost update": {"a change that was confirmed is not there", faulty{
+		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+			if rec, err := l.Get(ctx, "a", id); err == nil && sometimes() {
+				if next, _, err := ledger.Advance(rec, fence, events, time.Now()); err == nil {
+					return next, nil
+				}
+			}
+			return l.Append(ctx, id, fence, events...)
+		},
+	}},
+	"said to have failed": {"a change is there that was said not to be", faulty{
+		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+			rec, err := l.Append(ctx, id, fence, events...)
+			if sometimes() {
+				return ledger.Record{}, ledger.ErrUnavailable
+			}
+			return rec, err
+		},
+	}},
+	"lent twice": {"two workers hold one write", faulty{
+		claim: func(ctx context.Context, l *ledger.Memory, c ledger.Claim) ([]ledger.Record, error) {
+			recs, err := l.Claim(ctx, c)
+			if err == nil && len(recs) == 0 && c.ID != "" && sometimes() {
+				if rec, err := l.Get(ctx, c.Tenant, c.ID); err == nil && rec.Owner != "" {
+					return []ledger.Record{rec}, nil
+				}
+			}
+			return recs, err
+		},
+	}},
+	"forgotten": {"a write that is due is not found", faulty{
+		claim: func(ctx context.Context, l *ledger.Memory, c ledger.Claim) ([]ledger.Record, error) {
+			if c.Owner == "last" {
+				return nil, nil
+			}
+			return l.Claim(ctx, c)
+		},
+	}},
+	"old answers": {"a read shows what was, after somebody heard of what is", faulty{
+		get: func() func(ctx context.Context, l *ledger.Memory, tenant string, id ledger.ID) (ledger.Record, error) {
+			var kept = make(chan map[ledger.ID]ledger.Record, 1)
+			kept <- map[ledger.ID]ledger.Record{}
+			return func(ctx context.Context, l *ledger.Memory, tenant string, id ledger.ID) (ledger.Record, error) {
+				old := <-kept
+				defer func() { kept <- old }()
+				if rec, ok := old[id]; ok {
+					return rec, nil
+				}
+				rec, err := l.Get(ctx, tenant, id)
+				if err == nil {
+					old[id] = rec
+				}
+				return rec, err
+			}
+		}(),
+	}},
+}
+
+func TestHonestFaultsAreExplained(t *testing.T) {
+	for name, c := range honest {
+		t.Run(name, func(t *testing.T) {
+			c.ledger.Memory = ledger.NewMemory()
+			Linearizable(t, func(*testing.T) []ledger.Ledger { return []ledger.Ledger{c.ledger} }, Linear{Histories: 30})
+			if t.Failed() {
+				t.Logf("reason: %s", c.reason)
+			}
+		})
+	}
+}
+
+func TestBrokenLedgersAreFound(t *testing.T) {
+	for name, c := range broken {
+		t.Run(name, func(t *testing.T) {
+			c.ledger.Memory = ledger.NewMemory()
+			const enough = 60
+			o := Linear{Seed: rand.Uint64()}
+			for n := range enough {
+				if explained([]ledger.Ledger{c.ledger}, o, n) != "" {
+					return
+				}
+			}
+			t.Errorf("seed %d: nothing was found in %d histories; reason: %s", o.Seed, enough, c.reason)
+		})
+	}
+}
