@@ -86,11 +86,12 @@ type breaker struct {
 	set   Breaker
 	cover time.Duration
 
-	mu     sync.Mutex
-	local  *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while it is closed for all
-	opened bool                                  // it was open for all since local was made
-	trip   *breakerNote                          // it tripped here, which is not published yet
-	probed *finding                              // likewise
+	mu      sync.Mutex
+	local   *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while it is closed for all
+	epoch   time.Time                             // since when it is closed for all, as local was made
+	tripped bool                                  // local has done its part
+	trip    *breakerNote                          // it tripped here, which is not published yet
+	probed  *finding                              // what a probe of ours found out, likewise
 }
 
 // finding is what a probe found out.
@@ -182,15 +183,13 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 		return nil, hold
 	}
 	note := b.read(b.board.note(b.name))
-	b.mu.Lock()
 	if !note.Closed {
-		b.opened = true
-		b.mu.Unlock()
 		return b.probe(ctx)
 	}
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.local == nil || b.opened && b.trip == nil {
-		b.local, b.opened = b.fresh(), false
+	if b.local == nil || !b.epoch.Equal(note.Since) { // it was open meanwhile
+		b.local, b.epoch, b.tripped = b.fresh(), note.Since, false
 	}
 	done, err := b.local.Allow()
 	if err != nil {
@@ -208,9 +207,10 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	done(r == works)
-	if b.opened || b.trip != nil || b.local.State() == gobreaker.StateClosed {
+	if b.tripped || b.local.State() == gobreaker.StateClosed {
 		return
 	}
+	b.tripped = true
 	now := b.board.clock.late()
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.set.Open), By: b.owner,
 		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
@@ -301,7 +301,6 @@ func (b *breaker) tend(ctx context.Context) (bool, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.opened = true // local has done its part, whoever opened it
 	if b.trip == trip {
 		b.trip = nil
 	}

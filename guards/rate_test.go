@@ -11,7 +11,9 @@ import (
 	"github.com/readback-go/readback/guards"
 )
 
-func rate(calls int, per time.Duration) connectors.Rate { return connectors.Rate{Calls: calls, Per: per} }
+func rate(calls int, per time.Duration) connectors.Rate {
+	return connectors.Rate{Calls: calls, Per: per}
+}
 
 // hammer sends through all workers, so many at once from each, for a while.
 func (c *crew) hammer(log *sendings, each int, during, took time.Duration, fate func() engine.Sent) {

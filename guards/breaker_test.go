@@ -1,0 +1,299 @@
+package guards_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+)
+
+func breaking(b guards.Breaker) guards.Settings { return guards.Settings{Breaker: b} }
+
+// open breaks the destination's breaker through a worker.
+func (c *crew) open(w *worker) {
+	c.t.Helper()
+	for range 5 {
+		passes(c.t, w, write(crm))(unknown)
+	}
+	held(c.t, w, write(crm), "breaker")
+	synctest.Wait()
+}
+
+func TestWhatOpensTheBreaker(t *testing.T) {
+	made := func(fate connectors.Fate, code string) engine.Sent {
+		return engine.Sent{Fate: fate, Code: code, Took: time.Millisecond}
+	}
+	repeat := func(n int, s ...engine.Sent) (all []engine.Sent) {
+		for range n {
+			all = append(all, s...)
+		}
+		return all
+	}
+	cases := map[string]struct {
+		reason string
+		sent   []engine.Sent
+		set    guards.Breaker
+		opens  bool
+	}{
+		"unknown":            {"nobody knows what it does", repeat(5, made(connectors.FateUnknown, "")), guards.Breaker{}, true},
+		"not sent":           {"it cannot be reached", repeat(5, made(connectors.FateNotSent, "")), guards.Breaker{}, true},
+		"too few":            {"four failures are not five", repeat(4, made(connectors.FateUnknown, "")), guards.Breaker{}, false},
+		"refused":            {"the caller's fault", repeat(50, made(connectors.FateRefused, "422")), guards.Breaker{}, false},
+		"refused with a 5xx": {"for some destinations 550 is the caller's fault too", repeat(50, made(connectors.FateRefused, "550")), guards.Breaker{}, false},
+		"not made":           {"the destination was not asked", repeat(50, notMade), guards.Breaker{}, false},
+		"half":               {"half of all failed", repeat(5, made(connectors.FateUnknown, ""), answered), guards.Breaker{}, true},
+		"fewer than half":    {"most succeed", repeat(20, answered, made(connectors.FateUnknown, ""), answered), guards.Breaker{}, false},
+		"breaks down":        {"many in a row, whatever was before", append(repeat(500, answered), repeat(20, made(connectors.FateUnknown, ""))...), guards.Breaker{}, true},
+		"own setting":        {"as the operator says", repeat(2, made(connectors.FateUnknown, "")), guards.Breaker{Failures: 2}, true},
+		"off":                {"as the operator says", repeat(50, made(connectors.FateUnknown, "")), guards.Breaker{Failures: -1}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				crew := newCrew(t, 1, breaking(c.set))
+				defer crew.close()
+				for i, s := range c.sent {
+					leave, hold := crew.workers[0].Enter(t.Context(), write(crm))
+					if hold != nil {
+						if c.opens && i >= len(c.sent)-3 {
+							return
+						}
+						t.Fatalf("%s: send %d was held: %s", c.reason, i, hold.Reason)
+					}
+					leave(s)
+				}
+				_, hold := crew.workers[0].Enter(t.Context(), write(crm))
+				if got := hold != nil && hold.Rule == "breaker"; got != c.opens {
+					t.Errorf("%s: open %v (%+v), want %v", c.reason, got, hold, c.opens)
+				}
+			})
+		})
+	}
+}
+
+func TestThrottledDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer crew.close()
+		for range 10 {
+			passes(t, crew.workers[0], write(crm))(engine.Sent{Fate: connectors.FateThrottled, RetryAfter: 500 * time.Millisecond, Took: 1})
+		}
+		passes(t, crew.workers[0], write(crm))(answered)
+	})
+}
+
+func TestOldFailuresDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 1, breaking(guards.Breaker{Window: time.Minute}))
+		defer crew.close()
+		for range 20 { // one every twenty seconds: at most four within a minute
+			passes(t, crew.workers[0], write(crm))(unknown)
+			time.Sleep(20 * time.Second)
+		}
+		passes(t, crew.workers[0], write(crm))(answered)
+	})
+}
+
+func TestAnOpenBreakerStopsAllWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 6, breaking(guards.Breaker{}))
+		defer crew.close()
+		for i, w := range crew.workers {
+			passes(t, w, write(crm))(answered)
+			time.Sleep(time.Duration(i) * 70 * time.Millisecond)
+		}
+		crew.open(crew.workers[3])
+		time.Sleep(time.Second)
+		for _, w := range crew.workers {
+			if hold := held(t, w, write(crm), "breaker"); hold.For < 28*time.Second || hold.For > 30*time.Second {
+				t.Errorf("held for %s, want until the probe in half a minute", hold.For)
+			}
+			if len(w.Paused()) != 1 {
+				t.Error("the destination is not paused")
+			}
+		}
+		passes(t, crew.workers[0], write("billing"))(answered) // nothing else stands still
+	})
+}
+
+// probing asks through all workers at once and returns those let pass.
+func (c *crew) probing() []func(engine.Sent) {
+	var mu sync.Mutex
+	var passed []func(engine.Sent)
+	var all sync.WaitGroup
+	for _, w := range c.workers {
+		for range 4 {
+			all.Go(func() {
+				leave, hold := w.Enter(c.t.Context(), write(crm))
+				mu.Lock()
+				defer mu.Unlock()
+				if hold == nil {
+					passed = append(passed, leave)
+				} else if hold.Rule != "breaker" {
+					c.t.Errorf("held by %s: %s", hold.Rule, hold.Reason)
+				}
+			})
+		}
+	}
+	all.Wait()
+	return passed
+}
+
+func TestOneProbeOverAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 5, breaking(guards.Breaker{}))
+		defer crew.close()
+		crew.open(crew.workers[0])
+		for i, want := range []time.Duration{30, 60, 120, 240, 300, 300} {
+			time.Sleep(want*time.Second - 2*time.Second)
+			if passed := crew.probing(); len(passed) != 0 {
+				t.Fatalf("round %d: %d sends passed while it was open", i, len(passed))
+			}
+			time.Sleep(2 * time.Second)
+			passed := crew.probing()
+			if len(passed) != 1 {
+				t.Fatalf("round %d: %d sends passed as probes, want one", i, len(passed))
+			}
+			if more := crew.probing(); len(more) != 0 {
+				t.Fatalf("round %d: %d more passed during the probe", i, len(more))
+			}
+			if s, err := guards.Status(t.Context(), crew.notes); err != nil || s.Destinations[0].Breaker.State != "half-open" || s.Destinations[0].Breaker.Probe == "" {
+				t.Errorf("status %+v, %v: want half-open, and who probes", s, err)
+			}
+			passed[0](unknown)
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Minute)
+		passed := crew.probing()
+		if len(passed) != 1 {
+			t.Fatalf("%d sends passed as probes, want one", len(passed))
+		}
+		passed[0](answered)
+		time.Sleep(time.Second)
+		if passed := crew.probing(); len(passed) != 20 {
+			t.Errorf("after a probe that succeeded %d of 20 sends passed", len(passed))
+		}
+	})
+}
+
+// Closed means closed for all: failures from before count no more in any
+// worker.
+func TestAfterAnOpenPeriodAllBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 2, breaking(guards.Breaker{Open: time.Second}))
+		defer crew.close()
+		for range 4 {
+			passes(t, crew.workers[1], write(crm))(unknown)
+		}
+		crew.open(crew.workers[0])
+		time.Sleep(600 * time.Millisecond)
+		held(t, crew.workers[1], write(crm), "breaker")
+		time.Sleep(600 * time.Millisecond)
+		passes(t, crew.workers[0], write(crm))(answered)
+		time.Sleep(time.Second)
+		for i, w := range crew.workers {
+			for range 4 {
+				leave, hold := w.Enter(t.Context(), write(crm))
+				if hold != nil {
+					t.Fatalf("worker %d: opened by failures from before: %s", i, hold.Reason)
+				}
+				leave(unknown)
+			}
+		}
+	})
+}
+
+func TestAProbeThatSaysNothingLetsAnotherOneProbe(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		end    func(w *worker, leave func(engine.Sent))
+		after  time.Duration
+	}{
+		"not made":  {"the announcement failed", func(_ *worker, leave func(engine.Sent)) { leave(notMade) }, time.Second},
+		"throttled": {"whether it works was not seen", func(_ *worker, leave func(engine.Sent)) { leave(engine.Sent{Fate: connectors.FateThrottled, Took: 1}) }, 2 * time.Second},
+		"dead":      {"its lease ends with the send time-out", func(w *worker, _ func(engine.Sent)) { w.die() }, 46 * time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				crew := newCrew(t, 2, breaking(guards.Breaker{}))
+				defer crew.close()
+				crew.open(crew.workers[0])
+				time.Sleep(31 * time.Second)
+				leave := passes(t, crew.workers[0], write(crm))
+				held(t, crew.workers[1], write(crm), "breaker")
+				c.end(crew.workers[0], leave)
+				time.Sleep(c.after)
+				passes(t, crew.workers[1], write(crm))(answered)
+				time.Sleep(time.Second)
+				passes(t, crew.workers[1], write(crm))(answered)
+			})
+		})
+	}
+}
+
+// A trip that could not be written at once is written when the ledger answers
+// again, and until then the worker itself holds.
+func TestATripIsPublishedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 2, breaking(guards.Breaker{Open: time.Hour}))
+		defer crew.close()
+		w := crew.workers[0]
+		var leaves []func(engine.Sent)
+		for range 5 {
+			leaves = append(leaves, passes(t, w, write(crm)))
+		}
+		w.link.fail(errGone)
+		for _, leave := range leaves {
+			leave(unknown)
+		}
+		time.Sleep(10 * time.Second)
+		passes(t, crew.workers[1], write(crm))(answered)
+		w.link.fail(nil)
+		held(t, w, write(crm), "breaker")
+		time.Sleep(6 * time.Second)
+		held(t, crew.workers[1], write(crm), "breaker")
+	})
+}
+
+func TestDamagedBreakerIsOpenForAWhile(t *testing.T) {
+	for _, value := range []string{"x", `{"until":7}`} {
+		synctest.Test(t, func(t *testing.T) {
+			crew := newCrew(t, 1, breaking(guards.Breaker{}))
+			defer crew.close()
+			crew.open(crew.workers[0])
+			time.Sleep(31 * time.Second)
+			passes(t, crew.workers[0], write(crm))(answered)
+			synctest.Wait()
+			damage(t, crew.notes, "guard/breaker/", value)
+			time.Sleep(time.Second)
+			held(t, crew.workers[0], write(crm), "breaker")
+			time.Sleep(30 * time.Second)
+			passes(t, crew.workers[0], write(crm))(answered)
+			time.Sleep(time.Second)
+			passes(t, crew.workers[0], write(crm))(answered)
+		})
+	}
+}
+
+// A leave that is called twice counts once.
+func TestLeaveCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 1, guards.Settings{Concurrency: 2})
+		defer crew.close()
+		w := crew.workers[0]
+		first := passes(t, w, write(crm))
+		for range 10 {
+			first(unknown)
+		}
+		leaves := fmt.Sprintf("%p %p", passes(t, w, write(crm)), passes(t, w, write(crm)))
+		if _, hold := w.Enter(t.Context(), write(crm)); hold == nil {
+			t.Errorf("a third send passed beside %s", leaves)
+		}
+	})
+}
