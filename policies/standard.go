@@ -123,8 +123,23 @@ func acceptSeen(c Case) (Decision, bool) {
 		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there: it is somebody else's"}, true
 	case c.Agreeing < c.Profile.Confirm():
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
+	case mayOverwrite(c):
+		return Decision{Kind: Wait, Rule: "accept", Reason: "seen, but an earlier send may still land, over what comes next"}, true
 	}
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
+}
+
+// mayOverwrite reports whether a send whose fate nobody knows, and that was
+// repeated since, can still land and change what a later write of the same line
+// makes: settling this one lets that go. It cannot where the destination
+// recognises it: by our key, by a condition, or as a create of what is there.
+func mayOverwrite(c Case) bool {
+	p, w := c.Profile, c.Intent.Write
+	horizon, ends := p.Horizon.Declared()
+	if !c.Unknown || c.Sends-c.Unsent < 2 || w == intent.Create || !ends || native(c) || slices.Contains(p.Conditional, w) {
+		return false
+	}
+	return c.SinceSend < horizon
 }
 
 // someoneElses reports whether a record that looks like ours cannot be: every

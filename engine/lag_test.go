@@ -1,0 +1,157 @@
+package engine_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// known is a lag that somebody knows: its looks are made at those times after
+// the send. It remembers what it is asked and told.
+type known struct {
+	at []time.Duration
+
+	mu    sync.Mutex
+	asked []engine.LagPath
+	told  [][2]time.Duration
+	paths []engine.LagPath
+}
+
+func (k *known) Next(p engine.LagPath, since time.Duration, looks int) (time.Duration, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = append(k.asked, p)
+	if looks >= len(k.at) {
+		return 0, false
+	}
+	return max(k.at[looks]-since, 0), true
+}
+
+func (k *known) Seen(p engine.LagPath, missed, seen time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.told, k.paths = append(k.told, [2]time.Duration{missed, seen}), append(k.paths, p)
+}
+
+func lagging(lag, settle time.Duration) simulated.Options {
+	o := simulated.Unique.Options()
+	o.Lags, o.Settle = []time.Duration{lag}, connectors.Within(settle)
+	return o
+}
+
+// Looks are placed by what is known of the lag, and not past what the profile
+// lets a verdict change its meaning at; what is not known is left to the
+// standard pace.
+func TestLooksArePlacedByTheLag(t *testing.T) {
+	const s = time.Second
+	for name, c := range map[string]struct {
+		lag, settle time.Duration
+		at          []time.Duration
+		reads       int
+		took        time.Duration
+		told        [2]time.Duration
+		reason      string
+	}{
+		"one look":              {s, 5 * s, []time.Duration{1100 * time.Millisecond}, 1, 1100 * time.Millisecond, [2]time.Duration{0, 1100 * time.Millisecond}, "it is made when the effect is there"},
+		"two looks":             {s, 5 * s, []time.Duration{s / 2, 1100 * time.Millisecond}, 2, 1100 * time.Millisecond, [2]time.Duration{s / 2, 1100 * time.Millisecond}, "what was missed is told"},
+		"longer than a moment":  {10 * s, 60 * s, []time.Duration{10100 * time.Millisecond}, 1, 11 * s, [2]time.Duration{0, 10100 * time.Millisecond}, "the write waits in the ledger"},
+		"wrong about the world": {s / 2, 2 * s, []time.Duration{time.Hour}, 1, 2 * s, [2]time.Duration{0, 2 * s}, "not past the settle time"},
+		"at once":               {0, 0, []time.Duration{0}, 1, 0, [2]time.Duration{0, 0}, "nothing lags"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &known{at: c.at}
+				b := newBench(t, lagging(c.lag, c.settle), &engine.Options{Lag: k})
+				began := time.Now()
+				out := b.do(order("A-1", intent.Create))
+				if took := time.Since(began); out.Status != engine.StatusVerified || out.Reads != c.reads || took < c.took*9/10 || took > c.took+time.Second {
+					t.Errorf("%s with %d reads in %s; want %d in about %s: %s%s", out.Status, out.Reads, took, c.reads, c.took, c.reason, b.life(out.ID))
+				}
+				if len(k.told) != 1 || (k.told[0] != c.told && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != simulated.Kind || k.paths[0].Path != "list" {
+					t.Errorf("told %v of %+v, want %v", k.told, k.paths, c.told)
+				}
+			})
+		})
+	}
+}
+
+// The path of the first look is that of looks before it.
+func TestPathIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &known{at: []time.Duration{time.Second}}
+		b := newBench(t, lagging(time.Second, 5*time.Second), &engine.Options{Lag: k})
+		b.do(order("A-1", intent.Create))
+		b.do(order("A-2", intent.Create))
+		if first, last := k.asked[0], k.asked[len(k.asked)-1]; first.Path != "" || last.Path != "list" {
+			t.Errorf("asked for %+v, want the path once it is known", k.asked)
+		}
+	})
+}
+
+// Reads that show everything at once are made at once, whatever is said of a
+// lag.
+func TestStrongReadsDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &known{at: []time.Duration{time.Second}}
+		b := newBench(t, fresh(), &engine.Options{Lag: k})
+		b.do(order("A-1", intent.Create)) // that reads are strong is known from here on
+		began := time.Now()
+		if out := b.do(order("A-2", intent.Create)); out.Status != engine.StatusVerified || time.Since(began) != 0 || out.Reads != 1 {
+			t.Errorf("%+v after %s", out, time.Since(began))
+		}
+	})
+}
+
+// What says nothing about the lag is not told: an effect of unknown beginning,
+// of several sends, or looked at late on purpose.
+func TestWhatSaysNothingAboutTheLagIsNotTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		vice simulated.Vice
+		opts func(*engine.Options)
+		told int
+	}{
+		"answered":    {"", nil, 1},
+		"lost answer": {simulated.LostAnswer, nil, 0},
+		"phantom":     {simulated.PhantomSuccess, nil, 0},
+		"throttled":   {simulated.Throttled, nil, 0},
+		"put off":     {"", func(o *engine.Options) { o.Verify = batches(time.Hour).Verify }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &known{}
+				o := &engine.Options{Lag: k}
+				if c.opts != nil {
+					c.opts(o)
+				}
+				b := newBench(t, lagging(time.Second, 5*time.Second), o)
+				if c.vice != "" {
+					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+				}
+				out := b.do(order("A-1", intent.Create))
+				b.work(2 * time.Hour)
+				if rec := b.state(out.ID); len(k.told) != c.told || rec.Settlement != "verified" {
+					t.Errorf("told %v, want %d of it; %s%s", k.told, c.told, rec.Phase(), b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// A destination that cannot be read is asked at the standard pace.
+func TestUnreadableIsNoLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &known{at: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
+		b := newBench(t, lagging(0, 5*time.Second), &engine.Options{Lag: k})
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 5})
+		out := b.do(order("A-1", intent.Create))
+		if waited := time.Since(out.Created); out.Status != engine.StatusVerified || waited < 300*time.Millisecond {
+			t.Errorf("%+v after %s: it was asked without a pause", out, waited)
+		}
+	})
+}

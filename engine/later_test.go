@@ -1,0 +1,193 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+func batches(within time.Duration) *engine.Options {
+	return &engine.Options{Verify: []policies.Verification{{Mode: policies.Batch, Within: within}}}
+}
+
+// A write that a batch looks at is unverified until then: no caller waits for
+// it, and nobody hears that it is verified.
+func TestUnverifiedUntilABatchLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, fresh(), batches(time.Hour))
+		out := b.do(order("A-1", intent.Create))
+		writes, reads := b.world.Count()
+		if out.Status != engine.StatusUnverified || writes != 1 || reads != 0 || out.Ref != "" {
+			t.Fatalf("%+v after %d sends, %d reads; want unverified without a read%s", out, writes, reads, b.life(out.ID))
+		}
+		if in := out.AskAfter.Sub(time.Now()); out.AskAgain != engine.AgainLater || in <= 0 || in > time.Hour {
+			t.Errorf("ask again %q in %s, want within the hour", out.AskAgain, in)
+		}
+		if again := b.do(order("A-1", intent.Create)); again.Status != engine.StatusUnverified || !again.Replayed {
+			t.Errorf("asked again: %+v", again)
+		}
+		b.work(time.Hour + time.Minute)
+		if again := b.do(order("A-1", intent.Create)); again.Status != engine.StatusVerified || again.Reads != 1 {
+			t.Errorf("after the batch: %+v%s", again, b.life(out.ID))
+		}
+	})
+}
+
+// What is not answered with yes, and what must not wait, is looked at at once.
+func TestLooksThatAreNeverPutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		vice   simulated.Vice
+		change func(*connectors.Profile)
+		risk   intent.Risk
+		want   engine.Status
+		reason string
+	}{
+		"lost":         {simulated.LostAnswer, nil, "", engine.StatusVerified, "nobody knows what became of it"},
+		"dropped":      {simulated.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a double"},
+		"refused":      {simulated.Refused, nil, "", engine.StatusNotApplied, "there is nothing to look at later"},
+		"throttled":    {simulated.Throttled, nil, "", engine.StatusVerified, "its second send is no first one"},
+		"irreversible": {"", func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} }, "", engine.StatusVerified, "it cannot be taken back"},
+		"approved":     {"", nil, intent.RiskApprove, engine.StatusVerified, "a person had to look at it"},
+		"answered":     {"", nil, "", engine.StatusUnverified, "all others are put off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, fresh(), nil)
+				d := b.world.Destination()
+				p := d.Profiles[simulated.Kind]
+				if c.change != nil {
+					c.change(&p)
+				}
+				d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+				b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
+				if c.vice != "" {
+					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+				}
+				w := order("A-1", intent.Create)
+				w.Risk = c.risk
+				out := b.do(w)
+				if c.risk != "" {
+					var err error
+					if out, err = b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if out.Status != c.want {
+					t.Errorf("%s, want %s: %s%s", out.Status, c.want, c.reason, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// What a batch finds is what a look at once would have found.
+func TestBatchFindsWhatIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault simulated.Fault
+		class simulated.Class
+		want  engine.Status
+	}{
+		"a field was dropped": {simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1}, simulated.Plain, engine.StatusReview},
+		"phantom success":     {simulated.Fault{Vice: simulated.PhantomSuccess, Times: 1}, simulated.Native, engine.StatusVerified},
+		"a double":            {simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Times: 1}, simulated.Plain, engine.StatusReview},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.class.Options(), batches(time.Hour))
+				b.set(c.fault)
+				first := b.do(order("A-1", intent.Create))
+				b.work(2 * time.Hour)
+				if out := b.do(order("A-1", intent.Create)); first.Status != engine.StatusUnverified || out.Status != c.want {
+					t.Errorf("%s, then %s; want unverified, then %s%s", first.Status, out.Status, c.want, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// Who waits behind a write that was put off does not wait for the batch, be it
+// that it came later or while that was being sent.
+func TestWhoWaitsHurriesTheLook(t *testing.T) {
+	for name, c := range map[string]struct {
+		took, after time.Duration
+	}{"came later": {0, time.Minute}, "came meanwhile": {time.Minute, 10 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				d := b.world.Destination()
+				once := sync.Once{}
+				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { once.Do(func() { time.Sleep(min(c.took, 20*time.Second)) }) }}
+				b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
+				go b.work(30 * time.Minute)
+				var wg sync.WaitGroup
+				wg.Go(func() { b.do(wish("A-1", 0, intent.Upsert)) })
+				time.Sleep(c.after)
+				began := time.Now()
+				out := b.do(wish("A-1", 1, intent.Upsert))
+				wg.Wait()
+				first := b.state(ledger.IDOf(wish("A-1", 0, "upsert").StructuralKey()))
+				if out.Sends != 1 || time.Since(began) > time.Minute || first.Settlement != ledger.Verified {
+					t.Errorf("%+v after %s; the first is %s%s%s", out, time.Since(began), first.Phase(), b.life(first.ID), b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// Writes that were put off are looked at together, in few calls.
+func TestBatchesLookInBulk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := fresh()
+		o.Bulk = true
+		b := newBench(t, o, nil)
+		d := b.world.Destination()
+		d.Connector = distant{d.Connector}
+		b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
+		const writes = 500
+		for n := range writes {
+			if out := b.do(order(fmt.Sprint("A-", n), intent.Create)); out.Status != engine.StatusUnverified {
+				t.Fatalf("%+v", out)
+			}
+		}
+		b.work(90 * time.Minute)
+		calls := 0
+		for _, op := range b.ops() {
+			if op == simulated.OpRead {
+				calls++
+			}
+		}
+		for n := range writes {
+			if got := b.state(ledger.IDOf(order(fmt.Sprint("A-", n), intent.Create).StructuralKey())); got.Settlement != ledger.Verified {
+				t.Fatalf("%s%s", got.Phase(), b.life(got.ID))
+			}
+		}
+		if calls > writes/8 {
+			t.Errorf("%d calls for %d writes", calls, writes)
+		}
+	})
+}
+
+// distant is a destination some way off.
+type distant struct{ connectors.Connector }
+
+const way = 20 * time.Millisecond
+
+func (d distant) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	time.Sleep(way)
+	return d.Connector.Read(ctx, q)
+}
+
+func (d distant) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	time.Sleep(way)
+	return d.Connector.(connectors.BulkReader).ReadMany(ctx, qs)
+}

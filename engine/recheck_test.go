@@ -1,0 +1,94 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// What a later write of ours changed or removed is no alarm; what others did,
+// and what was doubled, is.
+func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
+	declared, owed := connectors.Within(time.Hour), connectors.Bound{}
+	for name, c := range map[string]struct {
+		recheck connectors.Bound
+		then    func(*bench)
+		review  bool
+		reason  string
+	}{
+		"nothing happens":                    {declared, func(*bench) {}, false, "the outcome stands"},
+		"we removed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
+		"we removed it, and owe nothing":     {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
+		"we changed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
+		"somebody removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
+		"somebody removed it, owed":          {owed, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
+		"we touched another, theirs is gone": {owed, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
+		"ours was not applied": {owed, func(b *bench) {
+			b.set(simulated.Fault{Vice: simulated.Refused, Times: 1})
+			b.do(wish("A-1", 1, intent.Update))
+			b.remove("A-1")
+		}, true, "that changed nothing"},
+		"doubled, and changed by us": {owed, func(b *bench) {
+			b.do(wish("A-1", 1, intent.Update))
+			b.seed(asStored("A-1"), order("A-1", intent.Create).Stamp())
+		}, true, "no write of ours makes two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				o.Recheck = c.recheck
+				b := newBench(t, o, nil)
+				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+				out := b.do(order("A-1", intent.Create))
+				if out.Status != engine.StatusVerified || b.state(out.ID).Due.IsZero() {
+					t.Fatalf("%+v, due %s%s", out, b.state(out.ID).Due, b.life(out.ID))
+				}
+				b.world.Clear()
+				c.then(b)
+				b.work(3 * time.Hour)
+				if got := b.state(out.ID); (got.State == ledger.Review) != c.review {
+					t.Errorf("%s: %s%s", got.Phase(), c.reason, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+func (b *bench) remove(id string) {
+	b.t.Helper()
+	for _, r := range b.world.Records(id) {
+		if err := b.world.Remove(r.ID); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// A write that a stalled send may have doubled is looked at twice: soon, and
+// when no process can have stood still so long.
+func TestWhatMayBeDoubledIsLookedAtTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{Recheck: time.Minute})
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		sent := b.state(out.ID).LastSend
+		for _, want := range []time.Duration{time.Minute, 24 * time.Hour, 0} {
+			rec := b.state(out.ID)
+			if want == 0 {
+				if !rec.Due.IsZero() {
+					t.Errorf("due %s after the last recheck", rec.Due)
+				}
+				break
+			}
+			if in := rec.Due.Sub(sent); in < want || in > want+time.Second {
+				t.Errorf("rechecked %s after the send, want %s", in, want)
+			}
+			b.work(want + time.Minute)
+		}
+	})
+}
