@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
@@ -22,6 +23,46 @@ const (
 	HardLog   = hardLog
 	LookEvery = lookEvery
 )
+
+// Version1 makes a file as version 1 had it, with these writes in it.
+func Version1(path string, recs ...ledger.Record) error {
+	conn, err := sqlite.OpenConn(path)
+	if err != nil {
+		return err
+	}
+	err = func() error {
+		if err := sqlitex.ExecuteScriptFS(conn, migrations, versions()[0], nil); err != nil {
+			return err
+		}
+		if err := sqlitex.ExecuteTransient(conn, "UPDATE ledger_meta SET version = 1", nil); err != nil {
+			return err
+		}
+		for _, r := range recs {
+			if err := insertVersion1(conn, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	return errors.Join(err, conn.Close())
+}
+
+// insertVersion1 is what version 1 did. Its events are left out.
+func insertVersion1(conn *sqlite.Conn, r ledger.Record) error {
+	c := columnsOf(r)
+	var due any
+	if c.dueSet {
+		due = c.due
+	}
+	body, err := encode(r)
+	if err != nil {
+		return err
+	}
+	return sqlitex.Execute(conn, `INSERT INTO ledger_writes (id, tenant, tool, structural_key, idempotency_key, created, intent,
+		state, due, lease_until, fence, seq, body, before, evidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		&sqlitex.ExecOptions{Args: []any{c.id, c.tenant, c.tool, c.structuralKey, c.idempotencyKey, c.created, string(r.Intent),
+			c.state, due, c.leaseUntil, c.fence, c.seq, body, nil, string(r.Evidence)}})
+}
 
 // Write runs SQL on the connection that writes, as an operation of its own
 // that does not count.
