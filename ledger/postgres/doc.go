@@ -1,3 +1,40 @@
 // Package postgres keeps a ledger in a PostgreSQL database, for many workers
-// on many machines.
+// on many machines. It needs version 12 or later and an encoding of UTF8.
+//
+// [Open] gives a [Ledger] that may be used by any number of goroutines, and any
+// number of processes may open the same database. What a call changed is
+// committed and on the database's disk when the call returns. A change is one
+// statement and one round trip as long as a connection is free for it; under
+// load those that wait share the next transaction. Nothing depends on the state
+// of a connection, so a pooler in transaction mode may stand between.
+//
+// # Time
+//
+// The only clock is the database's. What a claim decides and writes is its time
+// in that statement. A reservation or an append is computed before it is sent,
+// with the time that the database gave beside its last answer, counted on for a
+// tenth of a second at most; the statement applies it only if that lies at most
+// 200 ms before, and never after, the database's clock as it then is. So the
+// clocks of workers decide nothing, and a worker that is stopped on the way
+// writes no old time. In the life of one write time never runs backwards, also
+// when the clock does.
+//
+// The newest time given to an entry is on record, to within ten seconds, in one
+// row that is hardly ever written (a row that each change wrote would be a queue
+// of all workers). When the clock stands more than a minute before it, Reserve
+// and Claim fail with [ledger.ErrClock], also after a failover to a machine
+// whose clock is late; Append goes on, so that what was sent can be settled. A
+// smaller step backwards is not seen: leases and waits then last that much
+// longer. A jump forwards ends leases early, and fences keep the former holders
+// from changing anything.
+//
+// # Trust
+//
+// Each answer says whether the database is a standby and which programs may use
+// the ledger, so that a failover or an upgrade under a running program is seen
+// by its next call. The package does not know whether a primary was replaced
+// and lives on: that is for whatever makes the failover to prevent. It does not
+// undo what weakens the server as a whole (fsync = off, a synchronous standby
+// that is not waited for), but a synchronous_commit of off does not hold for
+// its own transactions.
 package postgres

@@ -1,0 +1,110 @@
+package postgres
+
+import "time"
+
+const (
+	// maxBatch bounds the changes of one transaction. More do not make the
+	// commit cheaper, but make the first of them wait for the last.
+	maxBatch = 256
+
+	// maxFlushes is how many transactions with changes a process has under way
+	// at once. With few callers each has one of its own and waits for nobody;
+	// with many, what arrives meanwhile shares the next one.
+	maxFlushes = 4
+
+	// patience is how long a cancelled caller still waits for a change that is
+	// under way, so that it hears whether it was applied. Longer than any
+	// healthy commit.
+	patience = 5 * time.Second
+
+	// maxAnswer is how long the database may take to answer a statement that
+	// nobody else bounds. Beyond it the connection is given up.
+	maxAnswer = 30 * time.Second
+
+	// maxLag is how far the time that is written with a change may stand before
+	// the database's clock: the age of the last look at that clock and the way
+	// to the database. More would make horizons and leases begin too early;
+	// less would make busy machines look again and again.
+	maxLag = 200 * time.Millisecond
+
+	// maxSample is how long a look at the database's clock is good for. Two
+	// clocks do not drift apart measurably in that time.
+	maxSample = 100 * time.Millisecond
+
+	// maxClockStep is how far the database's clock may stand before the newest
+	// entry and still be used: the steps that time daemons make, and the
+	// difference between a primary and the standby that takes over. Beyond it,
+	// no lease, settle time or horizon can be trusted.
+	maxClockStep = time.Minute
+
+	// tickEvery is how far the newest time on record may lag behind the clock.
+	// It is one row for all workers, which must not become a queue of its own.
+	tickEvery = 10 * time.Second
+
+	// maxTries bounds how often a change is tried again that the database
+	// provably did not apply: deadlocks, serialization failures, places in
+	// line that others took first.
+	maxTries = 100
+
+	// maxReconnects bounds how often a call that the database cannot have got
+	// is tried on another connection: a restart breaks them all at once, and the
+	// pool finds out one by one.
+	maxReconnects = 3
+
+	// optimists is how often an append tries without a lock on the row before
+	// it takes one.
+	optimists = 3
+
+	// maxRemembered writes of at most maxRememberedSize bytes of raw messages
+	// are kept decoded: some megabytes, and more than are in flight in one
+	// process.
+	maxRemembered     = 4096
+	maxRememberedSize = 4 << 10
+
+	// maxParties is how many parties (tenant, destination and state) one claim
+	// visits; the next one goes on from there.
+	maxParties = 256
+
+	// minShare is how many due writes of each party a claim looks at, at least.
+	minShare = 64
+
+	// maxWalks is how many such visits a claim makes before it says that nothing
+	// is due, and maxRounds how often it asks for more when other workers took
+	// what it meant to.
+	maxWalks  = 16
+	maxRounds = 4
+
+	// maxServed is how many parties are remembered as served. Beyond it all
+	// begin anew.
+	maxServed = 10_000
+
+	// setAside is how long a write stays out of the way of this program that
+	// only a newer one can read.
+	setAside = 5 * time.Second
+
+	// maxAdmit is how many entries of the outbox one transaction takes in, and
+	// how many lines a look at it visits; maxAdmitRounds is how many looks a
+	// claim makes. The next one goes on from there.
+	maxAdmit       = 64
+	maxAdmitRounds = 4
+
+	// defaultWindow is that of the engine: longer than orchestrators repeat a
+	// step, and about as long as destinations remember a key.
+	defaultWindow = 24 * time.Hour
+
+	// maxPruned is how many writes one transaction looks at to forget them, and
+	// keeps locked meanwhile.
+	maxPruned = 128
+
+	// maxListed bounds the lists of a survey, as package ledger promises.
+	maxListed = 100
+
+	// wakeEvery is the least time between two notifications that a process
+	// sends, and between two that it hears: all workers look when they hear one.
+	wakeEvery = 100 * time.Millisecond
+
+	// The pause before the connection that listens is made again grows from the
+	// first to the second while it fails.
+	minListenPause = time.Second
+	maxListenPause = time.Minute
+)

@@ -1,0 +1,363 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Outbox is where callers enqueue writes in transactions of their own. The zero
+// value works.
+type Outbox struct {
+	// Schema is that of the ledger's tables, as in [Options]. Default: wherever
+	// the search path of the caller's connection leads.
+	Schema string
+	// Quiet notifies no workers: they find what was enqueued when they look
+	// next. It is for databases without NOTIFY. Default false.
+	Quiet bool
+}
+
+// Enqueue puts a write into the outbox of the ledger as part of a transaction
+// of the caller: it will be done if the transaction commits, and never was if
+// it does not. Whoever works on the ledger takes it in from there. Get, and an
+// engine that is asked to do the same intent, know it from the commit on.
+//
+// Of two writes about one record the one is done first that was enqueued first;
+// of two transactions that ran at the same time, whichever of their writes
+// workers see first. Callers that must have it as they committed take a lock of
+// their own first: usually they have it, on the row that they change.
+//
+// It is one INSERT that waits for nobody: neither for other callers nor for
+// workers. It fails with [intent.ErrInvalid], which names the field, before
+// anything is asked of the database, and with [ledger.ErrFull]; then nothing was
+// enqueued, and the transaction can go on. After other errors, which are the
+// driver's, PostgreSQL takes nothing more in the transaction.
+func (o Outbox) Enqueue(ctx context.Context, tx pgx.Tx, w intent.WriteIntent) (ledger.ID, error) {
+	return o.enqueue(w, func(query string, args []any, dest ...any) error {
+		return tx.QueryRow(ctx, query, args...).Scan(dest...)
+	})
+}
+
+// EnqueueSQL is [Outbox.Enqueue] for a transaction of package database/sql, with
+// any driver for PostgreSQL.
+func (o Outbox) EnqueueSQL(ctx context.Context, tx *sql.Tx, w intent.WriteIntent) (ledger.ID, error) {
+	return o.enqueue(w, func(query string, args []any, dest ...any) error {
+		return tx.QueryRowContext(ctx, query, args...).Scan(dest...)
+	})
+}
+
+// Enqueue is [Outbox.Enqueue] of the zero Outbox.
+func Enqueue(ctx context.Context, tx pgx.Tx, w intent.WriteIntent) (ledger.ID, error) {
+	return Outbox{}.Enqueue(ctx, tx, w)
+}
+
+// EnqueueSQL is [Outbox.EnqueueSQL] of the zero Outbox.
+func EnqueueSQL(ctx context.Context, tx *sql.Tx, w intent.WriteIntent) (ledger.ID, error) {
+	return Outbox{}.EnqueueSQL(ctx, tx, w)
+}
+
+func (o Outbox) enqueue(w intent.WriteIntent, ask func(query string, args []any, dest ...any) error) (ledger.ID, error) {
+	rec, err := ledger.ToEnqueue(w)
+	if err != nil {
+		return "", err
+	}
+	name := "sql/enqueue.sql"
+	if o.Quiet {
+		name = "sql/enqueue_quietly.sql"
+	}
+	var enqueued int64
+	var notified string
+	query, args := qualified(o.Schema, mustRead(texts, name)), []any{string(rec.ID), rec.Tenant, rec.KeyDigest, string(rec.Intent)}
+	if err := ask(query, args, &enqueued, &notified); err != nil {
+		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, err)
+	}
+	if enqueued == 0 {
+		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, ledger.ErrFull)
+	}
+	return rec.ID, nil
+}
+
+// entry is one row of the outbox with its number.
+type entry struct {
+	ledger.Entry
+	n int64
+}
+
+// refusedEntry says that an entry can never be taken in.
+type refusedEntry struct {
+	n   int64
+	err error
+}
+
+func (e *refusedEntry) Error() string { return e.err.Error() }
+func (e *refusedEntry) Unwrap() error { return e.err }
+
+// admitDue moves what stands in the outbox into the ledger, the head of each
+// line, and says whether it moved anything. Lines take turns.
+func (l *Ledger) admitDue(ctx context.Context) (moved bool, err error) {
+	for range maxAdmitRounds {
+		l.turns.mu.Lock()
+		after := l.turns.line
+		l.turns.mu.Unlock()
+		taken, last, full, err := l.admitHeads(ctx, after)
+		moved = moved || taken
+		if err != nil {
+			return moved, err
+		}
+		if !full { // that was the end: from the first line on again
+			last = ""
+		}
+		l.turns.mu.Lock()
+		l.turns.line = last
+		l.turns.mu.Unlock()
+		if full && taken {
+			continue
+		}
+		if full || after == "" {
+			break
+		}
+	}
+	if moved {
+		l.ring() // there may be more
+	}
+	return moved, nil
+}
+
+// admitHeads moves the heads of some lines: those with nothing in their way in
+// one step, the others one by one.
+func (l *Ledger) admitHeads(ctx context.Context, after string) (moved bool, last string, full bool, err error) {
+	var found, left []entry
+	err = l.within(ctx, func(t *tx) (err error) {
+		left = nil
+		if found, err = t.entries("heads", after, maxAdmit); err != nil || len(found) == 0 {
+			return err
+		}
+		left, err = t.admitFree(found)
+		return err
+	})
+	if err != nil || len(found) == 0 {
+		return false, "", false, err
+	}
+	moved = len(left) < len(found)
+	for _, e := range left {
+		one, err := l.admitOne(ctx, e.n)
+		if err != nil {
+			return moved, "", false, err
+		}
+		moved = moved || one
+	}
+	return moved, found[len(found)-1].KeyDigest, len(found) == maxAdmit, nil
+}
+
+// admitFree makes writes of those entries that nothing is in the way of, and
+// returns the others.
+func (t *tx) admitFree(found []entry) (left []entry, err error) {
+	var free []change
+	of := make(map[ledger.ID]entry)
+	for _, e := range found {
+		res, err := e.Reservation(t.l.window)
+		if _, twice := of[e.ID]; err != nil || twice || res.Record.IdempotencyKey != "" {
+			left = append(left, e)
+			continue
+		}
+		rec, events, err := ledger.Begin(res, "", t.now)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errPlain, err)
+		}
+		of[e.ID] = e
+		free = append(free, change{rec: rec, fresh: true, events: events})
+	}
+	if len(free) == 0 {
+		return left, nil
+	}
+	got, err := t.storeAll(free)
+	if err != nil {
+		return nil, err
+	}
+	var taken []int64
+	for _, c := range free {
+		if n, stored := got[c.rec.ID]; stored {
+			c.rec.Now = t.now
+			t.stored = append(t.stored, row{n: n, rec: c.rec})
+			taken = append(taken, of[c.rec.ID].n)
+			continue
+		}
+		left = append(left, of[c.rec.ID])
+	}
+	return left, t.exec("taken", taken)
+}
+
+// storeAll stores new writes, as far as nothing is in their way.
+func (t *tx) storeAll(free []change) (map[ledger.ID]int64, error) {
+	query, args, err := t.l.statement(free, t.now, true)
+	if err != nil {
+		return nil, err
+	}
+	var got stored
+	err = ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
+		got, err = scanStored(rows)
+		return err
+	})
+	if err == nil {
+		err = t.l.usable(got.state)
+	}
+	if err == nil {
+		err = t.l.trusted(got.state)
+	}
+	return got.numbers, err
+}
+
+// admitOne moves one entry, if it is the head of its line and nobody else is
+// at it.
+func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) {
+	err = l.within(ctx, func(t *tx) error {
+		found, err := t.entries("head", n)
+		moved = len(found) > 0
+		if err != nil {
+			return err
+		}
+		return t.admit(found)
+	})
+	return moved, l.refuse(ctx, err)
+}
+
+// admitLine moves what stands in the outbox of one line.
+func (l *Ledger) admitLine(ctx context.Context, keyDigest string) error {
+	if keyDigest == "" {
+		return nil
+	}
+	for {
+		var found []entry
+		err := l.within(ctx, func(t *tx) (err error) {
+			if found, err = t.entries("entries_of", keyDigest, maxAdmit); err != nil {
+				return err
+			}
+			return t.admit(found)
+		})
+		if errors.As(err, new(*refusedEntry)) {
+			if err := l.refuse(ctx, err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil || len(found) < maxAdmit {
+			return err
+		}
+	}
+}
+
+// admitID moves what stands in the outbox up to one write, which was not found,
+// and says whether it is worth another look. Else the error is why there is none.
+func (l *Ledger) admitID(ctx context.Context, tenant string, id ledger.ID, notFound error) (bool, error) {
+	for range maxTries {
+		keyDigest, refused, owner := "", "", ""
+		err := l.read(ctx, l.sql["entry"], []any{string(id)}, func(rows pgx.Rows) error {
+			keyDigest, refused, owner = "", "", ""
+			for rows.Next() {
+				if err := rows.Scan(&keyDigest, &refused, &owner); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case owner == "": // it may have been moved between the two looks
+			return true, nil
+		case owner != tenant:
+			return false, notFound
+		case refused != "":
+			return false, &ledger.RefusedError{ID: id, Reason: refused}
+		}
+		if err := l.admitLine(ctx, keyDigest); err != nil {
+			return false, err
+		}
+	}
+	return false, notFound
+}
+
+// entries are rows of the outbox that this transaction has locked.
+func (t *tx) entries(statement string, args ...any) (found []entry, err error) {
+	err = ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var e entry
+			var id, body string
+			if err := rows.Scan(&e.n, &id, &e.Tenant, &e.KeyDigest, &body); err != nil {
+				return err
+			}
+			e.ID, e.Intent = ledger.ID(id), []byte(body)
+			found = append(found, e)
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+// admit makes writes of entries, in their order: queued, in nobody's hands. One
+// that can never be taken in ends the transaction.
+func (t *tx) admit(found []entry) error {
+	var taken []int64
+	for _, e := range found {
+		res, err := e.Reservation(t.l.window)
+		if err == nil {
+			_, _, err = t.reserve(res)
+		}
+		switch {
+		case err == nil:
+			taken = append(taken, e.n)
+		case final(err):
+			return &refusedEntry{e.n, err}
+		default:
+			return err
+		}
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	return t.exec("taken", taken)
+}
+
+// final says that what is wrong is the entry, or the row that it is about, and
+// not the database.
+func final(err error) bool {
+	return ledger.Refusal(err) != "" && !errors.As(err, new(*pgconn.PgError)) && !errors.Is(err, ledger.ErrVersion)
+}
+
+// refuse keeps an entry that can never be taken in, with the reason. It is a
+// transaction of its own: the one that met the entry has changed other rows on
+// the way.
+func (l *Ledger) refuse(ctx context.Context, err error) error {
+	var refused *refusedEntry
+	if !errors.As(err, &refused) {
+		if errors.Is(err, ledger.ErrVersion) { // for a newer program
+			return nil
+		}
+		return err
+	}
+	return l.within(ctx, func(t *tx) error { return t.exec("refuse", refused.n, plain(ledger.Refusal(refused.err))) })
+}
+
+// plain is text as the database can hold it.
+func plain(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\ufffd")
+}
+
+// windowOf is how far back an idempotency key blocks what was enqueued.
+func windowOf(o *Options) time.Duration {
+	switch {
+	case o.Window < 0:
+		return 0
+	case o.Window == 0:
+		return defaultWindow
+	}
+	return o.Window
+}

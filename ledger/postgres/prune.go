@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/ledger"
+)
+
+var _ ledger.Pruner = (*Ledger)(nil)
+
+// Prune implements [ledger.Pruner]. It forgets entries of the outbox that were
+// refused as well, as long after they were enqueued as tombstones after they
+// were settled. Any number of workers may do it at once. It fails with
+// [ledger.ErrClock] when the clock stands too far before the newest entry.
+func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, err error) {
+	p, err = p.Checked()
+	if err != nil {
+		return did, err
+	}
+	if did.Forgotten, err = l.sweep(ctx, p, true, p.Limit); err != nil {
+		return did, err
+	}
+	if did.Buried, err = l.sweep(ctx, p, false, p.Limit-did.Forgotten); err != nil {
+		return did, err
+	}
+	return did, l.within(ctx, func(t *tx) error {
+		return t.exec("forget_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit))
+	})
+}
+
+// part is where a sweep goes on, and what it did so far.
+type part struct {
+	tombstones   bool
+	settledAt, n int64 // of the last row that was looked at
+	done, atMost int
+	ended        bool
+}
+
+// sweep goes through the tombstones, or through the writes that may become
+// such, oldest first, a few in each transaction.
+func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atMost int) (int, error) {
+	at := part{tombstones: tombstones, settledAt: math.MinInt64, atMost: atMost}
+	for !at.ended && at.done < atMost {
+		var next part
+		err := l.within(ctx, func(t *tx) (err error) {
+			next, err = t.sweep(p, at)
+			return err
+		})
+		if err != nil {
+			return at.done, err
+		}
+		at = next
+	}
+	return at.done, nil
+}
+
+func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
+	s, err := t.l.lookIn(t.ctx, t.pgx)
+	if err == nil {
+		err = t.l.trusted(s)
+	}
+	if err != nil {
+		return at, err
+	}
+	rows, at, err := t.sweepable(p, at)
+	if err != nil {
+		return at, err
+	}
+	if rows, err = t.ripe(p, rows); err != nil {
+		return at, err
+	}
+	if rows = rows[:min(len(rows), at.atMost-at.done)]; len(rows) == 0 {
+		return at, nil
+	}
+	at.done += len(rows)
+	if at.tombstones {
+		return at, t.forget(rows)
+	}
+	return at, t.bury(rows)
+}
+
+// sweepable is the next rows to be looked at, locked. One that cannot be read
+// is left alone.
+func (t *tx) sweepable(p ledger.Prune, from part) (rows []row, next part, err error) {
+	until := t.now.Add(-p.Keep)
+	if from.tombstones {
+		until = t.now.Add(-p.Remember)
+	}
+	next, seen := from, 0
+	args := []any{from.tombstones, from.settledAt, from.n, nanos(until), maxPruned}
+	err = ask(t.ctx, t.pgx, t.l.sql["done"], args, func(got pgx.Rows) error {
+		for got.Next() {
+			seen++
+			r, err := scanRow(got)
+			switch {
+			case unreadable(err) != "" || errors.Is(err, ledger.ErrVersion):
+				continue
+			case err != nil:
+				return err
+			}
+			next.settledAt, next.n = nanos(r.rec.SettledAt), r.n
+			rows = append(rows, r)
+		}
+		return got.Err()
+	})
+	next.ended = seen < maxPruned || next == from // all that there was cannot be read
+	return rows, next, err
+}
+
+// ripe is those of some rows whose time has come. What is about a relative that
+// cannot be read is kept.
+func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
+	var ids, related []string
+	for _, r := range rows {
+		ids = append(ids, string(r.rec.ID))
+		for _, id := range []ledger.ID{r.rec.Parent, r.rec.Child} {
+			if id != "" {
+				related = append(related, string(id))
+			}
+		}
+	}
+	relatives, err := t.relatives(related)
+	if err != nil {
+		return nil, err
+	}
+	followed := map[string]bool{}
+	err = ask(t.ctx, t.pgx, t.l.sql["followed"], []any{ids}, func(rows pgx.Rows) error {
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		for _, id := range found {
+			followed[id] = true
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		var of []ledger.Record
+		for _, id := range []ledger.ID{r.rec.Parent, r.rec.Child} {
+			if other, ok := relatives[id]; ok {
+				of = append(of, other)
+			}
+		}
+		if r.rec.Tombstone && p.Forgets(r.rec, t.now, of...) || p.Buries(r.rec, t.now, of...) && !followed[string(r.rec.ID)] {
+			ripe = append(ripe, r)
+		}
+	}
+	return ripe, nil
+}
+
+// relatives are those of some writes that are there. One that cannot be read
+// is the zero record, which is not done.
+func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err error) {
+	found = make(map[ledger.ID]ledger.Record)
+	if len(ids) == 0 {
+		return found, nil
+	}
+	err = ask(t.ctx, t.pgx, t.l.sql["relatives"], []any{ids}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			r, err := scanRow(rows)
+			switch {
+			case unreadable(err) != "" || errors.Is(err, ledger.ErrVersion):
+				found[r.rec.ID] = ledger.Record{}
+			case err != nil:
+				return err
+			default:
+				found[r.rec.ID] = r.rec
+			}
+		}
+		return rows.Err()
+	})
+	return found, err
+}
+
+func (t *tx) bury(rows []row) error {
+	var ids, bodies []string
+	var fences, numbers []int64
+	for _, r := range rows {
+		rec := ledger.Bury(r.rec)
+		body, err := encode(rec)
+		if err != nil {
+			return err
+		}
+		ids, bodies, fences, numbers = append(ids, string(rec.ID)), append(bodies, body), append(fences, rec.Fence), append(numbers, r.n)
+	}
+	if err := t.exec("bury", ids, bodies, fences); err != nil {
+		return err
+	}
+	return t.exec("forget_events", numbers)
+}
+
+func (t *tx) forget(rows []row) error {
+	var numbers []int64
+	for _, r := range rows {
+		numbers = append(numbers, r.n)
+	}
+	if err := t.exec("forget_events", numbers); err != nil {
+		return err
+	}
+	return t.exec("forget", numbers)
+}

@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/ledger"
+)
+
+// states is every state there is: a listing of all walks each.
+var states = []ledger.State{
+	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+}
+
+// Get implements [ledger.Ledger].
+func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	r, err := l.get(ctx, tenant, id)
+	return r.rec, err
+}
+
+// get finds one write of a tenant. A write of another tenant is not there.
+func (l *Ledger) get(ctx context.Context, tenant string, id ledger.ID) (row, error) {
+	r, err := l.one(ctx, id, "get", string(id), tenant)
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return r, err
+	}
+	if admitted, err := l.admitID(ctx, tenant, id, err); !admitted {
+		return row{}, err
+	}
+	return l.one(ctx, id, "get", string(id), tenant)
+}
+
+// find is get for whoever may see all tenants.
+func (l *Ledger) find(ctx context.Context, id ledger.ID) (row, error) {
+	return l.one(ctx, id, "find", string(id))
+}
+
+func (l *Ledger) one(ctx context.Context, id ledger.ID, statement string, args ...any) (row, error) {
+	found, err := l.rows(ctx, statement, args...)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+	}
+	if err != nil {
+		return row{}, err
+	}
+	return found[0], nil
+}
+
+// rows reads the rows of a statement that lists the state of the database and
+// then a row.
+func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found []row, err error) {
+	err = l.read(ctx, l.sql[statement], args, func(rows pgx.Rows) error {
+		found = nil
+		var s state
+		for rows.Next() {
+			r, err := scanRow(rows, s.dest()...)
+			if unfit := l.usable(s); unfit != nil {
+				return unfit
+			}
+			if err != nil {
+				return err
+			}
+			if r.n != 0 {
+				r.rec.Now = clamp(at(s.now), r.rec)
+				found = append(found, r)
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return l.usable(s)
+	})
+	return found, err
+}
+
+// Events implements [ledger.Ledger].
+func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]ledger.Event, error) {
+	var events []ledger.Event
+	var n, seq *int64
+	var tombstone *bool
+	err := l.read(ctx, l.sql["events"], []any{string(id), tenant}, func(rows pgx.Rows) error {
+		events, n = nil, nil
+		var s state
+		for rows.Next() {
+			var at *int64
+			var body *string
+			var e ledger.Event
+			if err := rows.Scan(append(s.dest(), &n, &seq, &tombstone, &at, &body, (*[]byte)(&e.Evidence), (*[]byte)(&e.Mismatches))...); err != nil {
+				return err
+			}
+			if at == nil {
+				continue
+			}
+			evidence, mismatches := e.Evidence, e.Mismatches
+			if err := decode(*body, &e); err != nil {
+				return fmt.Errorf("write %s: event %d: %w", id, *at, err)
+			}
+			e.Evidence, e.Mismatches = evidence, mismatches
+			events = append(events, e)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return l.usable(s)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case n != nil:
+		return events, complete(id, events, *seq, *tombstone)
+	}
+	if _, err := l.get(ctx, tenant, id); err != nil { // it may stand in the outbox
+		return nil, err
+	}
+	return l.Events(ctx, tenant, id)
+}
+
+// complete looks for gaps in the life of a write.
+func complete(id ledger.ID, events []ledger.Event, seq int64, tombstone bool) error {
+	if tombstone {
+		return nil // its events were forgotten
+	}
+	for i, e := range events {
+		if e.Seq != int64(i)+1 {
+			return fmt.Errorf("%w: write %s: event %d is missing", ledger.ErrCorrupt, id, i+1)
+		}
+	}
+	if got := int64(len(events)); got != seq {
+		return fmt.Errorf("%w: write %s: %d events of %d", ledger.ErrCorrupt, id, got, seq)
+	}
+	return nil
+}
+
+// List implements [ledger.Ledger].
+func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, error) {
+	f, err := f.Checked()
+	if err != nil {
+		return nil, err
+	}
+	before := int64(math.MaxInt64)
+	if f.Before != "" {
+		r, err := l.one(ctx, f.Before, "get", string(f.Before), f.Tenant)
+		if err != nil {
+			return nil, fmt.Errorf("list: before: %w", err)
+		}
+		before = r.n
+	}
+	wanted := f.States
+	if len(wanted) == 0 {
+		wanted = states
+	}
+	names := make([]string, 0, len(wanted))
+	for _, state := range slices.Compact(slices.Sorted(slices.Values(wanted))) {
+		names = append(names, string(state))
+	}
+	statement, args := "list", []any{f.Tenant, names, before, int64(f.Limit)}
+	if f.KeyDigest != "" {
+		statement, args = "list_about", append(args, f.KeyDigest)
+	}
+	found, err := l.rows(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	recs := make([]ledger.Record, 0, len(found))
+	for _, r := range found {
+		recs = append(recs, r.rec)
+	}
+	return recs, nil
+}

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/ledger"
+)
+
+// row is one write with its number. followed says that another one may stand
+// behind it in its line.
+type row struct {
+	n        int64
+	rec      ledger.Record
+	followed bool
+}
+
+// columns are what a row repeats of its body so that it can be searched.
+type columns struct {
+	id, tenant, destination, tool, structuralKey, idempotencyKey, about, state, keyDigest, behind string
+	created, due, settledAt, seq                                                                  int64
+	tombstone                                                                                     bool
+}
+
+func columnsOf(r ledger.Record) columns {
+	c := columns{
+		id: string(r.ID), tenant: r.Tenant, destination: r.Destination, tool: r.Tool,
+		structuralKey: r.StructuralKey, idempotencyKey: r.IdempotencyKey, about: r.KeyDigest,
+		state: string(r.State), behind: string(r.Behind),
+		created: nanos(r.Created), due: nanos(r.Due), settledAt: nanos(r.SettledAt), seq: r.Seq,
+		tombstone: r.Tombstone,
+	}
+	if r.InLine() {
+		c.keyDigest = r.KeyDigest
+	}
+	return c
+}
+
+// holds says that a write stands for its business operation until another one
+// may (see the function of that name in package ledger): from then on it never
+// does again.
+func holds(r ledger.Record) bool {
+	switch r.Settlement {
+	case ledger.NotApplied, ledger.Compensated, ledger.Denied:
+		return false
+	}
+	return r.IdempotencyKey != "" && r.Parent == ""
+}
+
+// scanRow reads columnsOfRow, after whatever stands before them. Of a row that
+// cannot be read the id and the number are known beside the error.
+func scanRow(rows pgx.Rows, before ...any) (row, error) {
+	var c columns
+	var r row
+	var body string
+	var leaseUntil int64
+	var lease, raw ledger.Record
+	dest := append(before, &r.n, &c.id, &c.tenant, &c.destination, &c.tool, &c.structuralKey, &c.idempotencyKey, &c.about,
+		&c.created, &c.state, &c.due, &c.settledAt, &c.keyDigest, &c.behind, &c.seq, &c.tombstone,
+		&lease.Owner, &leaseUntil, &lease.LeaseFor, &lease.Fence, &r.followed, &body, (*[]byte)(&raw.Intent))
+	for _, of := range raws(&raw) {
+		dest = append(dest, (*[]byte)(of))
+	}
+	if err := rows.Scan(dest...); err != nil || r.n == 0 {
+		return r, err
+	}
+	id := ledger.ID(c.id)
+	if err := decode(body, &r.rec); err != nil {
+		r.rec = ledger.Record{ID: id, Fence: lease.Fence}
+		return r, fmt.Errorf("write %s: its body: %w", id, err)
+	}
+	if want := columnsOf(r.rec); c != want {
+		r.rec = ledger.Record{ID: id, Fence: lease.Fence}
+		return r, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, id, c, want)
+	}
+	r.rec.Owner, r.rec.LeaseFor, r.rec.Fence = lease.Owner, lease.LeaseFor, lease.Fence
+	r.rec.LeaseUntil, r.rec.Intent = at(leaseUntil), raw.Intent
+	from := raws(&raw)
+	for i, to := range raws(&r.rec) {
+		*to = *from[i]
+	}
+	return r, nil
+}
+
+// unreadable is why a row cannot be read, when it is damaged, and "" for any
+// other error: then the database is what is wrong, or a newer program wrote it.
+func unreadable(err error) string {
+	if !errors.Is(err, ledger.ErrCorrupt) {
+		return ""
+	}
+	return plain(err.Error())
+}
+
+// decode reads a body. What this program does not know was written by a newer
+// one that works on the same ledger, and must not be dropped when the body is
+// written again.
+func decode(body string, v any) error {
+	d := json.NewDecoder(strings.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "unknown field"): // encoding/json has no other sign for it
+		return fmt.Errorf("%w: %w; use the program that wrote it, or a newer one", ledger.ErrVersion, err)
+	}
+	return fmt.Errorf("%w: cannot be read: %w", ledger.ErrCorrupt, err)
+}
+
+// raws are what changes in the life of a write and must come back byte for
+// byte, which encoding/json does not promise for raw messages. They have
+// columns of their own, in this order, as the intent has.
+func raws(r *ledger.Record) []*json.RawMessage {
+	return []*json.RawMessage{&r.Before, &r.Evidence, &r.Mismatches, &r.ChildIntent}
+}
+
+// encode is the body of a record: everything but the raw messages and the
+// lease.
+func encode(r ledger.Record) (string, error) {
+	r.Intent = nil
+	for _, raw := range raws(&r) {
+		*raw = nil
+	}
+	r.Owner, r.LeaseUntil, r.LeaseFor, r.Fence = "", time.Time{}, 0, 0
+	b, err := json.Marshal(r)
+	return string(b), err
+}
+
+func encodeEvent(e ledger.Event) (string, error) {
+	e.Evidence, e.Mismatches = nil, nil
+	b, err := json.Marshal(e)
+	return string(b), err
+}
+
+// nanos is a time as it stands in a column: ns since 1970, and 0 for the zero
+// time. Times beyond what fits become the first or the last that does, never
+// one on the other side.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Before(at(math.MinInt64)):
+		return math.MinInt64
+	case t.After(at(math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// at is the time that stands in a column.
+func at(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}

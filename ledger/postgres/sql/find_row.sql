@@ -1,0 +1,2 @@
+-- One write, in a transaction that has looked at the database.
+SELECT {row} FROM @ledger_writes AS w WHERE w.id = $1

@@ -1,0 +1,1 @@
+DELETE FROM @ledger_writes WHERE n = ANY ($1::bigint[])

@@ -1,0 +1,1 @@
+DELETE FROM @ledger_events WHERE write = ANY ($1::bigint[])

@@ -1,0 +1,6 @@
+g AS MATERIALIZED (
+	SELECT m.version, m.compatible_from, m.newest, pg_is_in_recovery() AS standby,
+		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
+		CASE WHEN current_setting('synchronous_commit') = 'off'
+			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable
+	FROM @ledger_meta AS m)

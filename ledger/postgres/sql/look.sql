@@ -1,0 +1,2 @@
+-- The state of the database and nothing else.
+WITH {guard} SELECT {state} FROM g

@@ -1,0 +1,1 @@
+DELETE FROM @ledger_outbox WHERE n = ANY ($1::bigint[])

@@ -1,0 +1,139 @@
+package postgres
+
+import (
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/ledger"
+)
+
+// stored is the answer to a statement that stores changes: which of them were
+// applied, with the numbers of their rows.
+type stored struct {
+	state   state
+	numbers map[ledger.ID]int64
+}
+
+func scanStored(rows pgx.Rows) (stored, error) {
+	var got stored
+	var ids []string
+	var numbers []int64
+	found := false
+	for rows.Next() {
+		found = true
+		if err := rows.Scan(append(got.state.dest(), &ids, &numbers)...); err != nil {
+			rows.Close()
+			return got, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return got, err
+	}
+	if !found {
+		return got, errNoVersion
+	}
+	got.numbers = make(map[ledger.ID]int64, len(ids))
+	for i, id := range ids {
+		got.numbers[ledger.ID(id)] = numbers[i]
+	}
+	return got, nil
+}
+
+// errNoVersion says that the one row of ledger_meta is gone.
+var errNoVersion = errors.New("its version is missing")
+
+// statement is the one that stores changes, which are all new or all not.
+// Looked says that the caller has looked for what could be in the way.
+func (l *Ledger) statement(changes []change, now time.Time, looked bool) (query string, args []any, err error) {
+	b := newBinding(len(changes))
+	for _, c := range changes {
+		if err := b.add(c); err != nil {
+			return "", nil, err
+		}
+	}
+	args = []any{l.version, now.UnixNano(), int64(maxLag)}
+	if changes[0].fresh {
+		args = append(args, now.Add(maxClockStep).UnixNano(), looked)
+		args = append(args, b.identity()...)
+		return l.sql["insert"], append(append(args, b.changing()...), b.events()...), nil
+	}
+	args = append(args, b.id, b.wasFence, b.wasSeq, b.alone)
+	return l.sql["update"], append(append(args, b.changing()...), b.events()...), nil
+}
+
+// binding is the columns of some changes, one list each.
+type binding struct {
+	id, tenant, destination, tool, structuralKey, idempotencyKey, about []string
+	created                                                             []int64
+	intent                                                              [][]byte
+
+	wasFence, wasSeq []int64
+	alone            []bool
+
+	state, keyDigest, behind, body, owner             []string
+	due, settledAt, seq, leaseUntil, leaseFor, fences []int64
+	raw                                               [4][][]byte
+	holds                                             []bool
+
+	eventID, eventBody         []string
+	eventSeq                   []int64
+	eventEvidence, eventDiffer [][]byte
+}
+
+func newBinding(n int) *binding { return &binding{id: make([]string, 0, n)} }
+
+func (b *binding) add(c change) error {
+	r := c.rec
+	body, err := encode(r)
+	if err != nil {
+		return err
+	}
+	of := columnsOf(r)
+	b.id = append(b.id, of.id)
+	if c.fresh {
+		b.tenant, b.destination, b.tool = append(b.tenant, of.tenant), append(b.destination, of.destination), append(b.tool, of.tool)
+		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
+		b.about, b.created, b.intent = append(b.about, of.about), append(b.created, of.created), append(b.intent, r.Intent)
+	} else {
+		b.wasFence, b.wasSeq, b.alone = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.alone, c.alone)
+	}
+	b.state, b.due, b.settledAt = append(b.state, of.state), append(b.due, of.due), append(b.settledAt, of.settledAt)
+	b.keyDigest, b.behind, b.seq = append(b.keyDigest, of.keyDigest), append(b.behind, of.behind), append(b.seq, of.seq)
+	b.body = append(b.body, body)
+	for i, raw := range raws(&r) {
+		b.raw[i] = append(b.raw[i], *raw)
+	}
+	b.owner, b.leaseUntil = append(b.owner, r.Owner), append(b.leaseUntil, nanos(r.LeaseUntil))
+	b.leaseFor, b.fences, b.holds = append(b.leaseFor, int64(r.LeaseFor)), append(b.fences, r.Fence), append(b.holds, holds(r))
+	return b.addEvents(of.id, c.events)
+}
+
+func (b *binding) addEvents(id string, events []ledger.Event) error {
+	for _, e := range events {
+		body, err := encodeEvent(e)
+		if err != nil {
+			return err
+		}
+		b.eventID, b.eventSeq, b.eventBody = append(b.eventID, id), append(b.eventSeq, e.Seq), append(b.eventBody, body)
+		b.eventEvidence, b.eventDiffer = append(b.eventEvidence, e.Evidence), append(b.eventDiffer, e.Mismatches)
+	}
+	return nil
+}
+
+// identity is what never changes about the writes.
+func (b *binding) identity() []any {
+	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent}
+}
+
+// changing is what changes in their lives.
+func (b *binding) changing() []any {
+	return []any{
+		b.state, b.due, b.settledAt, b.keyDigest, b.behind, b.seq, b.body,
+		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.holds,
+	}
+}
+
+func (b *binding) events() []any {
+	return []any{b.eventID, b.eventSeq, b.eventBody, b.eventEvidence, b.eventDiffer}
+}

@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/readback-go/readback/ledger"
+)
+
+// asker is what can be asked: a pool, a connection, a transaction.
+type asker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// read runs a query that changes nothing and can be repeated. Collect takes
+// the rows to their end and may be called again; its errors are returned as
+// they are unless they are the driver's.
+func (l *Ledger) read(ctx context.Context, query string, args []any, collect func(rows pgx.Rows) error) error {
+	for try := 0; ; try++ {
+		err := ask(ctx, l.pool, query, args, collect)
+		if err == nil || ctx.Err() != nil || try == maxReconnects || !lost(err) && !errors.Is(l.broken(err), errAgain) {
+			return l.brokenRead(ctx, err)
+		}
+	}
+}
+
+func ask(ctx context.Context, where asker, query string, args []any, collect func(rows pgx.Rows) error) error {
+	rows, err := where.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return collect(rows)
+}
+
+// brokenRead is failed for what commits nothing.
+func (l *Ledger) brokenRead(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case known(err):
+		return err
+	case ctx.Err() != nil:
+		return gaveUp(ctx)
+	}
+	return l.failed(err, false)
+}
+
+// broken is failed for what may have committed.
+func (l *Ledger) broken(err error) error {
+	if err == nil || known(err) {
+		return err
+	}
+	return l.failed(err, true)
+}
+
+// known says that an error is one of package ledger already.
+func known(err error) bool {
+	for _, target := range []error{
+		ledger.ErrUnavailable, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrClock, ledger.ErrNotFound, ledger.ErrFenced,
+		ledger.ErrIllegalMove, ledger.ErrDigestMismatch, ledger.ErrBlocked, ledger.ErrRefused, ledger.ErrStale, ledger.ErrFull, errAgain, errPlain,
+	} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// errPlain marks an error that is nobody's fault but the caller's.
+var errPlain = errors.New("refused")
+
+// ask looks at the state of the database on a connection, and sets the clock.
+func (l *Ledger) ask(ctx context.Context, conn *pgxpool.Conn) (time.Time, error) {
+	s, err := l.lookIn(ctx, conn)
+	if err == nil {
+		err = l.usable(s)
+	}
+	if err != nil {
+		return time.Time{}, l.brokenRead(ctx, err)
+	}
+	l.clock.set(s.now)
+	return at(s.now), nil
+}
+
+func (l *Ledger) lookIn(ctx context.Context, where asker) (s state, err error) {
+	err = ask(ctx, where, l.sql["look"], nil, func(rows pgx.Rows) (err error) {
+		s, err = look(rows)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return s, nil // with version 0: what usable says of it
+	}
+	return s, err
+}
+
+// tick keeps the newest time on record, every now and then. It is no part of
+// what anybody waits for to be true, so its errors are the next call's.
+func (l *Ledger) tick(ctx context.Context, conn *pgxpool.Conn, s state) {
+	if s.now-s.newest > int64(tickEvery) {
+		_, _ = conn.Exec(ctx, l.sql["tick"], s.now, s.now-int64(tickEvery))
+	}
+}
+
+// tx is a transaction of several statements: for what a single one cannot do.
+type tx struct {
+	l   *Ledger
+	ctx context.Context
+	pgx pgx.Tx
+	now time.Time // the database's, when it was looked at last
+	// stored are the writes as this transaction left them.
+	stored []row
+}
+
+// within runs f in one transaction, and runs it again when other transactions
+// were quicker: f must not keep anything from one run to the next. When f fails
+// nothing is applied.
+func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
+	for try := 0; ; try++ {
+		err := l.once(ctx, f)
+		switch {
+		case !errors.Is(err, errAgain) || errors.Is(err, ledger.ErrUnsure):
+			return err
+		case try == maxTries:
+			return fmt.Errorf("%w: tried %d times: %w", ledger.ErrUnavailable, try, err)
+		}
+	}
+}
+
+func (l *Ledger) once(ctx context.Context, f func(t *tx) error) error {
+	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return l.brokenRead(ctx, err)
+	}
+	t := &tx{l: l, ctx: ctx, pgx: begun}
+	err = t.look()
+	if err == nil {
+		err = f(t)
+	}
+	if err != nil {
+		t.rollback()
+		return l.brokenRead(ctx, l.quicker(err))
+	}
+	return t.commit()
+}
+
+// quicker recognises what a transaction meets when another one took a place in
+// a line or a business operation first.
+func (l *Ledger) quicker(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "23505" {
+		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
+	}
+	return err
+}
+
+func (t *tx) rollback() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
+	defer cancel()
+	_ = t.pgx.Rollback(ctx) // a connection that cannot do it is thrown away, and that does it
+}
+
+// commit makes the transaction durable. A caller that gives up meanwhile hears
+// what became of it.
+func (t *tx) commit() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
+	defer cancel()
+	if err := t.pgx.Commit(ctx); err != nil {
+		return t.l.broken(err)
+	}
+	for _, r := range t.stored {
+		t.l.memory.keep(r)
+		if ledger.Wakes(r.rec) {
+			t.l.ring()
+		}
+	}
+	return nil
+}
+
+// look takes the time anew: after whatever made the transaction wait.
+func (t *tx) look() error {
+	s, err := t.l.lookIn(t.ctx, t.pgx)
+	if err == nil {
+		err = t.l.usable(s)
+	}
+	if err == nil {
+		t.now = at(s.now)
+	}
+	return err
+}
+
+// store applies one change. It must find the write as the transaction knows it.
+func (t *tx) store(c change) (row, error) {
+	query, args, err := t.l.statement([]change{c}, t.now, true)
+	if err != nil {
+		return row{}, err
+	}
+	var got stored
+	err = ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
+		got, err = scanStored(rows)
+		return err
+	})
+	if err == nil {
+		err = t.l.usable(got.state)
+	}
+	if err == nil && c.fresh {
+		err = t.l.trusted(got.state)
+	}
+	if err != nil {
+		return row{}, err
+	}
+	n, applied := got.numbers[c.rec.ID]
+	if !applied {
+		return row{}, fmt.Errorf("%w: write %s was not as expected", errAgain, c.rec.ID)
+	}
+	c.rec.Now = t.now
+	r := row{n: n, rec: c.rec}
+	t.stored = append(t.stored, r)
+	return r, nil
+}
+
+// goneOn is the change of a row to what the record is now.
+func goneOn(from row, to ledger.Record, events []ledger.Event) change {
+	return change{rec: to, events: events, wasFence: from.rec.Fence, wasSeq: from.rec.Seq}
+}
+
+// one reads at most one row of a statement of the transaction.
+func (t *tx) one(statement string, args ...any) (r row, found bool, err error) {
+	err = ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if r, err = scanRow(rows); r.n != 0 {
+				found = true
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	return r, found, err
+}
+
+func (t *tx) exec(statement string, args ...any) error {
+	_, err := t.pgx.Exec(t.ctx, t.l.sql[statement], args...)
+	return err
+}

@@ -1,0 +1,332 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/readback-go/readback/ledger"
+)
+
+// change is what is to be stored about one write: a new one, or one that has
+// gone on, if it still is as it was.
+type change struct {
+	rec    ledger.Record
+	fresh  bool
+	alone  bool // leaves its line, and nobody may stand behind it
+	events []ledger.Event
+
+	wasFence, wasSeq int64
+}
+
+// operation is one call that wants one change. Prepare makes it at a time; it
+// may be called again with a later one, when the one before came to nothing.
+type operation struct {
+	prepare func(now time.Time) (change, error)
+	fate    atomic.Int32
+	done    chan answer // of capacity 1: nobody may be left to receive
+	change  change
+}
+
+// answer is what became of a change. It was not applied when the write was not
+// as expected: there already, or changed by somebody else.
+type answer struct {
+	applied bool
+	row     row
+	err     error
+}
+
+// The fates of an operation. Whoever moves it away from queued decides: the
+// flush that begins it or the caller that gives it up.
+const (
+	queued int32 = iota
+	begun
+	abandoned
+)
+
+func (o *operation) begin() bool {
+	return o.fate.CompareAndSwap(queued, begun) || o.fate.Load() == begun
+}
+
+func (o *operation) abandon() bool { return o.fate.CompareAndSwap(queued, abandoned) }
+
+// writer stores changes. Each is a statement of its own as long as a
+// connection is free for it; under load those that wait share the next one.
+type writer struct {
+	l *Ledger
+
+	mu      sync.Mutex
+	queue   []*operation
+	flushes int // under way
+	closed  bool
+	idle    chan struct{} // closed when the last flush of a closed writer ends
+
+	commits, operations atomic.Int64
+}
+
+func newWriter(l *Ledger) *writer { return &writer{l: l, idle: make(chan struct{})} }
+
+// do stores one change and returns when it is durable. A cancelled caller
+// hears that nothing was applied, or what became of it, or that neither is
+// known.
+func (w *writer) do(ctx context.Context, prepare func(now time.Time) (change, error)) answer {
+	if err := gaveUp(ctx); err != nil {
+		return answer{err: err}
+	}
+	o := &operation{prepare: prepare, done: make(chan answer, 1)}
+	if !w.enqueue(o) {
+		return answer{err: w.l.closed()}
+	}
+	select {
+	case a := <-o.done:
+		return a
+	case <-ctx.Done():
+	}
+	if o.abandon() {
+		return answer{err: gaveUp(ctx)}
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case a := <-o.done:
+		return a
+	case <-late.C:
+		return answer{err: fmt.Errorf("%w: %s: %w: %w", ledger.ErrUnavailable, w.l.name, ledger.ErrUnsure, ctx.Err())}
+	}
+}
+
+func (w *writer) enqueue(o *operation) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.queue = append(w.queue, o)
+	if w.flushes < maxFlushes {
+		w.flushes++
+		go w.work()
+	}
+	return true
+}
+
+// work flushes until nothing waits.
+func (w *writer) work() {
+	for batch := w.take(); len(batch) > 0; batch = w.take() {
+		w.flush(batch)
+	}
+}
+
+// take empties the queue, up to the bound of one batch. A flush that gets
+// nothing has ended.
+func (w *writer) take() []*operation {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.queue), maxBatch)
+	batch := w.queue[:n:n]
+	if w.queue = w.queue[n:]; len(w.queue) == 0 {
+		w.queue = nil
+	}
+	if n == 0 {
+		w.flushes--
+		if w.closed && w.flushes == 0 {
+			close(w.idle)
+		}
+	}
+	return batch
+}
+
+// close refuses what comes now and waits for what is queued.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	busy := w.flushes > 0
+	w.mu.Unlock()
+	if busy {
+		<-w.idle
+	}
+}
+
+// flush stores a batch in as few transactions as it can and answers everybody.
+func (w *writer) flush(batch []*operation) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxAnswer)
+	defer cancel()
+	for try := 0; len(batch) > 0; try++ {
+		if try == maxTries {
+			answerAll(batch, fmt.Errorf("%w: %s: tried %d times: the clock or the locks of the database do not hold still", ledger.ErrUnavailable, w.l.name, try))
+			return
+		}
+		var err error
+		if batch, err = w.attempt(ctx, batch); err == nil {
+			continue
+		}
+		switch {
+		case errors.Is(err, errAgain), unsent(err) && lost(err) && try < maxReconnects:
+			continue
+		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them is not like the others
+			for _, o := range batch {
+				w.flush([]*operation{o})
+			}
+		default:
+			answerAll(batch, err)
+		}
+		return
+	}
+}
+
+func answerAll(batch []*operation, err error) {
+	for _, o := range batch {
+		o.done <- answer{err: err}
+	}
+}
+
+// attempt stores what it can of a batch in one transaction, answers those, and
+// returns the rest. An error is about all of the rest.
+func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*operation, err error) {
+	conn, err := w.l.pool.Acquire(ctx)
+	if err != nil {
+		return batch, w.l.failed(err, false)
+	}
+	defer conn.Release()
+	now, known := w.l.clock.guess()
+	if !known {
+		if now, err = w.l.ask(ctx, conn); err != nil {
+			return batch, err
+		}
+	}
+	batch, rest = prepare(batch, now)
+	if len(batch) == 0 {
+		return rest, nil
+	}
+	again, err := w.store(ctx, conn, batch, now)
+	return append(again, rest...), err
+}
+
+// prepare makes the changes of a batch at a time, ordered by id, so that two
+// processes take locks in one order. Operations that cannot be prepared are
+// answered, and a second one about the same write is for the next batch.
+func prepare(batch []*operation, now time.Time) (ready, rest []*operation) {
+	seen := make(map[ledger.ID]bool, len(batch))
+	for _, o := range batch {
+		if !o.begin() {
+			continue
+		}
+		c, err := o.prepare(now)
+		switch {
+		case err != nil:
+			o.done <- answer{err: err}
+		case seen[c.rec.ID]:
+			rest = append(rest, o)
+		default:
+			seen[c.rec.ID] = true
+			o.change = c
+			ready = append(ready, o)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *operation) int { return cmp.Compare(a.change.rec.ID, b.change.rec.ID) })
+	return ready, rest
+}
+
+// store runs a batch as one transaction: one statement, or two in one round
+// trip.
+func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operation, now time.Time) (again []*operation, err error) {
+	var fresh, changed []*operation
+	for _, o := range batch {
+		if o.change.fresh {
+			fresh = append(fresh, o)
+		} else {
+			changed = append(changed, o)
+		}
+	}
+	var parts [][]*operation
+	var statements pgx.Batch
+	for _, part := range [][]*operation{fresh, changed} {
+		if len(part) == 0 {
+			continue
+		}
+		query, args, err := w.l.statement(changes(part), now, false)
+		if err != nil {
+			return part, err // never: what was decoded can be encoded
+		}
+		statements.Queue(query, args...)
+		parts = append(parts, part)
+	}
+	results, err := run(ctx, conn, &statements)
+	if err != nil {
+		return batch, w.l.broken(err)
+	}
+	w.commits.Add(1)
+	for i, got := range results {
+		again = append(again, w.answer(got, parts[i], now)...)
+	}
+	w.l.tick(ctx, conn, results[0].state)
+	return again, nil
+}
+
+// run sends statements as one transaction, in one round trip.
+func run(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Batch) ([]stored, error) {
+	if only := statements.QueuedQueries[0]; len(statements.QueuedQueries) == 1 {
+		rows, err := conn.Query(ctx, only.SQL, only.Arguments...)
+		if err != nil {
+			return nil, err
+		}
+		got, err := scanStored(rows)
+		return []stored{got}, err
+	}
+	var results []stored
+	sent := conn.SendBatch(ctx, statements)
+	for range statements.QueuedQueries {
+		rows, err := sent.Query()
+		if err != nil {
+			return nil, errors.Join(err, sent.Close())
+		}
+		got, err := scanStored(rows)
+		if err != nil {
+			return nil, errors.Join(err, sent.Close())
+		}
+		results = append(results, got)
+	}
+	return results, sent.Close() // from here on it is durable
+}
+
+// answer tells those of a statement what became of them. Those whose time was
+// not the database's go again.
+func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*operation) {
+	l := w.l
+	err := l.usable(got.state)
+	if err == nil && part[0].change.fresh {
+		err = l.trusted(got.state)
+	}
+	if err != nil {
+		answerAll(part, err)
+		return nil
+	}
+	if !timely(got.state, now) {
+		l.clock.set(got.state.now)
+		return part
+	}
+	l.clock.heard(got.state.now)
+	for _, o := range part {
+		n, applied := got.numbers[o.change.rec.ID]
+		if applied {
+			w.operations.Add(1)
+		}
+		o.change.rec.Now = now
+		o.done <- answer{applied: applied, row: row{n: n, rec: o.change.rec}}
+	}
+	return nil
+}
+
+func changes(part []*operation) []change {
+	out := make([]change, len(part))
+	for i, o := range part {
+		out[i] = o.change
+	}
+	return out
+}
