@@ -108,6 +108,8 @@ type desk struct {
 	closer io.Closer
 	tenant string
 	log    *slog.Logger
+	// clock is this machine's clock as tests have it; nil for the machine's.
+	clock func() time.Time
 	// standing is what stands guard over sends, once there is an engine.
 	standing standing
 }
@@ -132,7 +134,7 @@ func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (
 	if err != nil {
 		return nil, err
 	}
-	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log)}, nil
+	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), clock: a.now}, nil
 }
 
 // look opens the ledger for a command that only looks at it.
@@ -144,7 +146,17 @@ func (a *app) look(ctx context.Context) (*desk, error) {
 	return a.open(ctx, c, config.OpenOptions{})
 }
 
+// time is a time on this machine's clock.
+func (d *desk) time(t time.Time) time.Time {
+	if d.clock != nil {
+		return d.clock()
+	}
+	return t
+}
+
+// close ends what is shared and the ledger. The engine is closed before.
 func (d *desk) close() {
+	d.leave()
 	if err := d.closer.Close(); err != nil {
 		d.log.Warn("the ledger could not be closed", "error", err)
 	}

@@ -251,11 +251,12 @@ func TestListPages(t *testing.T) {
 
 func TestResumeContinuesWhatIsDue(t *testing.T) {
 	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 2, Delay: 10 * time.Minute}}
+	o.Faults = []simulated.Fault{{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 10 * time.Minute}}
 	p := newPlace(t, o)
 	write := id(t, p.submit(exitInProgress, order("A-1", ""), "--wait", "0"))
-	p.submit(exitInProgress, order("A-2", ""), "--wait", "0")
-	says(t, p.want(0, p.run("resume")), "Took writes up 0 times. Not settled: 2 checking; the next is due in 10m0s.")
+	p.submit(exitInProgress, order("A-2", ""), "--wait", "0") // the destination said "not now" to everybody
+	says(t, p.want(0, p.run("resume")), "Took writes up 0 times. Not settled: 1 queued, 1 checking; the next is due in")
+	p.calls(1)
 	p.effects(0, "A-1")
 	p.now = later(time.Hour)
 	says(t, p.want(exitVerified, p.run("resume", write)), "verified "+write)

@@ -23,6 +23,7 @@ const (
 	exitNotWaiting  = 31
 	exitNotFound    = 32
 	exitWeaker      = 40
+	exitAttention   = 41
 	exitUsage       = 64
 	exitInvalid     = 65
 	exitUnavailable = 69
@@ -53,6 +54,7 @@ var exits = []struct {
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
+	{exitAttention, "attention", "`readback status` or `readback doctor` found something that a person should see to"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
 	{exitInvalid, "invalid", "the intent, or a declaration, is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},

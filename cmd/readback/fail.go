@@ -8,6 +8,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/probe"
@@ -44,6 +45,10 @@ var kinds = []struct {
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
 	{ledger.ErrBlocked, "blocked", exitRefused, "Nothing was recorded, and nothing was sent."},
+	{ledger.ErrFull, "full", exitRefused, "Nothing was recorded, and nothing was sent. Try again when some of what waits is done; `readback status` shows why it waits."},
+	{ledger.ErrRefused, "enqueued_refused", exitRefused, "It was enqueued in a transaction of its caller, and can never be taken in. Nothing was sent, and nothing will be."},
+	{guards.ErrNotStopped, "not_stopped", exitNotFound, "Nothing has changed. `readback stops` lists what is stopped."},
+	{guards.ErrIncomplete, "usage", exitUsage, "Nothing has changed."},
 	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
 	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
 	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},

@@ -29,6 +29,17 @@ const (
 	maxWaiting = 1000
 	// maxUnsettled bounds what is counted after a resume.
 	maxUnsettled = 1000
-	// probeTime bounds the probe of one destination.
+	// probeTime bounds the probe of one destination, maxProbes how many run at
+	// once.
 	probeTime = 10 * time.Second
+	maxProbes = 16
+	// ledgerTime bounds what a check of the ledger waits for it.
+	ledgerTime = 15 * time.Second
+	// clockBound is by how much this machine's clock may differ from a
+	// database's before that is worth a word: what a person reads in logs would
+	// no longer be put in the right order.
+	clockBound = 10 * time.Second
+	// scarceSpace is how much room a ledger on a disk should have: some hundred
+	// thousand writes, and a copy of its log.
+	scarceSpace = 1 << 30
 )

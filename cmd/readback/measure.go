@@ -10,13 +10,13 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// measured serves the metrics of what the desk does, at an address, "" for
+// serve serves the metrics of what the desk does, at an address, "" for
 // nowhere: the meter is nil then.
-func (d *desk) measured(addr string, reg *connectors.Registry) (engine.Meter, func(), error) {
+func (d *desk) serve(addr string, reg *connectors.Registry) (engine.Meter, func(), error) {
 	if addr == "" {
 		return nil, func() {}, nil
 	}
-	from := metrics.Sources{Standing: d.standing.measured}
+	from := metrics.Sources{Standing: d.measured}
 	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
 	m := metrics.New(reg, from)
 	s, err := metrics.Start(addr, m, d.reached, d.log)

@@ -10,7 +10,8 @@ once, reads the destination back, and answers with what it saw.
   readback init                    write a configuration with a comment on everything
   readback submit -f intent.json   make a write and wait for its outcome
   readback show ID                 the life of a write
-  readback review                  what waits for a person`
+  readback review                  what waits for a person
+  readback status                  what needs attention`
 
 // root is the tree of commands.
 func (a *app) root() *cobra.Command {
@@ -40,6 +41,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more on standard error")
 	root.AddCommand(
 		a.submitCommand(), a.showCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(), a.pruneCommand(),
+		a.statusCommand(), a.doctorCommand(), a.stopCommand(), a.releaseCommand(), a.stopsCommand(),
 		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.probeCommand(), a.initCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
 	)
 	return root

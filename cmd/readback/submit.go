@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 )
@@ -16,6 +17,7 @@ import (
 func (a *app) submitCommand() *cobra.Command {
 	var file string
 	var wait time.Duration
+	var enqueue bool
 	cmd := &cobra.Command{
 		Use:   "submit -f FILE",
 		Short: "Make the write that an intent declares, once, and wait for its outcome",
@@ -28,12 +30,18 @@ it is made once, and each time the answer is its outcome.
 When the wait ends first, the write stays in the ledger and the answer is "in
 progress" (exit code 22); "readback resume ID" or "readback work" continues it. A
 send or read that is under way then is let end first, so that its result is not
-lost. With --wait 0 nothing else is waited for.`,
+lost. With --wait 0 nothing else is waited for.
+
+With --enqueue nothing is sent here: the write is recorded, its id is printed, and
+whoever runs "readback work" on this ledger makes it. The answer then is "in
+progress" as well, or "refused" (30) when too much waits already.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, file, wait) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, file, wait, enqueue) }),
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the file of the intent, - for standard input (required)")
 	waitFlag(cmd, &wait)
+	cmd.Flags().BoolVar(&enqueue, "enqueue", false, "only record it, for whoever works on the ledger")
+	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait")
 	return cmd
 }
 
@@ -41,7 +49,7 @@ func waitFlag(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().DurationVar(wait, "wait", defaultWait, "how long to wait for the outcome")
 }
 
-func (a *app) submit(ctx context.Context, file string, wait time.Duration) (int, error) {
+func (a *app) submit(ctx context.Context, file string, wait time.Duration, enqueue bool) (int, error) {
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
@@ -67,9 +75,16 @@ func (a *app) submit(ctx context.Context, file string, wait time.Duration) (int,
 	}
 	defer d.close()
 	defer e.Close()
+	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
+	if enqueue {
+		id, err := e.Enqueue(ctx, w)
+		if err != nil {
+			return 0, err
+		}
+		return a.outcome(ctx, d, e, engine.Outcome{ID: id})
+	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
 	out, err := e.Do(waiting, w)
 	if err != nil {
 		return 0, err

@@ -79,7 +79,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		}
 	}
 	d.stand(reg)
-	meter, endMetrics, err := d.measured(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
+	meter, endMetrics, err := d.serve(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
 	if err != nil {
 		return 0, errors.Join(err, d.closer.Close())
 	}

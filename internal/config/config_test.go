@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
@@ -88,7 +89,7 @@ func TestBadConfigurations(t *testing.T) {
 			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, postgresql, rest, simulated`}},
 		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, postgresql, rest, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
-			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout, rate, concurrency, verify, verify_within"}},
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
 			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
 				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},
@@ -173,16 +174,26 @@ func TestTemplateWorks(t *testing.T) {
 	}
 }
 
-func TestTemplateWithEverythingUncommented(t *testing.T) {
-	var lines []string
+// uncommented is the template with every setting in force: a setting follows
+// its # at once, or after two blanks where it is within another. The database
+// takes the place of the file.
+func uncommented() string {
+	var text strings.Builder
 	for line := range strings.Lines(string(config.Template())) {
-		if rest, ok := strings.CutPrefix(line, "  #"); ok && !strings.HasPrefix(rest, " ") || strings.HasPrefix(line, "  #  ") {
-			line = "  " + rest
+		for _, indent := range []string{"", "  "} {
+			rest, ok := strings.CutPrefix(line, indent+"#")
+			if ok && (!strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, "  ")) {
+				line = indent + rest
+				break
+			}
 		}
-		lines = append(lines, line)
+		text.WriteString(line)
 	}
-	text := strings.Join(lines, "")
-	text = strings.Replace(text, "    ca_file: ca.pem\n", "", 1)
+	return strings.NewReplacer("\nledger: readback.db\n", "\n", "    ca_file: ca.pem\n", "").Replace(text.String())
+}
+
+func TestTemplateWithEverythingUncommented(t *testing.T) {
+	text := uncommented()
 	path := write(t, text)
 	c, err := config.Load(path)
 	if err != nil {
@@ -194,6 +205,20 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"issues", "jira", "mail", "orders", "outbox", "shop"}, reg.Names()); diff != "" {
 		t.Error(diff)
+	}
+	if !c.Ledger.Database() || c.Ledger.String() != "postgres://readback@db.example.org/readback?sslmode=verify-full" {
+		t.Errorf("ledger %s", c.Ledger)
+	}
+	const day = 24 * time.Hour
+	got := config.Config{Retention: c.Retention, Queue: c.Queue, Metrics: c.Metrics, Log: c.Log}
+	got.Retention.Line = 0
+	want := config.Config{Retention: config.Retention{Keep: 30 * day, Remember: 400 * day, Every: time.Hour},
+		Queue: config.Queue{Waiting: 100_000, InHand: 10_000}, Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text"}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger")); diff != "" {
+		t.Error(diff)
+	}
+	if _, p, err := reg.Lookup("mail", "message"); err != nil || p.Rate != (connectors.Rate{Calls: 100, Per: time.Minute}) {
+		t.Errorf("rate %+v, %v", p.Rate, err)
 	}
 }
 

@@ -40,6 +40,7 @@ type promises struct {
 	ReadTimeout  yamlfile.Span  `yaml:"read_timeout"`
 	Rate         rate           `yaml:"rate"`
 	Concurrency  count          `yaml:"concurrency"`
+	Breaker      Breaker        `yaml:"breaker"`
 	Verify       verifySettings `yaml:"verify"`
 	VerifyWithin yamlfile.Span  `yaml:"verify_within"`
 }
@@ -129,4 +130,51 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 		}
 	}
 	return &reg, invalid(c.Path, problems)
+}
+
+// Breaker says when the circuit breaker of a destination opens. The zero value
+// stands for the defaults of package guards.
+type Breaker struct {
+	// Off says that it never does. Default false.
+	Off bool
+	// Failures is how many sends must fail within Window, Open how long nothing
+	// is sent then.
+	Failures     int
+	Window, Open time.Duration
+}
+
+// FillYAML reads one: off, or a mapping.
+func (b *Breaker) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	if !n.IsMapping() {
+		word, ok := r.Scalar(n, at.Field)
+		if b.Off = word == "off" || word == false; ok && !b.Off { // YAML's older readers take off for false
+			r.At(at, "is not known; want off, or {failures: 5, window: 1m, open: 30s}")
+		}
+		return
+	}
+	var s struct {
+		Failures count         `yaml:"failures"`
+		Window   yamlfile.Span `yaml:"window"`
+		Open     yamlfile.Span `yaml:"open"`
+	}
+	r.Fill(n, at.Field, &s)
+	*b = Breaker{Failures: int(s.Failures), Window: time.Duration(s.Window), Open: time.Duration(s.Open)}
+}
+
+// Limits is what a destination may be given to do, by all workers together. Its
+// rate stands in its profiles.
+type Limits struct {
+	// Concurrency is how many sends may be under way. Default 0, not bounded.
+	Concurrency int
+	Breaker     Breaker
+}
+
+// Limits are those of all destinations, by name.
+func (c Config) Limits() map[string]Limits {
+	all := make(map[string]Limits, len(c.Destinations))
+	for _, d := range c.Destinations {
+		p := d.settings.promises()
+		all[d.Name] = Limits{Concurrency: int(p.Concurrency), Breaker: p.Breaker}
+	}
+	return all
 }

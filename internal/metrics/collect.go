@@ -12,34 +12,33 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Sources is where a meter finds what stands when it is scraped. The zero value
-// is nowhere.
+// Sources is where a meter finds what stands when it is scraped. It is asked at
+// most once in a few seconds. The zero value is nowhere.
 type Sources struct {
 	// Ledger counts what is open. Default nothing is counted.
 	Ledger ledger.Surveyor
-	// Standing says what stands guard over sends. It must not wait for the
-	// network. Default nothing does.
-	Standing func(context.Context) Standing
+	// Standing says what stands guard over sends. Default nothing does.
+	Standing func(context.Context) (Standing, error)
 }
 
 // Standing is what stands guard over sends, and what was learned.
 type Standing struct {
-	// Breakers are the states of circuit breakers ("closed", "half_open",
+	// Breakers are the states of circuit breakers ("closed", "half-open",
 	// "open") by destination, Paused the destinations to which nothing is sent
 	// now.
 	Breakers map[string]string
 	Paused   []string
-	// Stops counts the stops in force by what they stop.
+	// Stops counts the stops in force by what they stop: "all", "tenant",
+	// "destination", "tool", or "several" of these together.
 	Stops map[string]int
 	Lags  []Lag
 }
 
-// Lag is how long after a send its effect became visible.
+// Lag is how long after a send its effect became visible, on one way of reading
+// ("" for all of them together).
 type Lag struct {
 	Destination, Kind, Path string
-	Count                   uint64
-	Sum                     time.Duration
-	Quantiles               map[float64]time.Duration
+	P50, P90, P99           time.Duration
 }
 
 // collector looks up what stands for each scrape.
@@ -48,10 +47,17 @@ type collector struct {
 	from  Sources
 	now   func() time.Time
 
-	mu     sync.Mutex
-	asked  time.Time
-	survey ledger.Survey
-	err    error
+	mu   sync.Mutex
+	last count
+}
+
+// count is what was found at a time.
+type count struct {
+	at       time.Time
+	survey   ledger.Survey
+	standing Standing
+	err      error // of the survey
+	unknown  error
 }
 
 var collected = []metric{
@@ -68,32 +74,36 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(to chan<- prometheus.Metric) {
+	found := c.count()
 	if c.from.Ledger != nil {
-		survey, err := c.count()
-		gauge(to, surveyUp, truth(err == nil))
-		if err == nil {
-			c.open(to, survey)
-		}
+		gauge(to, surveyUp, truth(found.err == nil))
 	}
-	if c.from.Standing == nil {
-		return
+	if c.from.Ledger != nil && found.err == nil {
+		c.open(to, found.survey)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
-	defer cancel()
-	c.standing(to, c.from.Standing(ctx))
+	if c.from.Standing != nil && found.unknown == nil {
+		c.standing(to, found.standing)
+	}
 }
 
 // count asks the ledger, unless that was done a moment ago.
-func (c *collector) count() (ledger.Survey, error) {
+func (c *collector) count() count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); c.asked.IsZero() || now.Sub(c.asked) >= surveyEvery {
-		ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
-		defer cancel()
-		c.survey, c.err = c.from.Ledger.Survey(ctx)
-		c.asked = now
+	now := c.now()
+	if !c.last.at.IsZero() && now.Sub(c.last.at) < surveyEvery {
+		return c.last
 	}
-	return c.survey, c.err
+	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+	defer cancel()
+	c.last = count{at: now}
+	if c.from.Ledger != nil {
+		c.last.survey, c.last.err = c.from.Ledger.Survey(ctx)
+	}
+	if c.from.Standing != nil {
+		c.last.standing, c.last.unknown = c.from.Standing(ctx)
+	}
+	return c.last
 }
 
 // place is what the queues of all tenants are added up by.
@@ -141,34 +151,36 @@ func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
 	for _, name := range c.meter.known.Names() {
 		gauge(to, paused, truth(isPaused[name]), name)
 		if state, ok := s.Breakers[name]; ok {
-			for _, each := range []string{"closed", "half_open", "open"} {
+			for _, each := range []string{"closed", "half-open", "open"} {
 				gauge(to, breaker, truth(each == state), name, each)
 			}
 		}
 	}
-	for _, scope := range []string{"all", "tenant", "destination", "tool"} {
+	for _, scope := range []string{"all", "tenant", "destination", "tool", "several"} {
 		gauge(to, stops, float64(s.Stops[scope]), scope)
 	}
 	for _, l := range s.Lags {
-		if c.declared(l) {
-			to <- summary(l)
+		path, ok := c.path(l)
+		if !ok {
+			continue
 		}
+		gauge(to, visibility, l.P50.Seconds(), l.Destination, l.Kind, path, "0.5")
+		gauge(to, visibility, l.P90.Seconds(), l.Destination, l.Kind, path, "0.9")
+		gauge(to, visibility, l.P99.Seconds(), l.Destination, l.Kind, path, "0.99")
 	}
 }
 
-// declared reports whether the destination says that it is read in that way:
-// no other name becomes a label.
-func (c *collector) declared(l Lag) bool {
+// path is a way of reading as a label; false where the destination does not say
+// that it is read in that way: no other name becomes a label.
+func (c *collector) path(l Lag) (string, bool) {
 	_, profile, err := c.meter.known.Lookup(l.Destination, l.Kind)
-	return err == nil && slices.ContainsFunc(profile.Reads, func(p connectors.ReadPath) bool { return p.Path == l.Path })
-}
-
-func summary(l Lag) prometheus.Metric {
-	quantiles := make(map[float64]float64, len(l.Quantiles))
-	for q, d := range l.Quantiles {
-		quantiles[q] = d.Seconds()
+	if err != nil {
+		return "", false
 	}
-	return prometheus.MustNewConstSummary(visibility.desc(), l.Count, l.Sum.Seconds(), quantiles, l.Destination, l.Kind, l.Path)
+	if l.Path == "" {
+		return "any", true
+	}
+	return l.Path, slices.ContainsFunc(profile.Reads, func(p connectors.ReadPath) bool { return p.Path == l.Path })
 }
 
 func gauge(to chan<- prometheus.Metric, m metric, value float64, labels ...string) {

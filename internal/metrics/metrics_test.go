@@ -61,16 +61,17 @@ func (s *surveyed) Survey(context.Context) (ledger.Survey, error) {
 	}, s.err
 }
 
-func stands(context.Context) Standing {
+func stands(context.Context) (Standing, error) {
 	return Standing{
 		Breakers: map[string]string{"orders": "open", "gone": "open"}, Paused: []string{"orders"},
 		Stops: map[string]int{"tenant": 2, "secret-tenant": 1},
 		Lags: []Lag{
-			{Destination: "orders", Kind: "order", Path: "get", Count: 10, Sum: 20 * time.Second, Quantiles: map[float64]time.Duration{0.5: time.Second, 0.9: 4 * time.Second}},
-			{Destination: "orders", Kind: "order", Path: "secret-a", Count: 1}, {Destination: "orders", Kind: "order", Path: "secret-b", Count: 1},
-			{Destination: "secret", Kind: "order", Path: "get", Count: 1},
+			{Destination: "orders", Kind: "order", Path: "get", P50: time.Second, P90: 4 * time.Second, P99: time.Minute},
+			{Destination: "orders", Kind: "order", P50: time.Second},
+			{Destination: "orders", Kind: "order", Path: "secret-a"}, {Destination: "orders", Kind: "order", Path: "secret-b"},
+			{Destination: "secret", Kind: "order", Path: "get"},
 		},
-	}
+	}, nil
 }
 
 // used is a meter that was told of everything, hostile words among it.
@@ -202,7 +203,8 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"and not another":                  `readback_breaker_state{destination="orders",state="closed"} 0`,
 		"stops":                            `readback_stops{scope="tenant"} 2`,
 		"paused":                           `readback_destination_paused{destination="orders"} 1`,
-		"lag":                              `readback_visibility_lag_seconds{destination="orders",kind="order",path="get",quantile="0.9"} 4`,
+		"lag":                              `readback_visibility_lag_seconds{destination="orders",kind="order",part="0.9",path="get"} 4`,
+		"lag, all ways":                    `readback_visibility_lag_seconds{destination="orders",kind="order",part="0.5",path="any"} 1`,
 		"the ledger could be counted":      "readback_survey_up 1",
 		"the runtime":                      "go_goroutines ",
 		"the process":                      "process_open_fds ",

@@ -10,7 +10,7 @@ import (
 // metric is one name that is served.
 type metric struct {
 	name   string
-	kind   string // counter, gauge, histogram, summary
+	kind   string // counter, gauge, histogram
 	labels []string
 	help   string
 }
@@ -54,7 +54,7 @@ var (
 	queueOldest = metric{"readback_queue_oldest_due_age_seconds", "gauge", []string{"destination", "state"},
 		"For how long the oldest due write has been due; 0 when none is."}
 	outbox = metric{"readback_outbox_entries", "gauge", nil,
-		"Writes that were enqueued in transactions of their callers and are not in the ledger proper yet, refused ones among them."}
+		"Writes that were enqueued in transactions of their callers and are not in the ledger proper yet, without refused ones."}
 	outboxOldest = metric{"readback_outbox_oldest_age_seconds", "gauge", nil,
 		"How long ago the oldest of them was enqueued; 0 when there is none."}
 	outboxRefused = metric{"readback_outbox_refused_entries", "gauge", nil,
@@ -63,13 +63,13 @@ var (
 		"Writes whose rows cannot be read, counted up to 100. A person must look at them."}
 
 	breaker = metric{"readback_breaker_state", "gauge", []string{"destination", "state"},
-		"1 for the state in which the circuit breaker of a destination is: closed, half_open, open."}
+		"1 for the state in which the circuit breaker of a destination is: closed, half-open, open."}
 	stops = metric{"readback_stops", "gauge", []string{"scope"},
-		"Stops that are in force, by what they stop: all, tenant, destination, tool."}
+		"Stops that are in force, by what they name: all, tenant, destination, tool, several of these."}
 	paused = metric{"readback_destination_paused", "gauge", []string{"destination"},
 		"1 while no send to the destination would be let pass."}
-	visibility = metric{"readback_visibility_lag_seconds", "summary", []string{"destination", "kind", "path"},
-		"Learned: how long after a send its effect became visible, for all workers together, recent sends counting more."}
+	visibility = metric{"readback_visibility_lag_seconds", "gauge", []string{"destination", "kind", "path", "part"},
+		"Learned by all workers together: within how long after the send that part of the writes (0.5, 0.9, 0.99) was visible, by way of reading; any for all ways."}
 )
 
 // metrics is every name, in the order of the table.

@@ -1,5 +1,7 @@
 package report
 
+import "time"
+
 const (
 	// maxValue is how many characters of one value are shown: enough to tell
 	// two apart, and a table stays a table. --json has all.
@@ -17,4 +19,13 @@ const (
 	wrapAt = 72
 	// cell is how many characters of a sentence stand in one line of a list.
 	cell = 60
+	// maxNamed is how many entries a survey of a ledger names.
+	maxNamed = 100
+	// maxQueues and maxEntries are how many rows of a status are shown. --json
+	// has all.
+	maxQueues  = 60
+	maxEntries = 20
+	// lateAfter is how long due work may wait before a person is told: workers
+	// look several times a second, and a restart takes less.
+	lateAfter = time.Minute
 )

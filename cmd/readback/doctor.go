@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the configuration, the ledger and each destination, and say what would be right",
+		Long: `Check, and say what would be right: the configuration; the ledger (reached,
+writable, its version, its clock against this machine's, what workers noted, room
+on its disk); each destination (reached, and the login works); what is kept for
+how long; and what cannot go on by itself.
+
+It writes nothing at any destination, and to the ledger one note, which it takes
+away again. Ends with 0 when no check failed, with 78 or the ledger's code (69, 70)
+when there is no configuration or no ledger to work with, and else with 41.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.doctor(ctx) }),
+	}
+}
+
+// examination collects checks.
+type examination struct {
+	report.Checks
+	code int
+}
+
+func (e *examination) ok(name, what string, args ...any) {
+	e.Add(report.Check{Name: name, State: report.OK, What: fmt.Sprintf(what, args...)})
+}
+
+func (e *examination) warn(name, do, what string, args ...any) {
+	e.Add(report.Check{Name: name, State: report.Warning, What: fmt.Sprintf(what, args...), Do: do})
+}
+
+func (e *examination) fail(name, do, what string, args ...any) {
+	e.Add(report.Check{Name: name, State: report.Failed, What: fmt.Sprintf(what, args...), Do: do})
+	if e.code == exitVerified {
+		e.code = exitAttention
+	}
+}
+
+// broken is fail for what everything else rests on: its code is the command's.
+func (e *examination) broken(name string, err error) {
+	f := explain(err)
+	do, _, _ := strings.Cut(f.Hint, ". ")
+	do = strings.TrimPrefix(strings.TrimSuffix(do, "."), "Nothing was sent by this call")
+	e.fail(name, do, "%s", flat(f.Message))
+	if f.Exit != exitFailed {
+		e.code = f.Exit
+	}
+}
+
+// flat is a message on one line.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func (a *app) doctor(ctx context.Context) (int, error) {
+	e := &examination{}
+	if d := a.examineSettings(ctx, e); d != nil {
+		defer d.close()
+		d.examine(ctx, e)
+	}
+	return e.code, a.print(&e.Checks, e.Text)
+}
+
+// examineSettings checks what is configured, and opens the ledger; nil when
+// there is none.
+func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
+	c, err := a.settings()
+	if err != nil {
+		e.broken("configuration", err)
+		return nil
+	}
+	reg, err := c.Registry(a.env)
+	if err != nil {
+		e.broken("configuration", err)
+	} else {
+		e.ok("configuration", "%s names %s", c.Path, plural(len(c.Destinations), "destination"))
+	}
+	if err := c.CheckRetention(longestWindow(reg).lasts, longestWindow(reg).what); err != nil {
+		e.fail("retention", "Give `retention.remember` at least that long.", "%s", flat(err.Error()))
+	} else {
+		e.ok("retention", "%s", retained(c.Retention))
+	}
+	opening, cancel := context.WithTimeout(ctx, ledgerTime)
+	defer cancel()
+	d, err := a.open(opening, c, config.OpenOptions{})
+	if err != nil {
+		e.broken("ledger", withoutWait(err))
+		examineDestinations(ctx, e, c, reg)
+		return nil
+	}
+	examineDestinations(ctx, e, c, reg)
+	return d
+}
+
+// withoutWait says of a ledger that did not answer what it is.
+func withoutWait(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s: %w", ledgerTime, err)
+	}
+	return err
+}
+
+func retained(r config.Retention) string {
+	if r.Keep == 0 {
+		return "everything is kept for ever"
+	}
+	return fmt.Sprintf("settled writes are kept for %s, and known for %s", report.Short(r.Keep), report.Short(r.Remember))
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// examineDestinations logs in to each destination, all at once.
+func examineDestinations(ctx context.Context, e *examination, c config.Config, reg *connectors.Registry) {
+	said := make([]string, len(c.Destinations))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxProbes)
+	for i, dest := range c.Destinations {
+		kinds := kindsOf(reg, dest.Name)
+		if len(kinds) == 0 {
+			said[i] = "is not configured well enough to be reached"
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			said[i] = probed(ctx, reg, described{Name: dest.Name, Kinds: kinds})
+		})
+	}
+	wg.Wait()
+	for i, dest := range c.Destinations {
+		switch name := "destination " + dest.Name; said[i] {
+		case "ok":
+			e.ok(name, "reached, and the login works")
+		case "cannot be probed":
+			e.ok(name, "%s", "cannot be asked without writing")
+		default:
+			e.fail(name, "See that it runs, that this machine may reach it, and that the login in the configuration is right.", "%s", flat(said[i]))
+		}
+	}
+}
+
+// examine checks an open ledger.
+func (d *desk) examine(ctx context.Context, e *examination) {
+	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
+	defer cancel()
+	if err := d.writable(ctx); err != nil {
+		e.broken("ledger", err)
+	} else {
+		e.ok("ledger", "%s can be read and written", d.config.Ledger)
+	}
+	found, err := d.found(ctx)
+	if err != nil {
+		e.broken("ledger contents", err)
+		return
+	}
+	examineVersion(e, found.Version)
+	d.examineClock(e, found.Clock)
+	d.examineDisk(e)
+	examineNotes(e, found)
+	examineContents(e, found)
+}
+
+// writable writes a note and takes it away again.
+func (d *desk) writable(ctx context.Context) error {
+	notes, ok := d.ledger.(ledger.Notes)
+	if !ok {
+		return d.reached(ctx)
+	}
+	n, err := notes.SetNote(ctx, ledger.Note{Name: "doctor/" + rand.Text(), Value: []byte("x")})
+	if err == nil {
+		n.Value = nil
+		_, err = notes.SetNote(ctx, n)
+	}
+	return err
+}
+
+func examineVersion(e *examination, v report.Version) {
+	switch {
+	case v.Ledger == 0:
+	case v.Ledger > v.Program:
+		e.warn("ledger version", "Bring this machine's program up to date; until then both work.",
+			"the ledger has version %d, made by a newer program than this one, which knows %d and can still work on it", v.Ledger, v.Program)
+	case v.Ledger < v.Program:
+		e.warn("ledger version", "Start a program of this version with the right to change tables once, such as `readback work`.",
+			"the ledger has version %d, and this program knows %d", v.Ledger, v.Program)
+	default:
+		e.ok("ledger version", "%d, which is what this program knows", v.Ledger)
+	}
+}
+
+// examineClock compares the clocks. With a database only what a person reads
+// depends on this machine's; a file's clock is this machine's.
+func (d *desk) examineClock(e *examination, c report.Clock) {
+	if ahead := time.Duration(c.Ahead * float64(time.Second)).Abs(); ahead > clockBound {
+		e.warn("clock", "Let a time daemon set this machine's clock.", "%s", c.Text())
+		return
+	}
+	e.ok("clock", "%s", c.Text())
+}
+
+func (d *desk) examineDisk(e *examination) {
+	if d.config.Ledger.Database() {
+		return
+	}
+	free, err := freeSpace(filepath.Dir(d.config.Ledger.File))
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		e.warn("disk", "See that the directory of the ledger can be looked at.", "%s", err)
+	case free < scarceSpace:
+		e.warn("disk", "Make room, or set `retention` and run `readback prune`: new writes are refused when the disk is full.",
+			"%s are free beside the ledger", humanize.IBytes(free))
+	default:
+		e.ok("disk", "%s are free beside the ledger", humanize.IBytes(free))
+	}
+}
+
+func examineNotes(e *examination, f report.Found) {
+	var bad []string
+	for _, d := range f.Standing.Destinations {
+		if len(d.Damaged) > 0 {
+			bad = append(bad, d.Name)
+		}
+	}
+	stops := 0
+	for _, s := range f.Standing.Stops {
+		if s.Damaged {
+			bad = append(bad, "a stop")
+		} else if s.Active {
+			stops++
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		e.warn("notes", "Workers assume the worst and note it anew; a stop must be stopped or released anew. If it stays so, look who else writes to ledger_notes.",
+			"what workers noted cannot be read: %s", report.Safe(strings.Join(bad, ", ")))
+	case stops > 0:
+		e.warn("notes", "`readback stops` says what, by whom and why.", "in force: %s", plural(stops, "stop"))
+	default:
+		e.ok("notes", "what workers tell each other can be read")
+	}
+}
+
+// examineContents finds what cannot go on by itself.
+func examineContents(e *examination, f report.Found) {
+	for _, m := range report.Stuck(f) {
+		e.fail(m.Name, m.Do, "%s", m.What)
+	}
+}

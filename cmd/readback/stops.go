@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// switching is what stop and release are told.
+type switching struct {
+	guards.Scope
+	all        bool
+	by, reason string
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	return a.switchCommand("stop", "Stop sends, everywhere and within a second",
+		`Stop the sends of a tenant, a destination, a tool, or of all of them, by every
+worker on the ledger, from the next send on and within a second. Several names
+together mean only the sends that fit all of them. It holds until it is released,
+and who did it and why is recorded. What was sent already is still read back, and
+writes that were stopped wait; none of them is lost.`,
+		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
+			return guards.Stop(ctx, notes, s.Scope, s.by, s.reason)
+		})
+}
+
+func (a *app) releaseCommand() *cobra.Command {
+	return a.switchCommand("release", "Release what was stopped",
+		`End a stop. The scope must be named exactly as it was stopped: a stop of
+everything is not ended by releasing one destination. "readback stops" lists them.`,
+		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
+			return guards.Release(ctx, notes, s.Scope, s.by, s.reason)
+		})
+}
+
+func (a *app) switchCommand(name, short, long string, do func(context.Context, *desk, ledger.Notes, switching) error) *cobra.Command {
+	var s switching
+	cmd := &cobra.Command{
+		Use:   name + " --tenant NAME|--destination NAME|--tool NAME|--all --reason TEXT",
+		Short: short, Long: long + "\n\nAgents must not be able to run this command.",
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			s.Tenant = a.tenant
+			return a.switched(ctx, s, name, do)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.Destination, "destination", "", "the destination")
+	flags.StringVar(&s.Tool, "tool", "", "the tool")
+	flags.BoolVar(&s.all, "all", false, "everything")
+	flags.StringVar(&s.reason, "reason", "", "why (required)")
+	flags.StringVar(&s.by, "by", "", "who decides (default the user of this machine)")
+	return cmd
+}
+
+func (a *app) switched(ctx context.Context, s switching, name string, do func(context.Context, *desk, ledger.Notes, switching) error) (int, error) {
+	switch {
+	case s.all && s.Scope != guards.Scope{}:
+		return 0, usagef("--all and %s are given; want either everything or names", s.Scope)
+	case !s.all && s.Scope == guards.Scope{}:
+		return 0, usagef("nothing is named; want --tenant, --destination or --tool with a name, or --all")
+	case strings.TrimSpace(s.reason) == "":
+		return 0, usagef("--reason is missing; want why")
+	}
+	s.by = cmp.Or(s.by, me())
+	d, notes, err := a.notes(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	if err := d.knows(s.Destination, name); err != nil {
+		return 0, err
+	}
+	if err := do(ctx, d, notes, s); err != nil {
+		return 0, err
+	}
+	return a.printStops(ctx, notes, d)
+}
+
+// me is the user of this machine, for who did something.
+func me() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown user"
+	}
+	return u.Username
+}
+
+// notes opens the ledger for what workers tell each other in it.
+func (a *app) notes(ctx context.Context) (*desk, ledger.Notes, error) {
+	c, err := a.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := a.open(ctx, c, config.OpenOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	notes, ok := d.ledger.(ledger.Notes)
+	if !ok {
+		d.close()
+		return nil, nil, errors.New("this ledger has no room for what workers tell each other")
+	}
+	return d, notes, nil
+}
+
+// knows refuses a destination that is not configured: a stop of a misspelt name
+// stops nothing. One that was taken out of the configuration can be released.
+func (d *desk) knows(destination, name string) error {
+	names := d.destinations()
+	if destination == "" || slices.Contains(names, destination) || name == "release" {
+		return nil
+	}
+	slices.Sort(names)
+	return usagef("--destination is %q, which the configuration does not know; it has: %s", destination, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
+func (a *app) stopsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "stops",
+		Short: "What is stopped, by whom and why, and what was released",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			d, notes, err := a.notes(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer d.close()
+			return a.printStops(ctx, notes, d)
+		}),
+	}
+}
+
+func (a *app) printStops(ctx context.Context, notes ledger.Notes, d *desk) (int, error) {
+	found, err := guards.Status(ctx, notes)
+	if err != nil {
+		return 0, err
+	}
+	stops := report.Stops(found.Stops)
+	return 0, a.print(map[string]any{"stops": stops}, func() string {
+		holding := 0
+		for _, s := range stops {
+			if s.Active {
+				holding++
+			}
+		}
+		if holding == 0 {
+			return "Nothing is stopped.\n" + report.StopsText(stops, found.Now)
+		}
+		return fmt.Sprintf("Stopped: %d. It holds everywhere within a second.\n", holding) + report.StopsText(stops, found.Now)
+	})
+}

@@ -1,0 +1,205 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+func TestWhereTheLedgerIs(t *testing.T) {
+	const word = "hunter2"
+	tests := map[string]struct{ reason, text, want string }{
+		"file":              {"as ever", "ledger: a.db", ""},
+		"file, at length":   {"the same", "ledger: {type: sqlite, file: a.db}", ""},
+		"URL":               {"the password may come from elsewhere", "ledger: postgres://app@db/x", ""},
+		"URL of a socket":   {"no host", "ledger: postgres:///x?host=/run/postgresql", ""},
+		"a variable":        {"the whole URL elsewhere", "ledger: {type: postgres, url_env: DB}", ""},
+		"password in it":    {"never in the file", "ledger: postgres://app:" + word + "@db/x", ":1: ledger: holds a password, which does not belong into this file"},
+		"password, longer":  {"never in the file", "ledger: {type: postgres, url: 'postgres://app:" + word + "@db/x'}", ":1: ledger.url: holds a password"},
+		"as a parameter":    {"never in the file", "ledger: postgres://app@db/x?password=" + word, ":1: ledger: holds a password"},
+		"password apart":    {"never in the file", "ledger: {type: postgres, url: 'postgres://app@db/x', password: " + word + "}", ":1: ledger.password: a secret does not belong into this file"},
+		"as a variable":     {"people write the secret itself", "ledger: {type: postgres, url_env: '!" + word + "'}", ""},
+		"no URL":            {"a typing error", "ledger: {type: postgres, url: 'db.example.org'}", ":1: ledger.url: is no URL of a database; want one such as postgres://"},
+		"no host":           {"where?", "ledger: 'postgres:///x'", ":1: ledger: is no URL of a database"},
+		"nothing":           {"where?", "ledger: {type: postgres}", ":1: ledger: want exactly one of url"},
+		"two":               {"which?", "ledger: {type: postgres, url_env: A, url_file: b}", ":1: ledger: want exactly one of url"},
+		"another type":      {"there are two", "ledger: {type: mysql, url_env: A}", `:1: ledger.type: is "mysql"; want sqlite or postgres`},
+		"no type":           {"which?", "ledger: {url_env: A}", `:1: ledger.type: is ""; want sqlite or postgres`},
+		"file and database": {"which?", "ledger: {type: postgres, url_env: A, file: b}", ":1: ledger.file: belongs to type: sqlite"},
+		"database and file": {"which?", "ledger: {type: sqlite, url_env: A, file: b}", ":1: ledger: is a file, and has settings of a database"},
+		"no file":           {"where?", "ledger: {type: sqlite}", ":1: ledger.file: is missing"},
+		"many connections":  {"more than a server takes", "ledger: {type: postgres, url_env: A, max_connections: 1000}", ":1: ledger.max_connections: is 1000; want at most 100"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(problems(t, tt.text+"\n", environment()), "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) || strings.Contains(got, word) {
+				t.Errorf("%s: got %q, want %q", tt.reason, got, tt.want)
+			}
+		})
+	}
+}
+
+// What is missing is said when the ledger is opened, without the secret.
+func TestOpeningADatabaseThatIsNotSaid(t *testing.T) {
+	const word = "hunter2"
+	tests := map[string]struct {
+		reason, text, want string
+		env                []string
+	}{
+		"variable":       {"not set", "{type: postgres, url_env: DB}", "ledger: url_env: the environment variable DB is not set, or empty", nil},
+		"no variable":    {"the secret itself", "{type: postgres, url_env: '!" + word + "'}", "url_env: is not the name of an environment variable", nil},
+		"file":           {"missing", "{type: postgres, url_file: nothing}", "url_file: open ", nil},
+		"no URL":         {"a password cannot be added to it", "{type: postgres, url_env: DB, password_env: P}", "is no URL with a user name", []string{"DB", "host=" + word, "P", word}},
+		"password":       {"not set", "{type: postgres, url: 'postgres://app@db/x', password_env: P}", "password_env: the environment variable P is not set", nil},
+		"password twice": {"which?", "{type: postgres, url: 'postgres://app@db/x', password_env: P, password_file: p}", "want exactly one of password_env", nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Load(write(t, "ledger: "+tt.text+"\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = c.Ledger.Open(t.Context(), environment(tt.env...), nil)
+			if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %v; want %q", tt.reason, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestOpeningAFile(t *testing.T) {
+	c, err := config.Load(write(t, "ledger: a.db\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Ledger.Open(t.Context(), environment(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the first `readback submit` makes it") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	_, closer, err := c.Ledger.Open(t.Context(), environment(), &config.OpenOptions{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := closer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(c.Path), "a.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStandingSettings(t *testing.T) {
+	simulated := "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n"
+	tests := map[string]struct{ reason, text, want string }{
+		"keep what":          {"of what?", "ledger: a\nretention: {keep: 30}\n", `:2: retention.keep: "30" is no duration; want one such as 30d or 12h`},
+		"keep nothing":       {"a mistake", "ledger: a\nretention: {keep: 0d}\n", `:2: retention.keep: "0d" is no duration`},
+		"keep for ages":      {"would overflow", "ledger: a\nretention: {keep: 99999999999999999999d}\n", "is no duration"},
+		"a moment":           {"nobody could look at it", "ledger: a\nretention: {keep: 1m}\n", ":2: retention.keep: is 1m0s; want at least 1h0m0s"},
+		"remember alone":     {"keep is not guessed", "ledger: a\nretention: {remember: 30d}\n", ":2: retention.keep: is missing"},
+		"remember less":      {"nonsense", "ledger: a\nretention: {keep: 30d, remember: 20d}\n", ":2: retention.remember: is 480h0m0s; want at least keep, 720h0m0s"},
+		"retention of what":  {"misspelt", "ledger: a\nretention: {kep: 30d}\n", ":2: retention.kep: is not known; did you mean keep?"},
+		"queue of none":      {"nothing could be written", "ledger: a\nqueue: {waiting: 0}\n", ":2: queue.waiting: is 0; want at least 1"},
+		"queue of what":      {"type", "ledger: a\nqueue: {in_hand: many}\n", ":2: queue.in_hand: has the wrong type; want a whole number"},
+		"metrics for all":    {"nobody is asked for a name there", "ledger: a\nmetrics: 0.0.0.0:9464\n", ":2: metrics: can be reached from other machines, and asks nobody who they are; want 127.0.0.1:9464, or {listen: 0.0.0.0:9464, remote: true}"},
+		"metrics, any":       {"the same", "ledger: a\nmetrics: :9464\n", ":2: metrics: can be reached from other machines"},
+		"metrics, a name":    {"whose address is not known", "ledger: a\nmetrics: {listen: 'box:9464'}\n", ":2: metrics.listen: can be reached from other machines"},
+		"metrics, no port":   {"where?", "ledger: a\nmetrics: 127.0.0.1\n", ":2: metrics: is no address; want host:port"},
+		"metrics, a port":    {"a number", "ledger: a\nmetrics: 9464\n", ":2: metrics: is no address; want host:port"},
+		"log":                {"word", "ledger: a\nlog: xml\n", `:2: log: is "xml"; want text or json`},
+		"half a rate":        {"in what time?", simulated + "    rate: {calls: 5}\n", ":6: destinations.x.rate: is not whole; want both calls and per, such as {calls: 100, per: 1m}"},
+		"rate of nothing":    {"nothing could be sent", simulated + "    rate: {calls: 0, per: 1s}\n", ":6: destinations.x.rate.calls: is 0; want at least 1"},
+		"rate in words":      {"type", simulated + "    rate: 5/s\n", ":6: destinations.x.rate: is a single value; want names with values below them"},
+		"concurrency":        {"nothing could be sent", simulated + "    concurrency: 0\n", ":6: destinations.x.concurrency: is 0; want at least 1"},
+		"breaker, a word":    {"word", simulated + "    breaker: never\n", ":6: destinations.x.breaker: is not known; want off, or {failures: 5, window: 1m, open: 30s}"},
+		"breaker, misspelt":  {"word", simulated + "    breaker: {fails: 1}\n", ":6: destinations.x.breaker.fails: is not known"},
+		"breaker of nothing": {"it could never close", simulated + "    breaker: {failures: 0}\n", ":6: destinations.x.breaker.failures: is 0; want at least 1"},
+		"good ones, breaker": {"off", simulated + "    breaker: off\n", ""},
+		"verify":             {"word", simulated + "    verify: never\n", `:6: destinations.x.verify: is "never"; want always, batch, or sample(P) with P from 0 to 1`},
+		"sample of more":     {"a part", simulated + "    verify: sample(10)\n", ":6: destinations.x.verify: is \"sample(10)\""},
+		"sample of nothing":  {"a number", simulated + "    verify: sample()\n", ":6: destinations.x.verify: is \"sample()\""},
+		"sample of NaN":      {"a number", simulated + "    verify: sample(NaN)\n", ":6: destinations.x.verify: is \"sample(NaN)\""},
+		"verify risk":        {"word", simulated + "    verify: {low: batch}\n", ":6: destinations.x.verify.low: is not known; want one of auto, log, approve"},
+		"verify within":      {"of what?", simulated + "    verify: batch\n    verify_within: 5\n", `:7: destinations.x.verify_within: "5" is no duration`},
+		"good ones, remote":  {"allowed by name", "ledger: a\nmetrics: {listen: '0.0.0.0:9464', remote: true}\n", ""},
+		"good ones, v6":      {"loopback", "ledger: a\nmetrics: '[::1]:9464'\nlog: json\n", ""},
+		"good ones, keep":    {"remember has a default", "ledger: a\nretention: {keep: 500d}\n", ""},
+		"good ones, verify":  {"all forms", simulated + "    verify: {auto: sample( 0.5 ), log: batch, approve: always}\n    verify_within: 10m\n", ""},
+		"good ones, to sure": {"the ends", simulated + "    verify: sample(1)\n    concurrency: 1\n", ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := strings.Join(problems(t, tt.text, environment()), "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("%s: got %q, want %q", tt.reason, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestVerification(t *testing.T) {
+	c, err := config.Load(write(t, `
+ledger: a
+destinations:
+  one: {type: simulated, url: 'http://a', verify: {approve: always, auto: sample(0.25)}, verify_within: 10m}
+  two: {type: simulated, url: 'http://a', verify: batch}
+  three: {type: simulated, url: 'http://a'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []policies.Verification{
+		{Destination: "one", Risk: intent.RiskAuto, Mode: policies.Sample, Part: 0.25, Within: 10 * time.Minute},
+		{Destination: "one", Risk: intent.RiskApprove, Mode: policies.Always, Within: 10 * time.Minute},
+		{Destination: "two", Mode: policies.Batch},
+	}
+	if diff := cmp.Diff(want, c.Verification()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	c, err := config.Load(write(t, `
+ledger: a
+destinations:
+  one: {type: simulated, url: 'http://a', concurrency: 3, breaker: {failures: 2, window: 10s, open: 5s}}
+  two: {type: simulated, url: 'http://a', breaker: off}
+  three: {type: simulated, url: 'http://a'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]config.Limits{
+		"one": {Concurrency: 3, Breaker: config.Breaker{Failures: 2, Window: 10 * time.Second, Open: 5 * time.Second}},
+		"two": {Breaker: config.Breaker{Off: true}}, "three": {},
+	}
+	if diff := cmp.Diff(want, c.Limits()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestRetentionMustFit(t *testing.T) {
+	c, err := config.Load(write(t, "ledger: a\n\nretention: {keep: 2h, remember: 12h}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CheckRetention(12*time.Hour, "x"); err != nil {
+		t.Error(err)
+	}
+	err = c.CheckRetention(24*time.Hour, "the window of idempotency keys")
+	if !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), ":3: retention.remember: is 12h0m0s; want at least 24h0m0s, the window of idempotency keys") {
+		t.Errorf("%v", err)
+	}
+	if err := (config.Config{}).CheckRetention(time.Hour, "x"); err != nil {
+		t.Errorf("nothing is forgotten, and that is wrong: %v", err)
+	}
+}

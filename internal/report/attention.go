@@ -1,0 +1,244 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/ledger"
+)
+
+// attention is what a person should see to, the most urgent first: what cannot
+// go on by itself and nobody waits for, then what keeps everything from going
+// on, then what waits for a person by design.
+func attention(f Found) []Matter {
+	all := []Matter{}
+	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, nobodyWorks, guardNotes, stopped, breakers, pauses, waiting} {
+		all = append(all, look(f)...)
+	}
+	return all
+}
+
+func matters(what, do string, args ...any) []Matter {
+	return []Matter{{What: fmt.Sprintf(what, args...), Do: do}}
+}
+
+// some is how many of something, in words; more than the survey names are not
+// counted.
+func some(n int, one, many string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case n >= maxNamed:
+		return fmt.Sprintf("at least %d %s", n, many)
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func damagedRows(f Found) []Matter {
+	if len(f.Survey.Damaged) == 0 {
+		return nil
+	}
+	first := f.Survey.Damaged[0]
+	return matters("The ledger holds %s that cannot be read (%s: %s). Nobody works on them; everything else goes on.",
+		"Look at their destination, then restore or mend the rows; nothing of theirs is sent again by itself.",
+		some(len(f.Survey.Damaged), "write", "writes"), first.ID, clip(first.Reason, maxText))
+}
+
+func refused(f Found) []Matter {
+	if len(f.Survey.Refused) == 0 {
+		return nil
+	}
+	first := f.Survey.Refused[0]
+	return matters("The outbox holds %s that can never be taken in (%s of tenant %s: %s). Nothing of theirs was or will be sent.",
+		"Tell whoever enqueued them, and delete the rows from ledger_outbox once they know.",
+		some(len(f.Survey.Refused), "entry", "entries"), first.ID, Safe(first.Tenant), clip(first.Reason, maxText))
+}
+
+func unknownDestinations(f Found) []Matter {
+	open := map[string]int{}
+	var names []string
+	for _, q := range f.Survey.Queues {
+		if slices.Contains(f.Registered, q.Destination) {
+			continue
+		}
+		if open[q.Destination] == 0 {
+			names = append(names, q.Destination)
+		}
+		open[q.Destination] += q.Count
+	}
+	var all []Matter
+	for _, name := range names {
+		all = append(all, matters("%s for %q, which is not in this configuration: a worker that has this configuration leaves them alone.",
+			"Put the destination back into the configuration, or run the workers that know it.",
+			some(open[name], "open write is", "open writes are"), Safe(name))...)
+	}
+	return all
+}
+
+// nobodyWorks finds work that has waited for longer than a worker takes to look,
+// though nothing keeps it from being done.
+func nobodyWorks(f Found) []Matter {
+	late, oldest, orphaned := 0, time.Time{}, 0
+	for _, q := range f.Survey.Queues {
+		orphaned += q.Orphaned
+		held := q.State == ledger.Queued && sendsHeld(f.Standing, q)
+		if q.OldestDue.IsZero() || f.Survey.Now.Sub(q.OldestDue) < lateAfter || held {
+			continue
+		}
+		late += q.Due + q.Orphaned
+		if oldest.IsZero() || q.OldestDue.Before(oldest) {
+			oldest = q.OldestDue
+		}
+	}
+	outbox := 0
+	if f.Survey.Outbox > 0 && !f.Survey.Oldest.IsZero() && f.Survey.Now.Sub(f.Survey.Oldest) >= lateAfter {
+		outbox = f.Survey.Outbox
+		if oldest.IsZero() || f.Survey.Oldest.Before(oldest) {
+			oldest = f.Survey.Oldest
+		}
+	}
+	if late+outbox == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("%s due, and nobody takes them up: the oldest since %s.",
+		some(late+outbox, "write is", "writes are"), ago(oldest, f.Survey.Now))
+	what = strings.Replace(what, " ago.", ".", 1)
+	if orphaned > 0 {
+		what += fmt.Sprintf(" Workers that held %d of them are gone.", orphaned)
+	}
+	return []Matter{{What: what, Do: "See that `readback work` runs, that it can reach the ledger, and that it is not too little for so much."}}
+}
+
+// sendsHeld reports whether a guard holds all sends of a queue.
+func sendsHeld(s guards.Standing, q ledger.Queue) bool {
+	for _, stop := range s.Stops {
+		match := (stop.Tenant == "" || stop.Tenant == q.Tenant) && (stop.Destination == "" || stop.Destination == q.Destination) && stop.Tool == ""
+		if stop.Active && (match || stop.Damaged) {
+			return true
+		}
+	}
+	for _, d := range s.Destinations {
+		if d.Name == q.Destination && (d.Breaker.State != "closed" || d.Pause.After(s.Now) || d.Limit > 0 && d.InUse() >= d.Limit) {
+			return true
+		}
+	}
+	return false
+}
+
+func guardNotes(f Found) []Matter {
+	var all []Matter
+	for _, d := range f.Standing.Destinations {
+		if len(d.Damaged) > 0 {
+			all = append(all, matters("What the workers noted about %q cannot be read (%s). They assume the worst for a time, and note it anew.",
+				"Nothing, unless it stays so: then look who else writes to the table ledger_notes.", Safe(d.Name), Safe(strings.Join(d.Damaged, ", ")))...)
+		}
+	}
+	return all
+}
+
+func stopped(f Found) []Matter {
+	var all []Matter
+	for _, s := range f.Standing.Stops {
+		switch last := s.Last(); {
+		case !s.Active:
+		case s.Damaged:
+			all = append(all, Matter{What: "There is a stop whose note cannot be read; it holds the sends of a scope that cannot be told.", Do: "Stop or release that scope anew; `readback stops` lists what there is."})
+		default:
+			all = append(all, matters("Stopped: %s, by %s %s: %s. What was sent is still read back.", "readback release "+flags(s.Scope)+" --reason TEXT, when the cause is gone",
+				Safe(s.Scope.String()), Safe(last.By), ago(last.At, f.Standing.Now), clip(last.Reason, maxText))...)
+		}
+	}
+	return all
+}
+
+// flags are the flags that name a scope.
+func flags(s guards.Scope) string {
+	var parts []string
+	for _, p := range []struct{ flag, name string }{{"--tenant", s.Tenant}, {"--destination", s.Destination}, {"--tool", s.Tool}} {
+		if p.name != "" {
+			parts = append(parts, p.flag+" "+quotedWord(p.name))
+		}
+	}
+	if len(parts) == 0 {
+		return "--all"
+	}
+	return strings.Join(parts, " ")
+}
+
+// quotedWord is a word for a command line, in quotes where it needs them.
+func quotedWord(s string) string {
+	if safe := Safe(s); strings.ContainsFunc(safe, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@+", r)
+	}) {
+		return "'" + strings.ReplaceAll(safe, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+func breakers(f Found) []Matter {
+	var all []Matter
+	for _, d := range f.Standing.Destinations {
+		if d.Breaker.State == "closed" {
+			continue
+		}
+		next := "one send is being tried now"
+		if d.Breaker.Until.After(f.Standing.Now) {
+			next = "one send is tried " + ago(d.Breaker.Until, f.Standing.Now)
+		}
+		all = append(all, matters("Nothing is sent to %q: its sends failed, and its circuit breaker opened %s (%s); %s.",
+			"See whether the destination works: `readback destinations --probe`. It closes by itself when a send succeeds.",
+			Safe(d.Name), ago(d.Breaker.Since, f.Standing.Now), clip(d.Breaker.Why, maxText), next)...)
+	}
+	return all
+}
+
+func pauses(f Found) []Matter {
+	var all []Matter
+	for _, d := range f.Standing.Destinations {
+		if d.Pause.Sub(f.Standing.Now) >= lateAfter {
+			all = append(all, matters("%q asked for a pause; nothing is sent to it until %s (%s): %s.",
+				"Nothing, unless it is too long: then look at what the account may do there, and at `rate` in the configuration.",
+				Safe(d.Name), moment(d.Pause), ago(d.Pause, f.Standing.Now), clip(d.PauseWhy, maxText))...)
+		}
+	}
+	return all
+}
+
+// waiting is what waits for a person by design, by tenant.
+func waiting(f Found) []Matter {
+	type pile struct {
+		count  int
+		oldest time.Time
+	}
+	piles, tenants := map[string]pile{}, []string{}
+	for _, q := range f.Survey.Queues {
+		if q.State != ledger.Review && q.State != ledger.Held || q.Count == 0 {
+			continue
+		}
+		p, seen := piles[q.Tenant]
+		if !seen {
+			tenants = append(tenants, q.Tenant)
+		}
+		if p.count += q.Count; p.oldest.IsZero() || q.OldestCreated.Before(p.oldest) {
+			p.oldest = q.OldestCreated
+		}
+		piles[q.Tenant] = p
+	}
+	var all []Matter
+	for _, tenant := range tenants {
+		p := piles[tenant]
+		all = append(all, matters("%s of tenant %s for a person, the oldest begun %s.", "readback review --tenant "+quotedWord(tenant),
+			someWaits(p.count), Safe(tenant), ago(p.oldest, f.Survey.Now))...)
+	}
+	return all
+}
+
+func someWaits(n int) string {
+	if n == 1 {
+		return "1 write waits"
+	}
+	return fmt.Sprintf("%d writes wait", n)
+}

@@ -1,0 +1,91 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Grade says how a check ended. The zero value is none of them.
+type Grade string
+
+// The grades.
+const (
+	OK      Grade = "ok"
+	Warning Grade = "warning" // works, and should not stay so
+	Failed  Grade = "failed"
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name  string `json:"name"`
+	State Grade  `json:"state"`
+	What  string `json:"what"`
+	// Do says what would be right, where it is not.
+	Do string `json:"do,omitempty"`
+}
+
+// Checks is all that was looked at, in order.
+type Checks struct {
+	Checks   []Check `json:"checks"`
+	Warnings int     `json:"warnings"`
+	Failed   int     `json:"failed"`
+}
+
+// Add takes a check in.
+func (c *Checks) Add(one Check) {
+	c.Checks = append(c.Checks, one)
+	switch one.State {
+	case Warning:
+		c.Warnings++
+	case Failed:
+		c.Failed++
+	}
+}
+
+// Text is the checks for a person.
+func (c *Checks) Text() string {
+	wide := 0
+	for _, one := range c.Checks {
+		wide = max(wide, len([]rune(clip(one.Name, cell))))
+	}
+	var b strings.Builder
+	for _, one := range c.Checks {
+		lead := fmt.Sprintf("%-7s  %-*s  ", one.State, wide, clip(one.Name, cell))
+		blank := strings.Repeat(" ", len([]rune(lead)))
+		for _, text := range []string{one.What, one.Do} {
+			if text == "" {
+				continue
+			}
+			for _, line := range wrap(clip(text, maxText), wrapAt) {
+				b.WriteString(lead + line + "\n")
+				lead = blank
+			}
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", c.sum())
+	return b.String()
+}
+
+func (c *Checks) sum() string {
+	switch {
+	case c.Failed > 0:
+		return fmt.Sprintf("%d of %d checks failed.", c.Failed, len(c.Checks))
+	case c.Warnings > 0:
+		return fmt.Sprintf("Nothing failed. %d of %d checks ended with a warning.", c.Warnings, len(c.Checks))
+	}
+	return "Everything is in order."
+}
+
+// Stuck is what cannot go on by itself, as checks that failed.
+func Stuck(f Found) []Check {
+	var all []Check
+	for _, look := range []struct {
+		name string
+		find func(Found) []Matter
+	}{{"ledger contents", damagedRows}, {"outbox", refused}, {"open writes", unknownDestinations}} {
+		for _, m := range look.find(f) {
+			all = append(all, Check{Name: look.name, State: Failed, What: m.What, Do: m.Do})
+		}
+	}
+	return all
+}

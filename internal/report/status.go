@@ -1,0 +1,173 @@
+package report
+
+import (
+	"time"
+
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/lag"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Found is what was looked up about a ledger and those who work on it.
+type Found struct {
+	Ledger   string // its name
+	Version  Version
+	Clock    Clock
+	Survey   ledger.Survey
+	Standing guards.Standing
+	Lags     []lag.Line
+	// Registered are the destinations of the configuration.
+	Registered []string
+}
+
+// Version is that of a ledger, and the newest that this program knows; 0 where
+// it is not known.
+type Version struct {
+	Ledger  int `json:"ledger"`
+	Program int `json:"program"`
+}
+
+// Clock compares this machine's clock with the ledger's.
+type Clock struct {
+	Ledger time.Time `json:"ledger"`
+	// Ahead is how far this machine's clock stands before the ledger's, in
+	// seconds, negative when it stands behind, give or take Within.
+	Ahead  float64 `json:"machine_ahead_seconds"`
+	Within float64 `json:"within_seconds"`
+}
+
+// Status is how a ledger and those who work on it stand, for machines and for
+// a person at night. It never holds an intent or what a destination said beyond
+// a sentence.
+type Status struct {
+	Ledger  string  `json:"ledger"`
+	Version Version `json:"version"`
+	Clock   Clock   `json:"clock"`
+	// Attention is what a person should see to, the most urgent first.
+	Attention    []Matter      `json:"attention"`
+	Queues       []Queue       `json:"queues"`
+	Outbox       Outbox        `json:"outbox"`
+	Damaged      []Entry       `json:"damaged"`
+	Destinations []Destination `json:"destinations"`
+	Stops        []Stop        `json:"stops"`
+	Lags         []Lag         `json:"lags"`
+}
+
+// Matter is one thing to see to.
+type Matter struct {
+	What string `json:"what"`
+	// Do is what to do about it, a command where there is one.
+	Do string `json:"do"`
+}
+
+// Queue is a [ledger.Queue].
+type Queue struct {
+	Tenant        string       `json:"tenant"`
+	Destination   string       `json:"destination"`
+	State         ledger.State `json:"state"`
+	Count         int          `json:"count"`
+	Due           int          `json:"due"`
+	Leased        int          `json:"leased"`
+	Orphaned      int          `json:"orphaned"`
+	Behind        int          `json:"behind"`
+	OldestDue     time.Time    `json:"oldest_due,omitzero"`
+	OldestCreated time.Time    `json:"oldest_created,omitzero"`
+}
+
+// Outbox is what was enqueued and is not in the ledger proper yet.
+type Outbox struct {
+	Count   int       `json:"count"`
+	Oldest  time.Time `json:"oldest,omitzero"`
+	Refused []Entry   `json:"refused"`
+}
+
+// Entry is a [ledger.Refused].
+type Entry struct {
+	Tenant string    `json:"tenant"`
+	ID     ledger.ID `json:"id"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at,omitzero"`
+}
+
+// Destination is how the guards of one stand.
+type Destination struct {
+	Name         string    `json:"name"`
+	Breaker      string    `json:"breaker"`
+	BreakerSince time.Time `json:"breaker_since,omitzero"`
+	BreakerUntil time.Time `json:"breaker_until,omitzero"`
+	BreakerWhy   string    `json:"breaker_why,omitempty"`
+	PausedUntil  time.Time `json:"paused_until,omitzero"`
+	PausedWhy    string    `json:"paused_why,omitempty"`
+	UnderWay     int       `json:"under_way"`
+	Concurrency  int       `json:"concurrency,omitempty"`
+	RateCalls    int       `json:"rate_calls,omitempty"`
+	RateSeconds  float64   `json:"rate_seconds,omitempty"`
+	Damaged      []string  `json:"damaged,omitempty"`
+}
+
+// Stop is a kill switch, or what is remembered of one.
+type Stop struct {
+	Scope       string    `json:"scope"`
+	Tenant      string    `json:"tenant,omitempty"`
+	Destination string    `json:"destination,omitempty"`
+	Tool        string    `json:"tool,omitempty"`
+	Active      bool      `json:"active"`
+	By          string    `json:"by"`
+	Reason      string    `json:"reason"`
+	At          time.Time `json:"at,omitzero"`
+	Damaged     bool      `json:"damaged,omitempty"`
+}
+
+// Lag is a [lag.Line]; times in seconds.
+type Lag struct {
+	Destination string  `json:"destination"`
+	Kind        string  `json:"kind"`
+	Path        string  `json:"path,omitempty"`
+	Writes      float64 `json:"writes"`
+	P50         float64 `json:"p50_seconds"`
+	P90         float64 `json:"p90_seconds"`
+	P99         float64 `json:"p99_seconds"`
+}
+
+// NewStatus puts together what was found.
+func NewStatus(f Found) Status {
+	s := Status{
+		Ledger: f.Ledger, Version: f.Version, Clock: f.Clock, Attention: attention(f),
+		Queues: []Queue{}, Damaged: entries(f.Survey.Damaged), Destinations: []Destination{}, Stops: Stops(f.Standing.Stops), Lags: []Lag{},
+		Outbox: Outbox{Count: f.Survey.Outbox, Oldest: f.Survey.Oldest, Refused: entries(f.Survey.Refused)},
+	}
+	for _, q := range f.Survey.Queues {
+		s.Queues = append(s.Queues, Queue(q))
+	}
+	for _, d := range f.Standing.Destinations {
+		one := Destination{Name: d.Name, Breaker: d.Breaker.State, PausedUntil: d.Pause, PausedWhy: d.PauseWhy, UnderWay: d.InUse(),
+			Concurrency: d.Limit, RateCalls: d.Rate.Calls, RateSeconds: d.Rate.Per.Seconds(), Damaged: d.Damaged}
+		if d.Breaker.State != "closed" {
+			one.BreakerSince, one.BreakerUntil, one.BreakerWhy = d.Breaker.Since, d.Breaker.Until, d.Breaker.Why
+		}
+		s.Destinations = append(s.Destinations, one)
+	}
+	for _, l := range f.Lags {
+		s.Lags = append(s.Lags, Lag{l.Destination, l.Kind, l.Path, l.Count, l.P50.Seconds(), l.P90.Seconds(), l.P99.Seconds()})
+	}
+	return s
+}
+
+func entries(all []ledger.Refused) []Entry {
+	list := []Entry{}
+	for _, r := range all {
+		list = append(list, Entry(r))
+	}
+	return list
+}
+
+// Stops are the kill switches, those that hold first.
+func Stops(all []guards.Stopped) []Stop {
+	list := []Stop{}
+	for _, s := range all {
+		last := s.Last()
+		list = append(list, Stop{Scope: s.Scope.String(), Tenant: s.Tenant, Destination: s.Destination, Tool: s.Tool,
+			Active: s.Active, By: last.By, Reason: last.Reason, At: last.At, Damaged: s.Damaged})
+	}
+	return list
+}
