@@ -85,8 +85,11 @@ func fit(before []float64, recent []interval) *fitted {
 	for k, n := range recent {
 		from, to := n.span()
 		spans[k], end = [2]int{from, to}, max(end, to)
-		if known[to]-known[from] <= known[cells]*surprisingLate {
-			f.spread(from, to, n.missed == 0)
+		switch {
+		case known[to]-known[from] <= known[cells]*surprisingLate:
+			f.spread(from, to, 1, n.missed == 0)
+		case n.missed > 0:
+			f.spread(from, to, blur, false)
 		}
 	}
 	share := make([]float64, end+1)
@@ -109,13 +112,14 @@ func fit(before []float64, recent []interval) *fitted {
 	return f
 }
 
-// spread gives the weight of one write to an interval.
-func (f *fitted) spread(from, to int, none bool) {
-	part := 1 / float64(to-from)
+// spread gives weight to an interval, half of it to no lag where that is
+// possible.
+func (f *fitted) spread(from, to int, weight float64, none bool) {
 	if none && to > 1 {
-		f.weight[0] += 0.5
-		part /= 2
+		weight /= 2
+		f.weight[0] += weight
 	}
+	part := weight / float64(to-from)
 	for i := from; i < to; i++ {
 		f.weight[i] += part
 	}

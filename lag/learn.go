@@ -22,6 +22,7 @@ type learned struct {
 
 	looks       int     // first looks placed since one was made early on purpose
 	every       int     // how many pass until the next
+	laters      int     // later looks placed
 	far         bool    // what the latest of those was
 	early, late float64 // surprises in a row, fading
 }
@@ -66,6 +67,20 @@ func (l *learned) first(now time.Duration) time.Duration {
 	return max(now, min(l.plan.median, at-at/probeClose))
 }
 
+// next is the moment of a later look, after one that failed just now. Now and
+// then it too is earlier than would be best.
+func (l *learned) next(now time.Duration) (time.Duration, bool) {
+	p := l.planned()
+	at, ok := p.next(now)
+	if !ok {
+		return 0, false
+	}
+	if l.laters++; l.laters%probeLater == 0 {
+		at = min(at, p.halfway(now))
+	}
+	return at, true
+}
+
 // learn takes in one write and reports whether the lags have stopped being
 // like those before, in which case all but this one is forgotten.
 func (l *learned) learn(n interval) (forgot bool) {
@@ -95,18 +110,23 @@ func (l *learned) leave(n interval) {
 	}
 }
 
-// surprised judges one write by those before it.
+// surprised judges one write by those before it, the latest surprises among
+// them left out. An early look that succeeds is worth more of them.
 func (l *learned) surprised(f *fitted, n interval) bool {
-	if n.missed > 0 && 1-f.below(n.missed) < surprisingLate {
+	seen, missed := f.below(n.seen), f.below(n.missed)
+	if n.missed > 0 && 1-missed < surprisingLate+l.late/f.count() {
 		l.late++
 	} else {
 		l.late /= 2
 	}
 	switch {
-	case n.missed == 0 && n.seen > floor && f.below(n.seen) < surprising:
+	case n.missed == 0 && n.seen > floor && seen < surprising+l.early/f.count():
 		l.early++
-	case n.missed > 0 && f.below(n.missed) < surprising: // looked early, and in vain
+	case n.missed > 0 && missed < surprising: // looked early, and in vain
 		l.early = 0
+	}
+	if n.missed == 0 && seen <= likely {
+		l.every = max(l.every/4, probeFirst)
 	}
 	return l.late >= tooLate || l.early >= tooEarly
 }

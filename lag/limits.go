@@ -39,14 +39,19 @@ const (
 	// fitEvery is the part of the window that may be new before it is fitted
 	// again: a fit takes some hundred microseconds.
 	fitEvery = 8
+	// blur is the part of a write's weight with which all of its interval begins
+	// where something was known about it: what has no weight never gets any.
+	blur = 0.05
 	// negligible is a part of a write that is not worth keeping.
 	negligible = 1e-4
 
-	// price is what a read is worth, as a part of the usual lag: half of it.
-	// It keeps the first look where nine of ten succeed when lags vary by a
-	// few tenths, and lets it come sooner, with a second one to follow, where
-	// the slow ones are slow by multiples.
-	price = 0.5
+	// price is what a read is worth, as a part of the usual lag: six tenths.
+	// Where lags vary by a tenth or two, the first look then comes when
+	// practically all effects are visible, at little more than the lag itself;
+	// where the slow ones are slow by multiples, it comes when some eight of
+	// ten are, and a second one follows. With a third of the lag, lags that vary
+	// by a tenth were sometimes looked at twice.
+	price = 0.6
 	// candidates is how many moments a plan chooses from.
 	candidates = 64
 	// apart is the least time between two looks.
@@ -62,6 +67,12 @@ const (
 	// made early on purpose. The number doubles each time: what is new is
 	// uncertain.
 	probeFirst, probeMost = 4, 64
+	// probeLater is how many later looks are placed until one of them is made
+	// early on purpose. They are few, and what lies far out is known least.
+	probeLater = 4
+	// likely is how probable a success at a look at the usual moment is at
+	// least; a success where it was less so came early.
+	likely = 0.6
 	// probeClose is the part by which such a look is early at least.
 	probeClose = 10
 	// surprising is how improbable a success at an early look must have been to

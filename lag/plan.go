@@ -18,13 +18,11 @@ type plan struct {
 }
 
 func newPlan(f *fitted) *plan {
-	p := &plan{fitted: f, price: floor.Seconds()}
+	p := &plan{fitted: f}
+	p.median = p.halfway(-1)
+	p.price = max(floor, time.Duration(price*float64(p.median))).Seconds()
 	all, step := f.count(), 0.0
 	for i, w := range f.weight {
-		if f.upTo[i] < all/2 && f.upTo[i+1] >= all/2 {
-			p.median = edge(i)
-			p.price = max(p.price, price*p.median.Seconds())
-		}
 		step += w
 		if last := f.upTo[i+1] >= all*(1-negligible); step >= all/candidates || last {
 			p.at = append(p.at, edge(i).Seconds())
@@ -78,4 +76,17 @@ func (p *plan) next(now time.Duration) (time.Duration, bool) {
 	}
 	at, _ := p.best(0, (now + apart).Seconds(), left)
 	return seconds(at), at >= 0
+}
+
+// halfway is the moment at which half of what is not visible now should be.
+func (p *plan) halfway(now time.Duration) time.Duration {
+	f := p.fitted
+	i := 0
+	if now >= 0 {
+		i = min(after(now), cells-1)
+	}
+	for half := (f.upTo[i] + f.count()) / 2; i < cells-1 && f.upTo[i+1] < half; {
+		i++
+	}
+	return max(edge(i), now+apart)
 }

@@ -1,0 +1,188 @@
+package lag_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/lag"
+)
+
+// Each shape of lags is learned by several books, since chance is in the pace
+// that they learn from; what counts is the mean.
+func TestLooksAreMadeWhenTheySucceed(t *testing.T) {
+	for name, d := range map[string]struct {
+		reason      string
+		reads, over float64 // at most
+	}{
+		"0":               {"nothing to wait for", 1.01, 0},
+		"50ms":            {"one look, just after it", 1.1, 1.2},
+		"300ms":           {"one look, just after it", 1.1, 1.2},
+		"2s":              {"one look, just after it", 1.1, 1.2},
+		"50ms/jitter":     {"one look, after nearly all", 1.3, 1.25},
+		"300ms/jitter":    {"one look, after nearly all", 1.3, 1.25},
+		"2s/jitter":       {"one look, after nearly all", 1.3, 1.25},
+		"300ms/lognormal": {"a second look now and then", 1.5, 1.6},
+		"2s/lognormal":    {"a second look now and then", 1.5, 1.6},
+		"mostly 0":        {"at once, and once more for one in ten", 1.3, 1.4},
+		"two modes":       {"once for the quick ones, once more for the slow", 1.8, 2.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reads, over []float64
+			for seed := range uint64(8) {
+				book, r := lag.New(nil, nil), rand.New(rand.NewPCG(seed, 1))
+				run("learned", book, 200, lags[name], r)
+				after := run("learned", book, 200, lags[name], r)
+				reads, over = append(reads, after.reads...), append(over, after.over...)
+				if m := median(after.reads); m > 1 && d.reads < 1.5 {
+					t.Errorf("seed %d: the median write takes %v reads", seed, m)
+				}
+			}
+			if mean(reads) > d.reads || mean(over) > d.over {
+				t.Errorf("%.2f reads a write and %.2f × the lag; want at most %v and %v: %s", mean(reads), mean(over), d.reads, d.over, d.reason)
+			}
+		})
+	}
+}
+
+// What is learned costs no more than the two that know nothing, whichever of
+// the two is measured.
+func TestLearnedLooksBeatBothPaces(t *testing.T) {
+	for _, shape := range []string{"50ms", "300ms", "2s", "300ms/jitter", "2s/jitter"} {
+		t.Run(shape, func(t *testing.T) {
+			all := make(map[string]*tally)
+			for name := range paces {
+				book, r := lag.New(nil, nil), rand.New(rand.NewPCG(3, 4))
+				run(name, book, 200, lags[shape], r)
+				all[name] = run(name, book, 400, lags[shape], r)
+			}
+			l, b, p := all["learned"], all["backoff"], all["poll"]
+			if mean(l.reads) > mean(b.reads)/2 || mean(l.over) > mean(b.over) {
+				t.Errorf("%.2f reads and %.2f × the lag; the standard pace takes %.2f and %.2f", mean(l.reads), mean(l.over), mean(b.reads), mean(b.over))
+			}
+			if shape != "2s" && mean(l.over) > 1.1*mean(p.over) {
+				t.Errorf("%.2f × the lag; a poll each second takes %.2f", mean(l.over), mean(p.over))
+			}
+			if mean(l.reads) > mean(p.reads)+0.3 {
+				t.Errorf("%.2f reads; a poll each second takes %.2f", mean(l.reads), mean(p.reads))
+			}
+		})
+	}
+}
+
+func TestAWorldThatChanges(t *testing.T) {
+	const ms = time.Millisecond
+	for name, d := range map[string]struct {
+		reason        string
+		before, since time.Duration
+		within        int // writes
+	}{
+		"much slower":     {"looks fail beyond all that was known", 50 * ms, 2000 * ms, 30},
+		"slower":          {"likewise", 300 * ms, 400 * ms, 30},
+		"no more at once": {"likewise", 0, 300 * ms, 30},
+		"much quicker":    {"early looks succeed against expectation", 2000 * ms, 50 * ms, 200},
+		"quicker":         {"likewise", 300 * ms, 200 * ms, 200},
+		"at once":         {"likewise", 300 * ms, 0, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(8) {
+				book, r := lag.New(nil, nil), rand.New(rand.NewPCG(seed, 5))
+				run("learned", book, 300, fixed(d.before), r)
+				run("learned", book, d.within, fixed(d.since), r)
+				after := run("learned", book, 50, fixed(d.since), r)
+				late := mean(after.times) - d.since.Seconds()
+				if mean(after.reads) > 1.5 || late > max(0.5*d.since.Seconds(), 0.02) {
+					t.Errorf("seed %d: %d writes after the change it takes %.2f reads and is %.0f ms late: %s",
+						seed, d.within, mean(after.reads), 1000*late, d.reason)
+				}
+			}
+		})
+	}
+}
+
+// Too little is known: the standard pace holds.
+func TestTheStandardPaceHolds(t *testing.T) {
+	book := lag.New(nil, nil)
+	ask := func(p engine.LagPath, since time.Duration, looks int) bool {
+		_, ok := book.Next(p, since, looks)
+		return ok
+	}
+	if ask(orders, 0, 0) {
+		t.Error("it knows when to look before it has seen anything")
+	}
+	for range 7 {
+		book.Seen(orders, 280*time.Millisecond, 310*time.Millisecond)
+	}
+	if ask(orders, 0, 0) {
+		t.Error("seven writes are no knowledge")
+	}
+	book.Seen(orders, 280*time.Millisecond, 310*time.Millisecond)
+	other, kind := orders, orders
+	other.Destination, kind.Kind = "bookings", "item"
+	search, any := orders, orders
+	search.Path, any.Path = "search", ""
+	for name, d := range map[string]struct {
+		reason string
+		path   engine.LagPath
+		since  time.Duration
+		looks  int
+		want   bool
+	}{
+		"known":             {"eight writes agree", orders, 0, 0, true},
+		"another way":       {"what is known of the kind must do", search, 0, 0, true},
+		"way not known yet": {"likewise", any, 0, 0, true},
+		"later":             {"part of them are not visible yet", orders, 290 * time.Millisecond, 1, true},
+		"beyond":            {"all of them were visible by then", orders, 400 * time.Millisecond, 1, false},
+		"beyond, unlooked":  {"the first look is due", orders, 400 * time.Millisecond, 0, true},
+		"many looks":        {"it is outside what was learned", orders, 290 * time.Millisecond, 6, false},
+		"other destination": {"nothing is known of it", other, 0, 0, false},
+		"other kind":        {"nothing is known of it", kind, 0, 0, false},
+		"clock went back":   {"no moment after a send", orders, -time.Second, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ask(d.path, d.since, d.looks); got != d.want {
+				t.Errorf("%t: %s", got, d.reason)
+			}
+		})
+	}
+	if pause, _ := book.Next(orders, 400*time.Millisecond, 0); pause != 0 {
+		t.Errorf("a look that is due waits %s", pause)
+	}
+}
+
+// What makes no sense teaches nothing.
+func TestNonsenseTeachesNothing(t *testing.T) {
+	book := lag.New(nil, nil)
+	for range 20 {
+		book.Seen(orders, -time.Second, time.Second)
+		book.Seen(orders, time.Second, time.Millisecond)
+		book.Seen(orders, 0, -time.Second)
+		book.Seen(orders, time.Hour, 2*time.Hour)
+		book.Seen(engine.LagPath{Destination: string(make([]byte, 300))}, 0, time.Second)
+	}
+	if _, ok := book.Next(orders, 0, 0); ok {
+		t.Error("it claims to know when to look")
+	}
+	if _, ok := book.Next(engine.LagPath{Destination: string(make([]byte, 300))}, 0, 0); ok {
+		t.Error("it keeps names of any length")
+	}
+}
+
+// The race detector watches.
+func TestManyWritesAtOnce(t *testing.T) {
+	book := lag.New(nil, nil)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 6))
+			run("learned", book, 20, lags["300ms/jitter"], r)
+		})
+	}
+	wg.Wait()
+	after := run("learned", book, 100, lags["300ms/jitter"], rand.New(rand.NewPCG(7, 8)))
+	if mean(after.reads) > 1.3 || mean(after.over) > 1.5 {
+		t.Errorf("%.2f reads and %.2f × the lag", mean(after.reads), mean(after.over))
+	}
+}

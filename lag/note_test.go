@@ -1,0 +1,368 @@
+package lag_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/lag"
+	"github.com/readback-go/readback/ledger"
+)
+
+// opened is a book on the notes that is closed at the end of the test.
+func opened(t *testing.T, notes ledger.Notes) *lag.Book {
+	t.Helper()
+	b := lag.New(notes, nil)
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	synctest.Wait() // it has loaded
+	return b
+}
+
+// tell tells of writes that became visible between the two.
+func tell(b *lag.Book, writes int, missed, seen time.Duration) {
+	for range writes {
+		b.Seen(orders, missed, seen)
+	}
+}
+
+// around reports whether the first look is made between the two.
+func around(b *lag.Book, from, to time.Duration) bool {
+	pause, ok := b.Next(orders, 0, 0)
+	return ok && pause >= from && pause <= to
+}
+
+func lines(t *testing.T, notes ledger.Notes) map[string]lag.Line {
+	t.Helper()
+	all, err := lag.Quantiles(t.Context(), notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := make(map[string]lag.Line)
+	for _, l := range all {
+		by[l.Path] = l
+	}
+	return by
+}
+
+const ms = time.Millisecond
+
+func TestWorkersShareWhatTheyLearn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		one, two := opened(t, notes), opened(t, notes)
+		tell(one, 6, 290*ms, 310*ms)
+		tell(two, 4, 290*ms, 310*ms)
+		if around(one, 0, time.Hour) || around(two, 0, time.Hour) {
+			t.Fatal("one of them knows enough by itself; nothing is shown")
+		}
+		time.Sleep(2*30*time.Second + time.Second) // each has saved, and loaded since
+		for i, b := range []*lag.Book{one, two, opened(t, notes)} {
+			if !around(b, 200*ms, 320*ms) {
+				pause, ok := b.Next(orders, 0, 0)
+				t.Errorf("book %d: %s, %t; want a look near 300 ms, learned from both", i, pause, ok)
+			}
+		}
+		for _, path := range []string{orders.Path, ""} {
+			l := lines(t, notes)[path]
+			if math.Abs(l.Count-10) > 0.1 || l.P50 < 285*ms || l.P99 > 315*ms || l.P50 > l.P90 || l.P90 > l.P99 || l.At.IsZero() || l.Destination != "orders" {
+				t.Errorf("path %q: %+v; want ten writes around 300 ms", path, l)
+			}
+		}
+	})
+}
+
+// What is saved again and again is not counted again.
+func TestNothingIsCountedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		one, two := opened(t, notes), opened(t, notes)
+		for range 50 {
+			tell(one, 3, 290*ms, 310*ms)
+			tell(two, 2, 290*ms, 310*ms)
+			time.Sleep(31 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		if l := lines(t, notes)[orders.Path]; math.Abs(l.Count-250) > 1 {
+			t.Errorf("%v writes; want 250", l.Count)
+		}
+	})
+}
+
+func TestCloseSavesTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		b := lag.New(notes, nil)
+		synctest.Wait()
+		tell(b, 20, 290*ms, 310*ms)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("closed twice: %v", err)
+		}
+		if l := lines(t, notes)[orders.Path]; math.Abs(l.Count-20) > 0.1 {
+			t.Errorf("%+v; want 20 writes", l)
+		}
+	})
+}
+
+// One that finds out that the world has changed tells the others, which do not
+// bring back what they knew.
+func TestAllForgetTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		one, two := opened(t, notes), opened(t, notes)
+		tell(one, 200, 290*ms, 310*ms)
+		time.Sleep(31 * time.Second)
+		tell(two, 100, 290*ms, 310*ms)
+		tell(one, 20, 1990*ms, 2010*ms)
+		time.Sleep(2 * time.Minute)
+		if !around(two, 1900*ms, 2050*ms) {
+			pause, ok := two.Next(orders, 0, 0)
+			t.Errorf("the other looks after %s, %t; want near 2 s", pause, ok)
+		}
+		if l := lines(t, notes)[orders.Path]; l.Count > 21 || l.P50 < 1900*ms {
+			t.Errorf("the ledger has %+v; want the new writes alone", l)
+		}
+	})
+}
+
+// Weights do not grow for ever, and fade where there are few writes.
+func TestOldWritesFade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		b := opened(t, notes)
+		for range 40 {
+			tell(b, 100, 290*ms, 310*ms)
+			time.Sleep(31 * time.Second)
+		}
+		if l := lines(t, notes)[orders.Path]; l.Count > 1200 || l.Count < 300 {
+			t.Errorf("%v of 4000 writes count; want 300 to 1200", l.Count)
+		}
+		before := lines(t, notes)[orders.Path].Count
+		for range 3 {
+			time.Sleep(25 * time.Hour)
+			tell(b, 1, 290*ms, 310*ms)
+			time.Sleep(time.Minute)
+		}
+		if after := lines(t, notes)[orders.Path].Count; after > before/4 {
+			t.Errorf("%v writes count after three days, %v before", after, before)
+		}
+	})
+}
+
+// moody are notes that fail as told.
+type moody struct {
+	next ledger.Notes
+	mu       sync.Mutex
+	get, set error
+}
+
+func (m *moody) fail(get, set error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.get, m.set = get, set
+}
+
+func (m *moody) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.get != nil {
+		return nil, time.Time{}, m.get
+	}
+	return m.next.Notes(ctx, prefix)
+}
+
+func (m *moody) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.set != nil {
+		return ledger.Note{}, m.set
+	}
+	return m.next.SetNote(ctx, n)
+}
+
+// A ledger that is away loses nothing and holds nobody up.
+func TestALedgerThatIsAway(t *testing.T) {
+	away := errors.New("away")
+	for name, d := range map[string]struct {
+		reason   string
+		get, set error
+	}{
+		"not readable":       {"it is tried again", away, nil},
+		"not writable":       {"it is tried again", nil, away},
+		"others are quicker": {"it is tried again", nil, ledger.ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				notes := &moody{next: ledger.NewMemory()}
+				notes.fail(d.get, d.set)
+				b := opened(t, notes)
+				other := orders
+				other.Kind = "item"
+				tell(b, 10, 290*ms, 310*ms)
+				b.Seen(other, 0, 0)
+				time.Sleep(2 * time.Minute)
+				if !around(b, 200*ms, 320*ms) {
+					t.Error("it does not look by what it has learned itself")
+				}
+				if err := b.Sync(t.Context()); err == nil && d.set != ledger.ErrStale {
+					t.Error("that nothing was saved is not said")
+				}
+				notes.fail(nil, nil)
+				time.Sleep(time.Minute)
+				all, err := lag.Quantiles(t.Context(), notes.next)
+				if err != nil || len(all) != 4 {
+					t.Fatalf("%+v, %v; want two kinds, each with its path and as a whole: %s", all, err, d.reason)
+				}
+				if l := lines(t, notes.next)[orders.Path]; math.Abs(l.Count-10) > 0.1 {
+					t.Errorf("%+v; want ten writes: %s", l, d.reason)
+				}
+			})
+		})
+	}
+}
+
+// A note that cannot be read is passed over, and said so once.
+func TestNotesThatCannotBeRead(t *testing.T) {
+	good := func() map[string]any {
+		notes := ledger.NewMemory()
+		b := lag.New(notes, nil)
+		tell(b, 20, 290*ms, 310*ms)
+		_ = b.Sync(context.Background())
+		_ = b.Close()
+		all, _, _ := notes.Notes(context.Background(), "")
+		for _, n := range all {
+			var v map[string]any
+			if err := json.Unmarshal(n.Value, &v); err == nil && v["path"] == orders.Path {
+				v["name"] = n.Name
+				return v
+			}
+		}
+		return nil
+	}
+	for name, d := range map[string]struct {
+		reason string
+		change func(v map[string]any) any
+		mended bool // written anew when there is something to say
+	}{
+		"no JSON":         {"somebody damaged it", func(map[string]any) any { return nil }, true},
+		"another type":    {"somebody damaged it", func(map[string]any) any { return []int{1} }, true},
+		"no sketch":       {"somebody damaged it", func(v map[string]any) any { v["sketch"] = "AAAA////"; return v }, true},
+		"cut":             {"somebody damaged it", func(v map[string]any) any { v["sketch"] = v["sketch"].(string)[:8]; return v }, true},
+		"epoch":           {"none could follow", func(v map[string]any) any { v["epoch"] = int64(1) << 60; return v }, true},
+		"huge":            {"no sketch is so large", func(v map[string]any) any { v["path"] = strings.Repeat("x", 100<<10); return v }, true},
+		"later version":   {"a newer program wrote it", func(v map[string]any) any { v["v"] = 2; return v }, false},
+		"another's place": {"it is about something else", func(v map[string]any) any { v["kind"] = "item"; return v }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := good()
+				note := ledger.Note{Name: v["name"].(string)}
+				delete(v, "name")
+				note.Value, _ = json.Marshal(d.change(v))
+				if name == "no JSON" {
+					note.Value = []byte("\x00{")
+				}
+				notes := ledger.NewMemory()
+				if _, err := notes.SetNote(t.Context(), note); err != nil {
+					t.Fatal(err)
+				}
+				var log bytes.Buffer
+				b := lag.New(notes, &lag.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				time.Sleep(5 * time.Minute)
+				if around(b, 0, time.Hour) {
+					t.Error("it is believed")
+				}
+				if n := strings.Count(log.String(), "passed over"); n != 1 {
+					t.Errorf("said %d times, want once:\n%s", n, log.String())
+				}
+				tell(b, 20, 90*ms, 110*ms)
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+				all, _, _ := notes.Notes(t.Context(), note.Name)
+				if mended := !bytes.Equal(all[0].Value, note.Value); mended != d.mended {
+					t.Errorf("written anew: %t: %s", mended, d.reason)
+				}
+				if _, known := lines(t, notes)[orders.Path]; known != d.mended {
+					t.Errorf("shown afterwards: %t: %s", known, d.reason)
+				}
+			})
+		})
+	}
+}
+
+// No note, whatever it holds, is more than a pause or none.
+func FuzzNotes(f *testing.F) {
+	notes := ledger.NewMemory()
+	b := lag.New(notes, nil)
+	run("learned", b, 100, lags["300ms/jitter"], rand.New(rand.NewPCG(1, 1)))
+	if err := b.Close(); err != nil {
+		f.Fatal(err)
+	}
+	all, _, err := notes.Notes(f.Context(), "")
+	if err != nil || len(all) != 2 {
+		f.Fatal(all, err)
+	}
+	for _, n := range all {
+		f.Add(n.Value, []byte{})
+		var v struct{ Sketch []byte }
+		if err := json.Unmarshal(n.Value, &v); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(n.Value, v.Sketch)
+		f.Add(n.Value, append(v.Sketch, 5, 255, 255, 255, 255, 1))
+	}
+	name := all[0].Name
+	f.Fuzz(func(t *testing.T, value, sketch []byte) {
+		var v map[string]any
+		if len(sketch) > 0 && json.Unmarshal(value, &v) == nil && v != nil {
+			v["sketch"] = sketch
+			value, _ = json.Marshal(v)
+		}
+		if len(value) == 0 {
+			return
+		}
+		notes := ledger.NewMemory()
+		if _, err := notes.SetNote(t.Context(), ledger.Note{Name: name, Value: value}); err != nil {
+			return // no ledger takes it
+		}
+		b := lag.New(notes, nil)
+		defer b.Close()
+		if err := b.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []engine.LagPath{orders, {Destination: "orders", Kind: "order"}} {
+			for looks := range 3 {
+				if pause, ok := b.Next(path, 10*ms, looks); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
+					t.Errorf("look %d: %s, %t", looks, pause, ok)
+				}
+			}
+			b.Seen(path, 90*ms, 110*ms)
+		}
+		all, err := lag.Quantiles(t.Context(), notes)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, l := range all {
+			if l.P50 < 0 || l.P99 > 4*time.Hour || !(l.Count >= 0) {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
+}
