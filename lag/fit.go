@@ -102,10 +102,15 @@ func fit(before []float64, recent []interval) *fitted {
 				share[s[1]] -= 1 / all
 			}
 		}
-		times := 0.0
+		times, moved := 0.0, 0.0
 		for i, add := range share[:end] {
 			times += add
-			f.weight[i] = before[i] + f.weight[i]*max(times, 0)
+			w := before[i] + f.weight[i]*max(times, 0)
+			moved += math.Abs(w - f.weight[i])
+			f.weight[i] = w
+		}
+		if moved < still {
+			break
 		}
 	}
 	f.sum(cells)

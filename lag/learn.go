@@ -122,7 +122,7 @@ func (l *learned) surprised(f *fitted, n interval) bool {
 	switch {
 	case n.missed == 0 && n.seen > floor && seen < surprising+l.early/f.count():
 		l.early++
-	case n.missed > 0 && missed < surprising: // looked early, and in vain
+	case n.missed > 0 || seen <= likely: // looked early in vain, or it was to be expected
 		l.early = 0
 	}
 	if n.missed == 0 && seen <= likely {

@@ -39,6 +39,8 @@ const (
 	// fitEvery is the part of the window that may be new before it is fitted
 	// again: a fit takes some hundred microseconds.
 	fitEvery = 8
+	// still is how little weight moves in one round of a fit that is done.
+	still = 0.02
 	// blur is the part of a write's weight with which all of its interval begins
 	// where something was known about it: what has no weight never gets any.
 	blur = 0.05
