@@ -217,4 +217,7 @@ func (h *history) end() {
 	for _, e := range h.engines {
 		e.Close()
 	}
+	if h.guard.inside != 0 {
+		h.fail("%d sends are inside the guard for ever", h.guard.inside)
+	}
 }

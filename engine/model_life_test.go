@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 // mortal is the way of one process to its ledger and its destination. Once it
@@ -172,12 +173,13 @@ type history struct {
 	unknown [modelWrites]bool          // it was known once that a send has a fate nobody knows
 	forced  [modelWrites]bool          // a person vouched for a repeat
 	idle    time.Duration
+	guard   *moody
 	mu      sync.Mutex
 	problem error
 }
 
 func newHistory(t *testing.T, p plan) *history {
-	h := &history{bench: newBench(t, p.options(), nil), plan: p, idle: 10 * time.Second}
+	h := &history{bench: newBench(t, p.options(), nil), plan: p, idle: 10 * time.Second, guard: &moody{holds: p.Holds}}
 	for n := range modelEngines {
 		h.born(n)
 	}
@@ -215,7 +217,11 @@ func (h *history) born(n int) {
 	if err := reg.Register("orders", d); err != nil {
 		h.t.Fatal(err)
 	}
-	h.engines[n] = engine.New(h.lives[n], &reg, nil)
+	o := &engine.Options{Guards: h.guard}
+	if h.plan.Batch {
+		o.Verify = []policies.Verification{{Mode: policies.Sample, Part: 0.5, Within: time.Hour}}
+	}
+	h.engines[n] = engine.New(h.lives[n], &reg, o)
 }
 
 // process is the engine of a process that lives.

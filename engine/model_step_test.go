@@ -124,7 +124,7 @@ func (h *history) heard(n int, s engine.Status) {
 	h.mu.Lock()
 	told := h.told[n]
 	switch s {
-	case engine.StatusReview, engine.StatusHeld, engine.StatusInProgress:
+	case engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified:
 	default:
 		h.told[n] = s
 	}

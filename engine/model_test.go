@@ -37,6 +37,8 @@ type plan struct {
 	Horizon  bool // declared
 	Settle   bool // declared
 	Recheck  bool // declared
+	Batch    bool // half of the looks are put off
+	Holds    []bool
 	Writes   []task
 	Moves    []move
 }
@@ -112,6 +114,7 @@ func drawPlan(t *rapid.T) plan {
 		Class:    rapid.SampledFrom(simulated.Classes()).Draw(t, "class"),
 		Versions: rapid.Bool().Draw(t, "versions"), Stamps: rapid.Bool().Draw(t, "stamps"),
 		Horizon: mostly("horizon"), Settle: mostly("settle"), Recheck: rapid.Bool().Draw(t, "recheck"),
+		Batch: rapid.IntRange(0, 3).Draw(t, "batch") == 0, Holds: rapid.SliceOfN(rapid.Bool(), 0, 8).Draw(t, "holds"),
 		Writes: rapid.SliceOfN(rapid.Custom(drawTask), modelWrites, modelWrites).Draw(t, "writes"),
 		Moves:  rapid.SliceOfN(rapid.Custom(drawMove), 1, 20).Draw(t, "moves"),
 	}
