@@ -33,7 +33,9 @@ type link struct {
 	ledger.Notes
 	mu          sync.Mutex
 	broken      error
+	readOnly    bool
 	slow        time.Duration
+	deaf        bool // slow whatever the context says
 	reads, sets int
 }
 
@@ -49,6 +51,12 @@ func (l *link) slowDown(d time.Duration) {
 	l.slow = d
 }
 
+func (l *link) set(change func(*link)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
+}
+
 func (l *link) counted() (reads, sets int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +67,15 @@ func (l *link) pass(ctx context.Context, reads, sets int) error {
 	l.mu.Lock()
 	l.reads += reads
 	l.sets += sets
-	slow, err := l.slow, l.broken
+	slow, err, deaf := l.slow, l.broken, l.deaf
+	if l.readOnly && sets > 0 {
+		err = errGone
+	}
 	l.mu.Unlock()
+	if deaf {
+		time.Sleep(slow)
+		return err
+	}
 	if err != nil || slow == 0 {
 		return err
 	}

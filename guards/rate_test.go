@@ -127,6 +127,23 @@ func TestPermitsOfADeadWorkerAreLostNotDouble(t *testing.T) {
 	})
 }
 
+// Permits that were not used are not kept to come on top of later ones.
+func TestPermitsAreNotHoarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 6, guards.Settings{Rate: rate(100, time.Second)})
+		defer crew.close()
+		for range 3 {
+			crew.hammer(&sendings{}, 10, 400*time.Millisecond, time.Millisecond, func() engine.Sent { return notMade })
+			time.Sleep(3 * time.Second)
+		}
+		log := &sendings{}
+		crew.hammer(log, 10, 2*time.Second, time.Millisecond, func() engine.Sent { return answered })
+		if got := log.densest(time.Second); got > 100 {
+			t.Errorf("%d sends within a second, at most 100", got)
+		}
+	})
+}
+
 func TestRetryAfterIsHonouredByAll(t *testing.T) {
 	cases := map[string]struct {
 		reason string

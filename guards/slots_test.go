@@ -125,6 +125,36 @@ func TestClosedGivesBackAndHolds(t *testing.T) {
 	})
 }
 
+// A slot whose lease cannot be renewed is not used for a send that may outlast
+// it.
+func TestALeaseOutlastsItsSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 2, guards.Settings{Concurrency: 1})
+		defer crew.close()
+		w := crew.workers[0]
+		passes(t, w, write(crm))(answered)
+		w.link.set(func(l *link) { l.readOnly = true })
+		var last time.Time
+		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(100 * time.Millisecond) {
+			if leave, hold := w.Enter(t.Context(), write(crm)); hold == nil {
+				leave(answered)
+				last = time.Now()
+			}
+		}
+		for {
+			leave, hold := crew.workers[1].Enter(t.Context(), write(crm))
+			if hold == nil {
+				leave(answered)
+				break
+			}
+			time.Sleep(hold.For)
+		}
+		if lasted := time.Since(last); lasted < 45*time.Second {
+			t.Errorf("a send could last only %s under its slot, want the send time-out and a stall", lasted)
+		}
+	})
+}
+
 func TestGivingUpWhileWaitingTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Concurrency: 1, Rate: rate(1, 800*time.Millisecond)})

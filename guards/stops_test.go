@@ -188,7 +188,9 @@ func TestUnreadableStopsHold(t *testing.T) {
 	}{
 		"fails": {"an error", func(l *link) { l.fail(errGone) }, func(l *link) { l.fail(nil) }},
 		"hangs": {"no answer in time", func(l *link) { l.slowDown(time.Hour) }, func(l *link) { l.slowDown(0) }},
-		"slow":  {"an answer that is too old when it comes", func(l *link) { l.slowDown(800 * time.Millisecond) }, func(l *link) { l.slowDown(0) }},
+		"deaf": {"no answer and no end", func(l *link) { l.set(func(l *link) { l.deaf, l.slow = true, 30*time.Second }) },
+			func(l *link) { l.set(func(l *link) { l.deaf, l.slow = false, 0 }) }},
+		"slow": {"an answer that is too old when it comes", func(l *link) { l.slowDown(800 * time.Millisecond) }, func(l *link) { l.slowDown(0) }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +202,11 @@ func TestUnreadableStopsHold(t *testing.T) {
 				c.breaks(w.link)
 				broke := time.Now()
 				for time.Since(broke) < 10*time.Second {
+					asked := time.Now()
 					leave, hold := w.Enter(t.Context(), write(crm))
+					if took := time.Since(asked); took > 3*time.Second {
+						t.Fatalf("%s: Enter took %s", c.reason, took)
+					}
 					if hold == nil {
 						leave(answered)
 						if age := time.Since(broke); age > time.Second {
@@ -214,7 +220,7 @@ func TestUnreadableStopsHold(t *testing.T) {
 					t.Errorf("%s: not paused (-want +got):\n%s", c.reason, diff)
 				}
 				c.mends(w.link)
-				time.Sleep(time.Second)
+				time.Sleep(31 * time.Second)
 				passes(t, w, write(crm))(answered)
 			})
 		})
