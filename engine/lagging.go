@@ -74,7 +74,7 @@ func (t *task) lookedAt(j verify.Judgement, seen connectors.Observation) {
 	l.looks++
 	switch since := max(j.Since, 0); {
 	case !j.Shows():
-		l.missed = since
+		l.missed = max(since, 1) // 0 says that there was no such look
 	case !l.shown:
 		l.shown, l.first = true, since
 	}
