@@ -129,7 +129,7 @@ func (a *app) settings() (config.Config, error) {
 
 // open opens the ledger that the configuration names.
 func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*desk, error) {
-	o.Now = a.now
+	o.Now, o.Window = a.now, idempotencyWindow
 	l, closer, err := c.Ledger.Open(ctx, a.env, &o)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(start())
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	closeServer()
+	os.Exit(code)
 }
 
 // place is a folder with a configuration and a ledger, before a destination in

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/internal/yamlfile"
@@ -26,17 +23,6 @@ type Ledger struct {
 	path string // of the configuration
 	line int
 	database
-}
-
-// database is how to reach a ledger in PostgreSQL.
-type database struct {
-	URL            string `yaml:"url"`
-	URLEnv         string `yaml:"url_env"`
-	URLFile        string `yaml:"url_file"`
-	PasswordEnv    string `yaml:"password_env"`
-	PasswordFile   string `yaml:"password_file"`
-	Plaintext      bool   `yaml:"plaintext"`
-	MaxConnections int    `yaml:"max_connections"`
 }
 
 // Database reports whether it is in a database.
@@ -102,87 +88,18 @@ func inPlace(config, path string) string {
 	return beside(filepath.Dir(config), path)
 }
 
-func isURL(text string) bool {
-	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
-}
-
-func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
-	given := 0
-	for _, s := range []string{d.URL, d.URLEnv, d.URLFile} {
-		if s != "" {
-			given++
-		}
-	}
-	if given != 1 {
-		r.Say(e.Line, "ledger", "want exactly one of url (without a password), url_env (the name of an environment variable) and url_file (a path)")
-		return
-	}
-	if d.MaxConnections > maxConnections {
-		r.Say(e.Line, "ledger.max_connections", "is %d; want at most %d", d.MaxConnections, maxConnections)
-	}
-	if d.URL != "" {
-		r.databaseURL(e, d, "ledger.url")
-	}
-}
-
-// databaseURL checks a URL that stands in the file. What it holds is not
-// repeated: it may be a secret.
-func (r *reader) databaseURL(e yamlfile.Entry, d database, field string) {
-	u, err := url.Parse(d.URL)
-	hasPassword := err == nil && u.User != nil
-	if hasPassword {
-		_, hasPassword = u.User.Password()
-	}
-	switch {
-	case hasPassword || passwordWord.MatchString(d.URL):
-		r.Say(e.Line, field, "holds a password, which does not belong into this file; take it out and write password_env or password_file, or put the whole URL into an environment variable or a file and write url_env or url_file")
-	case err != nil || !isURL(d.URL) || u.Host == "" && u.Query().Get("host") == "":
-		r.Say(e.Line, field, "is no URL of a database; want one such as postgres://readback@db.example.org/readback?sslmode=verify-full")
-	}
-}
-
-var passwordWord = regexp.MustCompile(`(?i)(^|[\s?&])(password|sslpassword)\s*=`)
-
-// dsn is the connection string, with what was kept elsewhere. No error repeats
-// it.
-func (l Ledger) dsn(env func(string) string) (string, error) {
-	dir := filepath.Dir(l.path)
-	dsn := l.URL
-	if dsn == "" {
-		from := source{asVariable: "url_env", asFile: "url_file", variable: l.URLEnv, file: l.URLFile}
-		fetch, err := from.open(dir, env)
-		if err != nil {
-			return "", err
-		}
-		if dsn, err = fetch(context.Background()); err != nil {
-			return "", err
-		}
-	}
-	from := source{asVariable: "password_env", asFile: "password_file", variable: l.PasswordEnv, file: l.PasswordFile}
-	fetch, err := from.openIfGiven(dir, env)
-	if err != nil || fetch == nil {
-		return dsn, err
-	}
-	password, err := fetch(context.Background())
-	if err != nil {
-		return "", err
-	}
-	u, err := url.Parse(dsn)
-	if err != nil || !isURL(dsn) || u.User == nil {
-		return "", errors.New("is no URL with a user name, so that a password cannot be added; want one such as postgres://readback@db.example.org/readback")
-	}
-	u.User = url.UserPassword(u.User.Username(), password)
-	return u.String(), nil
-}
-
 // OpenOptions say how a ledger is opened. Nil and the zero value work.
 type OpenOptions struct {
-	// Create makes an empty file, or the tables, where there is none; a command
-	// that only looks must not, since a name may be misspelt. Default false.
+	// Create makes an empty file where there is none; a command that only looks
+	// must not, since a name may be misspelt. The tables in a database are made by
+	// whoever opens it first. Default false.
 	Create bool
-	// ResetClock accepts this machine's clock although the newest entry of a file
-	// is later. A database has its own clock.
+	// ResetClock accepts the clock as it is now although the newest entry is
+	// later: this machine's for a file, the database's own. Default false.
 	ResetClock bool
+	// Window is how far back an idempotency key blocks what was enqueued.
+	// Default 24 hours.
+	Window time.Duration
 	// Now is the clock of a file. Default [time.Now].
 	Now func() time.Time
 }
@@ -195,24 +112,19 @@ func (l Ledger) Open(ctx context.Context, env func(string) string, o *OpenOption
 		o = &OpenOptions{}
 	}
 	if l.Database() {
-		dsn, err := l.dsn(env)
-		if err != nil {
-			return nil, nil, l.invalid(err)
-		}
-		if o.ResetClock {
-			return nil, nil, l.invalid(errors.New("is a database, which has a clock of its own; --reset-clock is for a ledger in a file"))
-		}
-		return l.openDatabase(ctx, dsn, o)
+		return l.openDatabase(ctx, env, o)
 	}
 	if _, err := os.Stat(l.File); !o.Create && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` makes it", ledger.ErrUnavailable, l.File, l.path)
 	}
-	f, err := sqlite.Open(ctx, l.File, &sqlite.Options{Now: o.Now, ResetClock: o.ResetClock})
+	f, err := sqlite.Open(ctx, l.File, &sqlite.Options{Now: o.Now, ResetClock: o.ResetClock, Window: o.Window})
 	if err != nil {
 		return nil, nil, err
 	}
 	return f, f, nil
 }
+
+func (l Ledger) dir() string { return filepath.Dir(l.path) }
 
 func (l Ledger) invalid(err error) error {
 	return invalid(l.path, []Problem{{Line: l.line, Field: "ledger", Problem: err.Error()}})

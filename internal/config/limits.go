@@ -11,8 +11,11 @@ const (
 	// maxConnections bounds the connections to a ledger in a database: it is
 	// PostgreSQL's own default for all clients together.
 	maxConnections = 100
-	// maxConcurrency bounds what one destination has in hand at once.
-	maxConcurrency = 10_000
+	// defaultConnections is what one process needs: commits of many callers share
+	// one, and reads are short. connectSeconds bounds the wait for one: PostgreSQL
+	// answers at once, or not at all.
+	defaultConnections = 10
+	connectSeconds     = 10
 	// minKeep is the shortest time for which a settled write keeps its intent,
 	// evidence and events: people come back after lunch to see what happened.
 	minKeep = time.Hour
