@@ -3,4 +3,5 @@ g AS MATERIALIZED (
 		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
 		CASE WHEN current_setting('synchronous_commit') = 'off'
 			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable
-	FROM @ledger_meta AS m)
+	FROM @ledger_meta AS m
+	WHERE m.one = 1)
