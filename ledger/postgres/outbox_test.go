@@ -2,9 +2,17 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -29,4 +37,168 @@ func enqueue(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteInten
 		}
 	}
 	return nil
+}
+
+// about is the nth wish about one record.
+func about(record string, n int) intent.WriteIntent {
+	w := asked(fmt.Sprint(record, "-", n))
+	w.IdempotencyKey, w.Write = "", intent.Update
+	w.Key, w.Expect = intent.Fields{"reference": record}, intent.Fields{"amount": fmt.Sprint(n)}
+	return w
+}
+
+func idOf(w intent.WriteIntent) ledger.ID { return ledger.IDOf(w.StructuralKey()) }
+
+// whole are the events of a write that goes well.
+var whole = []ledger.Event{
+	{Kind: ledger.EvAnnounced}, {Kind: ledger.EvSent},
+	{Kind: ledger.EvRead, Evidence: []byte(`{"seen":true}`)}, {Kind: ledger.EvSettled, Settlement: ledger.Verified},
+}
+
+// lent claims what there is and settles it: the order of what was lent.
+func lent(t *testing.T, l *postgres.Ledger) (order []ledger.ID) {
+	t.Helper()
+	recs, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: time.Minute, Limit: 100})
+	must(t, err)
+	for _, rec := range recs {
+		order = append(order, rec.ID)
+		_, err := l.Append(context.Background(), rec.ID, rec.Fence, whole...)
+		must(t, err)
+	}
+	return order
+}
+
+// are compares what was lent with what should have been, in any order.
+func are(t *testing.T, got []ledger.ID, want ...intent.WriteIntent) {
+	t.Helper()
+	ids := []ledger.ID{}
+	for _, w := range want {
+		ids = append(ids, idOf(w))
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(got)), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("lent (-want +got):\n%s", diff)
+	}
+}
+
+func begin(t *testing.T, l *postgres.Ledger) pgx.Tx {
+	t.Helper()
+	tx, err := l.Pool().Begin(context.Background())
+	must(t, err)
+	return tx
+}
+
+func put(t *testing.T, tx pgx.Tx, ws ...intent.WriteIntent) {
+	t.Helper()
+	for _, w := range ws {
+		id, err := postgres.Enqueue(context.Background(), tx, w)
+		must(t, err)
+		if id != idOf(w) {
+			t.Errorf("enqueue returned %s, want %s", id, idOf(w))
+		}
+	}
+}
+
+// The caller's own rows and the writes come and go together, through either
+// kind of transaction.
+func TestEnqueueWithCallersState(t *testing.T) {
+	d, ctx := fresh(t), context.Background()
+	l := d.open(nil)
+	d.exec("CREATE TABLE orders (name TEXT PRIMARY KEY)")
+	tx := begin(t, l)
+	put(t, tx, asked("kept"))
+	part, err := tx.Begin(ctx) // a savepoint
+	must(t, err)
+	put(t, part, asked("part"))
+	must(t, part.Rollback(ctx))
+	must(t, tx.Commit(ctx))
+	tx = begin(t, l)
+	put(t, tx, asked("dropped"))
+	must(t, tx.Rollback(ctx))
+
+	db, err := sql.Open("pgx", d.dsn())
+	must(t, err)
+	defer db.Close()
+	for name, end := range map[string]func(*sql.Tx) error{"kept by sql": (*sql.Tx).Commit, "dropped by sql": (*sql.Tx).Rollback} {
+		tx, err := db.BeginTx(ctx, nil)
+		must(t, err)
+		_, err = tx.ExecContext(ctx, "INSERT INTO orders VALUES ($1)", name)
+		must(t, err)
+		_, err = postgres.EnqueueSQL(ctx, tx, asked(name))
+		must(t, err)
+		must(t, end(tx))
+	}
+	tx = begin(t, l)
+	put(t, tx, asked("died"))
+	d.exec(fmt.Sprint("SELECT pg_terminate_backend(", tx.Conn().PgConn().PID(), ")"))
+	if err := tx.Commit(ctx); err == nil {
+		t.Fatal("the connection was not cut")
+	}
+	are(t, lent(t, l), asked("kept"), asked("kept by sql"))
+	tx = begin(t, l)
+	_, err = (postgres.Outbox{Quiet: true}).Enqueue(ctx, tx, asked("quiet"))
+	must(t, err)
+	must(t, tx.Commit(ctx))
+	are(t, lent(t, l), asked("quiet"))
+}
+
+// Nobody who enqueues waits: not for others who enqueue about the same record,
+// nor for workers that are just taking entries in.
+func TestEnqueueWaitsForNobody(t *testing.T) {
+	d, ctx := fresh(t), context.Background()
+	l := d.open(nil)
+	must(t, enqueue(t, l, true, about("r", 1)))
+	worker, other, mine := begin(t, l), begin(t, l), begin(t, l)
+	_, err := worker.Exec(ctx, "SELECT * FROM ledger_outbox FOR UPDATE")
+	must(t, err)
+	put(t, other, about("r", 2))
+	if _, err := mine.Exec(ctx, "SET lock_timeout = '1ms'"); err != nil {
+		t.Fatal(err)
+	}
+	put(t, mine, about("r", 3), about("r", 2))
+	must(t, mine.Commit(ctx))
+	must(t, other.Rollback(ctx))
+	must(t, worker.Rollback(ctx))
+}
+
+// Of transactions that overlap, what workers see first goes first, and what
+// they see together goes as it was enqueued. Nothing is passed over.
+func TestEnqueuersOverlap(t *testing.T) {
+	l, ctx := fresh(t).open(nil), context.Background()
+	slow, quick := begin(t, l), begin(t, l)
+	put(t, slow, about("r", 1), about("s", 1))
+	put(t, quick, about("r", 2), about("s", 2), about("s", 3))
+	must(t, quick.Commit(ctx))
+	if _, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil { // of this line, workers have seen it
+		t.Fatal(err)
+	}
+	must(t, slow.Commit(ctx))
+	are(t, lent(t, l), about("r", 2), about("s", 1))
+	are(t, lent(t, l), about("r", 1), about("s", 2))
+	are(t, lent(t, l), about("s", 3))
+	are(t, lent(t, l))
+}
+
+// Rows that somebody damaged are refused with a reason and stay; what stands
+// beside them, and behind them, goes on.
+func TestEnqueuedRowDamaged(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, damage, says string }{
+		"no JSON":      {"it cannot be decoded", `intent = '{"tenant":'`, "not valid JSON"},
+		"unknown":      {"nobody knows what it asks for", `intent = (intent::jsonb || '{"wish":1}')::text`, "/wish"},
+		"another id":   {"the caller would wait for ever", `id = 'wr_1'`, "damaged"},
+		"another line": {"it would overtake others", `key_digest = 'x'`, "damaged"},
+		"tenant":       {"it is somebody else's", `tenant = 'b'`, "damaged"},
+		"undoing":      {"only the engine undoes", `intent = (intent::jsonb || '{"compensates":"wr_1"}')::text`, "/compensates"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t)
+			l := d.open(nil)
+			must(t, enqueue(t, l, true, about("r", 1), about("r", 2)))
+			d.exec("UPDATE ledger_outbox SET " + tc.damage + " WHERE n = 1")
+			are(t, append(lent(t, l), lent(t, l)...), about("r", 2))
+			s, err := l.Survey(context.Background())
+			if err != nil || s.Outbox != 0 || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, tc.says) {
+				t.Fatalf("survey %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
+			}
+		})
+	}
 }
