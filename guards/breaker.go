@@ -92,6 +92,8 @@ type breaker struct {
 	tripped bool                                  // local has done its part
 	trip    *breakerNote                          // it tripped here, which is not published yet
 	probed  *finding                              // what a probe of ours found out, likewise
+	spare   *finding                              // a permission to probe that was not used
+	spared  time.Time                             // since when
 }
 
 // finding is what a probe found out.
@@ -163,10 +165,17 @@ func (b *breaker) shut() *engine.Hold {
 		}
 		return nil
 	}
-	if wait := note.waits(b.board.clock.early()); wait > 0 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if wait := note.waits(b.board.clock.early()); wait > 0 && !note.grants(b.spare) {
 		return b.hold(wait, note)
 	}
 	return nil
+}
+
+// grants reports whether the note waits for what this probe finds out.
+func (n breakerNote) grants(f *finding) bool {
+	return f != nil && !n.Closed && n.Probe != nil && n.Probe.Token == f.token
 }
 
 func (b *breaker) hold(wait time.Duration, note breakerNote) *engine.Hold {
@@ -184,6 +193,9 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 	}
 	note := b.read(b.board.note(b.name))
 	if !note.Closed {
+		if f := b.unused(note); f != nil {
+			return b.probing(f), nil
+		}
 		return b.probe(ctx)
 	}
 	b.mu.Lock()
@@ -220,12 +232,15 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 // probe takes the one permission to probe, over all workers.
 func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
 	token := rand.Text()
+	b.mu.Lock()
+	spare := b.spare // too old to be used
+	b.mu.Unlock()
 	var mine bool
 	var note breakerNote
 	err := b.board.change(ctx, b.name, func(n ledger.Note) []byte {
 		note = b.read(n)
 		now := b.board.clock
-		if mine = !note.Closed && note.waits(now.early()) == 0; !mine {
+		if mine = !note.Closed && (note.waits(now.early()) == 0 || note.grants(spare)); !mine {
 			return nil
 		}
 		note.Probe = &probe{Token: token, Owner: b.owner, Until: now.late().Add(b.cover)}
@@ -239,18 +254,42 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 	case !mine:
 		return nil, b.hold(max(note.waits(b.board.clock.early()), time.Millisecond), note)
 	}
+	return b.probing(&finding{token: token}), nil
+}
+
+// unused takes the permission to probe that is left over, if there is one that
+// lasts for a send.
+func (b *breaker) unused(note breakerNote) *finding {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !note.grants(b.spare) || note.Probe.Until.Sub(b.board.clock.late()) < b.cover-sendSlack {
+		return nil
+	}
+	f := b.spare
+	b.spare = nil
+	return f
+}
+
+// probing is the leave of a probe. One that was not made is left over for a
+// moment: a write that read for long before its send asks again at once.
+func (b *breaker) probing(f *finding) func(engine.Sent) {
 	return func(s engine.Sent) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.probed = &finding{token: token, result: resultOf(s), why: worded(s)}
+		f.result, f.why = resultOf(s), worded(s)
+		if unmade(s) {
+			b.spare, b.spared = f, time.Now()
+		} else {
+			b.probed = f
+		}
 		b.kick()
-	}, nil
+	}
 }
 
 // after is the note when the probe has said what it found; false when it is not
 // the probe that the note waits for.
 func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (breakerNote, bool) {
-	if n.Closed || n.Probe == nil || n.Probe.Token != f.token {
+	if !n.grants(f) {
 		return n, false
 	}
 	n.Probe = nil
@@ -267,12 +306,15 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 }
 
 // tend publishes what happened here, and reports whether something is left.
-func (b *breaker) tend(ctx context.Context) (bool, error) {
+func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 	b.mu.Lock()
-	trip, found := b.trip, b.probed
+	if b.spare != nil && b.probed == nil && (closing || time.Since(b.spared) >= probeLook) {
+		b.probed, b.spare = b.spare, nil
+	}
+	trip, found, left := b.trip, b.probed, b.spare != nil
 	b.mu.Unlock()
 	if trip == nil && found == nil {
-		return false, nil
+		return left, nil
 	}
 	var after breakerNote
 	changed := false
@@ -307,5 +349,5 @@ func (b *breaker) tend(ctx context.Context) (bool, error) {
 	if b.probed == found {
 		b.probed = nil
 	}
-	return b.trip != nil || b.probed != nil, nil
+	return b.trip != nil || b.probed != nil || b.spare != nil, nil
 }

@@ -214,7 +214,7 @@ func TestAProbeThatSaysNothingLetsAnotherOneProbe(t *testing.T) {
 		end    func(w *worker, leave func(engine.Sent))
 		after  time.Duration
 	}{
-		"not made":  {"the announcement failed", func(_ *worker, leave func(engine.Sent)) { leave(notMade) }, time.Second},
+		"not made":  {"the announcement failed", func(_ *worker, leave func(engine.Sent)) { leave(notMade) }, 2 * time.Second},
 		"throttled": {"whether it works was not seen", func(_ *worker, leave func(engine.Sent)) { leave(engine.Sent{Fate: connectors.FateThrottled, Took: 1}) }, 2 * time.Second},
 		"dead":      {"its lease ends with the send time-out", func(w *worker, _ func(engine.Sent)) { w.die() }, 46 * time.Second},
 	}
@@ -235,6 +235,29 @@ func TestAProbeThatSaysNothingLetsAnotherOneProbe(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A write that reads for long before its send gives its permission back and asks
+// again at once: it is the one that may probe, however often.
+func TestAProbeThatIsNotMadeYetMayAskAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 2, breaking(guards.Breaker{}))
+		defer crew.close()
+		crew.open(crew.workers[0])
+		time.Sleep(31 * time.Second)
+		leave := passes(t, crew.workers[0], write(crm))
+		for range 100 { // longer than one lease
+			time.Sleep(600 * time.Millisecond)
+			leave(notMade)
+			synctest.Wait()
+			held(t, crew.workers[1], write(crm), "breaker")
+			leave = passes(t, crew.workers[0], write(crm))
+		}
+		held(t, crew.workers[0], write(crm), "breaker")
+		leave(answered)
+		time.Sleep(time.Second)
+		passes(t, crew.workers[1], write(crm))(answered)
+	})
 }
 
 // A trip that could not be written at once is written when the ledger answers

@@ -26,8 +26,8 @@
 //
 // The note has the time of the next permit. A worker takes as many permits at
 // once as it has sends that wait for one, and under load a few more, which it
-// must use within a quarter of a second (and a twentieth of the rate's period)
-// of their time; the rate at which permits are dealt out makes up for that. So
+// must use within a second (and a twentieth of the rate's period) of their time;
+// the rate at which permits are dealt out makes up for that. So
 // no window of the period sees more sends let pass than the rate allows, over
 // all workers, and at least nine tenths of it can be used. Permits that a dead
 // worker took are lost. An answer with a Retry-After, or one that says "not now"

@@ -74,7 +74,7 @@ func (g *Guards) tend(ctx context.Context, closing bool) (busy bool, err error) 
 	g.mu.Unlock()
 	for _, d := range all {
 		for _, part := range []func() (bool, error){
-			func() (bool, error) { return d.breaker.tend(ctx) },
+			func() (bool, error) { return d.breaker.tend(ctx, closing) },
 			func() (bool, error) { return d.rates.tend(ctx) },
 			func() (bool, error) { return d.slots.tend(ctx, closing) },
 		} {

@@ -31,10 +31,12 @@ const (
 	clockKeeps = time.Minute
 
 	// permitLife and permitShare bound how long after its time a permit may be
-	// used: a quarter of a second, and a twentieth of the rate's period, so that
-	// batching costs no more than a twentieth of the rate. burstShare is the
-	// part of the calls that may come at once.
-	permitLife  = 250 * time.Millisecond
+	// used: a second, in which the pre-state of most writes can be read, and a
+	// twentieth of the rate's period, so that this costs no more than a twentieth
+	// of the rate. batchSpan is how much of the future a worker takes for itself.
+	// burstShare is the part of the calls that may come at once.
+	permitLife  = time.Second
+	batchSpan   = 250 * time.Millisecond
 	permitShare = 20
 	burstShare  = 20
 	// pauseFirst and pauseMost bound the pause after a destination said "not
@@ -81,7 +83,8 @@ const (
 	// openMost bounds the time to the next probe, which doubles with each that
 	// fails.
 	openMost = 5 * time.Minute
-	// probeLook is when to ask again while another worker probes.
+	// probeLook is when to ask again while another worker probes, and how long a
+	// permission to probe that was not used is kept for the next to ask.
 	probeLook = time.Second
 
 	// stoppedFirst and stoppedMost bound when a write that a stop holds asks

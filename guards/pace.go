@@ -15,7 +15,7 @@ type pace struct {
 	every time.Duration
 	burst int
 	life  time.Duration // a permit may be used this long after its time
-	batch int           // how many fit into life: more are not taken in advance
+	batch int           // more are not taken in advance
 }
 
 // paceOf is the pace of a rate; the zero pace, which bounds nothing, for none.
@@ -31,7 +31,7 @@ func paceOf(r connectors.Rate) pace {
 	p := pace{life: min(permitLife, r.Per/permitShare), burst: max(1, r.Calls/burstShare)}
 	each := float64(r.Per+p.life) / float64(r.Calls-p.burst+1)
 	p.every = max(1, time.Duration(math.Ceil(each)))
-	p.batch = max(1, int(p.life/p.every))
+	p.batch = max(1, int(min(p.life, batchSpan)/p.every))
 	return p
 }
 
