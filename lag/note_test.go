@@ -167,7 +167,7 @@ func TestOldWritesFade(t *testing.T) {
 
 // moody are notes that fail as told.
 type moody struct {
-	next ledger.Notes
+	next     ledger.Notes
 	mu       sync.Mutex
 	get, set error
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -400,121 +399,6 @@ func TestABadAnswerHitsItsOwnQuery(t *testing.T) {
 		}
 		if c.Stats().Failed != 0 {
 			t.Errorf("%+v; the call itself did not fail", c.Stats())
-		}
-	})
-}
-
-// A whole call that fails is an error to all of its queries; it is not made
-// again in parts here, and the next ones are smaller.
-func TestABulkReadThatFails(t *testing.T) {
-	poison := func(qs []connectors.Query) error {
-		for _, q := range qs {
-			if q.Stamp == asks(7).Stamp {
-				return errors.New("400")
-			}
-		}
-		return nil
-	}
-	for name, d := range map[string]struct {
-		reason string
-		shelf  *shelf
-		says   string
-		well   bool // in the end all is read
-		whole  bool // the calls stay whole
-	}{
-		"poison":    {"one query makes a call fail; the others get away from it", &shelf{fail: poison}, "400", true, false},
-		"forbidden": {"no bulk read works, single ones do", &shelf{fail: func([]connectors.Query) error { return errors.New("403") }}, "403", true, false},
-		"panic":     {"as an error", &shelf{fail: func([]connectors.Query) error { panic("oh") }}, "panicked: oh", true, false},
-		"illegible": {"as an error", &shelf{fail: func([]connectors.Query) error { var e *connectors.Error; return e }}, "panicked", true, false},
-		"too few":   {"an answer cannot be told from another", &shelf{short: true}, "answers to", true, false},
-		"throttled": {"smaller calls would be more of them", &shelf{fail: func([]connectors.Query) error { return connectors.Throttled(0, errors.New("429")) }}, "429", false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := d.shelf
-				s.takes = 10 * time.Millisecond
-				c, p := coalesced(s, nil)
-				first := readAll(t, c, p, 41)
-				failed := 0
-				for _, err := range first {
-					if err != nil {
-						failed++
-						if !strings.Contains(err.Error(), d.says) {
-							t.Errorf("%v, want %q", err, d.says)
-						}
-					}
-				}
-				if failed < 40 || s.calls() != 2 {
-					t.Errorf("%d of 41 failed with %d calls; want all but the lone one, and none made again", failed, s.calls())
-				}
-				left := 0
-				for range 12 {
-					left = 0
-					for _, err := range readAll(t, c, p, 41) {
-						if err != nil {
-							left++
-						}
-					}
-				}
-				if got := left <= 1; got != d.well {
-					t.Errorf("in the end %d of 41 fail: %s", left, d.reason)
-				}
-				if whole := s.bulks[len(s.bulks)-1] == 40; whole != d.whole {
-					t.Errorf("bulk reads of %v: %s", s.bulks, d.reason)
-				}
-			})
-		})
-	}
-}
-
-// What made bulk reads small passes.
-func TestBulkReadsGrowAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{takes: 10 * time.Millisecond, fail: func([]connectors.Query) error { return errors.New("503") }}
-		c, p := coalesced(s, nil)
-		for range 12 {
-			readAll(t, c, p, 41)
-		}
-		s.fail = nil
-		bulks := len(s.bulks)
-		for range 12 {
-			readAll(t, c, p, 41)
-		}
-		if len(s.bulks) != bulks {
-			t.Errorf("bulk reads of %v right after many that failed", s.bulks[bulks:])
-		}
-		time.Sleep(10 * time.Second)
-		for range 6 {
-			readAll(t, c, p, 41)
-		}
-		if last := s.bulks[len(s.bulks)-1]; last != 40 {
-			t.Errorf("bulk reads of %v; want whole ones in the end", s.bulks[bulks:])
-		}
-	})
-}
-
-// Two that ask the same do not share what they get.
-func TestAnswersAreNotShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{takes: time.Second, shared: connectors.Observation{Records: []connectors.Record{{Ref: "A", Fields: intent.Fields{"tags": []any{"a"}, "n": 1}}}}}
-		c, p := coalesced(s, nil)
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				obs, err := verify.Read(t.Context(), c, p, asks(1))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				obs.Records[0].Fields["tags"].([]any)[0] = "changed" // the race detector watches
-				obs.Records[0].Fields["n"] = "changed"
-				obs.Records[0].Ref = "changed"
-			})
-		}
-		wg.Wait()
-		want := []connectors.Record{{Ref: "A", Fields: intent.Fields{"tags": []any{"a"}, "n": 1}}}
-		if diff := cmp.Diff(want, s.shared.Records); diff != "" {
-			t.Errorf("the connector's own was changed (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -98,10 +98,13 @@ var faults = map[string]struct {
 	"half-refused":  {"condition/dropped-field/update", halfRefused, "a change that was made in part is called refused"},
 	"half-undo":     {"invert/update", func() *faulty { return &faulty{undo: func(w *intent.WriteIntent) { delete(w.Expect, "note") }} }, "not all is undone"},
 	"unsorted":      {"bulk", func() *faulty { return &faulty{bulk: slices.Reverse[[]connectors.BulkAnswer]} }, "answers do not stand in the order of the questions"},
-	"unspoilt":      {"bulk", func() *faulty { return &faulty{bulk: func(a []connectors.BulkAnswer) { a[1].Err = nil }} }, "what cannot be answered is called absent"},
-	"collateral":    {"write/update", onRequest(func(r *connectors.Request) { r.Intent.Payload = intent.Fields{"by": string(r.Intent.Write)} }), "an update changes more than was asked for"},
-	"unstamped":     {"stamp/create", onRequest(func(r *connectors.Request) { r.Stamp = "" }), "the stamp is not written"},
-	"field-lost":    {"write/create", onRequest(func(r *connectors.Request) { r.Intent.Expect = intent.Fields{"note": r.Intent.Expect["note"]} }), "not all is written"},
+	"only-once": {"bulk", func() *faulty {
+		return &faulty{bulk: func(a []connectors.BulkAnswer) { a[len(a)-1].Observation.Records = nil }}
+	}, "who asks the same as another hears that nothing is there"},
+	"unspoilt":   {"bulk", func() *faulty { return &faulty{bulk: func(a []connectors.BulkAnswer) { a[1].Err = nil }} }, "what cannot be answered is called absent"},
+	"collateral": {"write/update", onRequest(func(r *connectors.Request) { r.Intent.Payload = intent.Fields{"by": string(r.Intent.Write)} }), "an update changes more than was asked for"},
+	"unstamped":  {"stamp/create", onRequest(func(r *connectors.Request) { r.Stamp = "" }), "the stamp is not written"},
+	"field-lost": {"write/create", onRequest(func(r *connectors.Request) { r.Intent.Expect = intent.Fields{"note": r.Intent.Expect["note"]} }), "not all is written"},
 }
 
 // TestSuiteFindsFaults runs the suite on each faulty connector in a process of
