@@ -52,7 +52,7 @@ var kinds = []struct {
 	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
 	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
 	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
-	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm, but elsewhere: what was sent can be read from them, and another file beside them is damaged. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent."},
+	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm, but elsewhere: what was sent can be read from them, and another file beside them is damaged. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent. Where only single writes cannot be read everything else goes on, and `readback status` lists them."},
 	{ledger.ErrVersion, "ledger_version", exitUnusable, "Nothing was sent, and nothing was changed."},
 	{ledger.ErrClock, "clock", exitUnusable, "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
 	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},

@@ -44,7 +44,7 @@ func damagedRows(f Found) []Matter {
 	first := f.Survey.Damaged[0]
 	return matters("The ledger holds %s that cannot be read (%s: %s). Nobody works on them; everything else goes on.",
 		"Look at their destination, then restore or mend the rows; nothing of theirs is sent again by itself.",
-		some(len(f.Survey.Damaged), "write", "writes"), first.ID, clip(first.Reason, maxText))
+		some(len(f.Survey.Damaged), "write", "writes"), clip(string(first.ID), cell), clip(first.Reason, maxText))
 }
 
 func refused(f Found) []Matter {
@@ -54,7 +54,7 @@ func refused(f Found) []Matter {
 	first := f.Survey.Refused[0]
 	return matters("The outbox holds %s that can never be taken in (%s of tenant %s: %s). Nothing of theirs was or will be sent.",
 		"Tell whoever enqueued them, and delete the rows from ledger_outbox once they know.",
-		some(len(f.Survey.Refused), "entry", "entries"), first.ID, Safe(first.Tenant), clip(first.Reason, maxText))
+		some(len(f.Survey.Refused), "entry", "entries"), clip(string(first.ID), cell), Safe(first.Tenant), clip(first.Reason, maxText))
 }
 
 func unknownDestinations(f Found) []Matter {

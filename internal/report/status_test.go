@@ -1,0 +1,171 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/lag"
+	"github.com/readback-go/readback/ledger"
+)
+
+// hostileFound is a ledger in which everything that a stranger can set is
+// hostile, and everything that can be is wrong.
+func hostileFound() report.Found {
+	bad := []ledger.Refused{{Tenant: hostile, ID: ledger.ID(hostile), Reason: hostile, At: base}}
+	act := guards.Act{By: hostile, Reason: hostile, At: base}
+	return report.Found{
+		Ledger: hostile, Clock: report.Clock{Ledger: base, Ahead: 3, Within: 0.2},
+		Survey: ledger.Survey{Now: base, Outbox: 3, Oldest: base.Add(-time.Hour), Refused: bad, Damaged: bad, Queues: []ledger.Queue{
+			{Tenant: hostile, Destination: hostile, State: ledger.Review, Count: 2, Due: 1, Orphaned: 1, OldestDue: base.Add(-time.Hour), OldestCreated: base.Add(-time.Hour)},
+		}},
+		Standing: guards.Standing{Now: base, Stops: []guards.Stopped{
+			{Scope: guards.Scope{Tenant: hostile, Destination: hostile, Tool: hostile}, Active: true, Log: []guards.Act{act}}, {Active: true, Damaged: true},
+		}, Destinations: []guards.Destination{{
+			Name: hostile, Rate: connectors.Rate{Calls: 5, Per: time.Minute}, Pause: base.Add(time.Hour), PauseWhy: hostile, Limit: 4,
+			Breaker: guards.BreakerState{State: "open", Since: base, Until: base.Add(time.Minute), Why: hostile, By: hostile}, Damaged: []string{"rate"},
+		}}},
+		Lags: []lag.Line{{LagPath: engine.LagPath{Destination: hostile, Kind: hostile, Path: hostile}, Count: 3, P50: time.Second}},
+	}
+}
+
+func TestNothingHostileReachesTheTerminalFromAStatus(t *testing.T) {
+	f := hostileFound()
+	s := report.NewStatus(f)
+	checks := &report.Checks{}
+	for _, c := range report.Stuck(f) {
+		checks.Add(c)
+	}
+	checks.Add(report.Check{Name: hostile, State: report.Warning, What: hostile, Do: hostile})
+	for name, text := range map[string]string{"status": s.Text(), "checks": checks.Text(), "stops": report.StopsText(s.Stops, base)} {
+		for i, c := range text {
+			if c != '\n' && !unicode.IsPrint(c) {
+				t.Fatalf("%s: %q at %d: …%q…", name, c, i, text[max(0, i-40):min(len(text), i+40)])
+			}
+		}
+		if !strings.Contains(text, `\u202e`) {
+			t.Errorf("%s: the override is hidden and not shown", name)
+		}
+	}
+	for _, m := range s.Attention {
+		for _, c := range m.What + m.Do {
+			if !unicode.IsPrint(c) {
+				t.Fatalf("%q in %q", c, m)
+			}
+		}
+	}
+	if len(s.Attention) != 10 { // two stops among them
+		t.Errorf("%d matters, want one of each and a second stop: %+v", len(s.Attention), s.Attention)
+	}
+}
+
+// What a person is told, and what is nobody's business at night.
+func TestWhatNeedsAttention(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return base.Add(-d) }
+	queue := func(q ledger.Queue) ledger.Survey {
+		q.Tenant, q.Destination = "acme", "orders"
+		return ledger.Survey{Now: base, Queues: []ledger.Queue{q}}
+	}
+	late := ledger.Queue{State: ledger.Queued, Count: 3, Due: 3, OldestDue: ago(10 * time.Minute)}
+	stop := func(s guards.Scope) guards.Standing {
+		return guards.Standing{Now: base, Stops: []guards.Stopped{{Scope: s, Active: true, Log: []guards.Act{{By: "ann", Reason: "bad batch", At: ago(time.Hour)}}}}}
+	}
+	tests := map[string]struct {
+		reason   string
+		survey   ledger.Survey
+		standing guards.Standing
+		want     []string
+	}{
+		"nothing":            {"an idle ledger", ledger.Survey{Now: base}, guards.Standing{}, nil},
+		"just due":           {"a worker takes a moment", queue(ledger.Queue{State: ledger.Queued, Count: 1, Due: 1, OldestDue: ago(time.Second)}), guards.Standing{}, nil},
+		"due later":          {"a wait", queue(ledger.Queue{State: ledger.Checking, Count: 1}), guards.Standing{}, nil},
+		"in hand":            {"at work", queue(ledger.Queue{State: ledger.Sending, Count: 1, Leased: 1}), guards.Standing{}, nil},
+		"late":               {"nobody works", queue(late), guards.Standing{}, []string{"3 writes are due, and nobody takes them up: the oldest since 10 minutes."}},
+		"late for a stop":    {"the stop is the matter", queue(late), stop(guards.Scope{}), []string{`Stopped: all sends, by ann 1 hour ago: bad batch. What was sent is still read back.`}},
+		"late for another":   {"it does not hold these", queue(late), stop(guards.Scope{Tenant: "other"}), []string{"3 writes are due", `Stopped: tenant "other"`}},
+		"late for a tool":    {"whether it holds these is not known", queue(late), stop(guards.Scope{Tool: "t"}), []string{"3 writes are due", `Stopped: tool "t"`}},
+		"late looks, a stop": {"reads are not held", queue(ledger.Queue{State: ledger.Checking, Count: 1, Due: 1, OldestDue: ago(time.Hour)}), stop(guards.Scope{}), []string{"1 write is due", "Stopped: all sends"}},
+		"late for a breaker": {"the breaker is the matter", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(time.Minute), Why: "5 of 5 sends failed"}}}},
+			[]string{`Nothing is sent to "orders": its sends failed, and its circuit breaker opened 1 minute ago (5 of 5 sends failed); one send is tried 1 minute from now.`}},
+		"late for a pause": {"the destination asked for it", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
+		"a long pause": {"somebody may want to know", ledger.Survey{Now: base}, guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
+			[]string{`"orders" asked for a pause; nothing is sent to it until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
+		"orphans":            {"dead workers", queue(ledger.Queue{State: ledger.Sending, Count: 1, Orphaned: 1, OldestDue: ago(time.Hour)}), guards.Standing{}, []string{"Workers that held 1 of them are gone."}},
+		"outbox":             {"nobody takes it in", ledger.Survey{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.Standing{}, []string{"1 write is due, and nobody takes them up: the oldest since 1 hour."}},
+		"outbox, fresh":      {"a worker takes a moment", ledger.Survey{Now: base, Outbox: 1, Oldest: ago(time.Second)}, guards.Standing{}, nil},
+		"outbox, refused":    {"it waits for ever", ledger.Survey{Now: base, Refused: []ledger.Refused{{ID: "wr_1", Tenant: "acme", Reason: "no intent"}}}, guards.Standing{}, []string{"The outbox holds 1 entry that can never be taken in (wr_1 of tenant acme: no intent)."}},
+		"many refused":       {"a survey counts no further", ledger.Survey{Now: base, Refused: make([]ledger.Refused, 100)}, guards.Standing{}, []string{"at least 100 entries"}},
+		"review":             {"a person decides", queue(ledger.Queue{State: ledger.Review, Count: 2, OldestCreated: ago(time.Hour)}), guards.Standing{}, []string{"Tenant acme: 2 writes wait for a person, the oldest begun 1 hour ago."}},
+		"released":           {"over", ledger.Survey{Now: base}, guards.Standing{Stops: []guards.Stopped{{Log: []guards.Act{{Released: true}}}}}, nil},
+		"another's":          {"who has no such destination cannot send", ledger.Survey{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "gone", State: ledger.Queued, Count: 1}}}, guards.Standing{}, []string{`1 open write is for "gone", which is not in this configuration`}},
+		"notes, unreadable":  {"somebody writes there", ledger.Survey{Now: base}, guards.Standing{Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Damaged: []string{"slots"}}}}, []string{`What the workers noted about "orders" cannot be read (slots).`}},
+		"all at once, order": {"what cannot go on by itself comes first", ledger.Survey{Now: base, Damaged: []ledger.Refused{{ID: "wr_1", Reason: "x"}}, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Held, Count: 1}}}, stop(guards.Scope{}), []string{"The ledger holds 1 write that cannot be read", "Stopped: all sends", "Tenant acme: 1 write waits"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := report.NewStatus(report.Found{Survey: tt.survey, Standing: tt.standing, Registered: []string{"orders"}, Clock: report.Clock{Ledger: base}})
+			if len(s.Attention) != len(tt.want) {
+				t.Fatalf("%s: %+v, want %q", tt.reason, s.Attention, tt.want)
+			}
+			for i, want := range tt.want {
+				if m := s.Attention[i]; !strings.Contains(m.What, want) || m.Do == "" {
+					t.Errorf("%s: matter %d is %+v, want %q and what to do", tt.reason, i+1, m, want)
+				}
+			}
+			if calm := strings.HasPrefix(s.Text(), "Nothing needs attention.\n"); calm != (len(tt.want) == 0) {
+				t.Errorf("%s: the text says something else:\n%s", tt.reason, s.Text())
+			}
+		})
+	}
+}
+
+func TestReleaseCommandsNameTheScope(t *testing.T) {
+	for want, scope := range map[string]guards.Scope{
+		"readback release --all --reason TEXT":                        {},
+		"readback release --tenant acme --tool t --reason TEXT":       {Tenant: "acme", Tool: "t"},
+		`readback release --destination 'o'\''x; rm' --reason TEXT`:   {Destination: "o'x; rm"},
+		`readback release --destination '\x1b[2J$HOME' --reason TEXT`: {Destination: "\x1b[2J$HOME"},
+	} {
+		s := report.NewStatus(report.Found{Standing: guards.Standing{Stops: []guards.Stopped{{Scope: scope, Active: true}}}})
+		if len(s.Attention) != 1 || !strings.HasPrefix(s.Attention[0].Do, want) {
+			t.Errorf("%+v, want %s", s.Attention, want)
+		}
+	}
+}
+
+func TestClockInWords(t *testing.T) {
+	for want, c := range map[string]report.Clock{
+		"this machine agrees to 5ms":                        {Ahead: 0.004, Within: 0.005},
+		"this machine is 3s ahead (give or take 200ms)":     {Ahead: 3, Within: 0.2},
+		"this machine is 1m30s behind (give or take 1ms)":   {Ahead: -90},
+		"2026-01-31 18:00:00.000Z; this machine agrees to ": {Ledger: base},
+	} {
+		if got := c.Text(); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestChecksInWords(t *testing.T) {
+	c := &report.Checks{}
+	c.Add(report.Check{Name: "a", State: report.OK, What: "fine"})
+	if got := c.Text(); got != "ok       a  fine\n\nEverything is in order.\n" {
+		t.Errorf("%q", got)
+	}
+	c.Add(report.Check{Name: "longer", State: report.Warning, What: "so so", Do: "mend it"})
+	want := "ok       a       fine\nwarning  longer  so so\n                 mend it\n\nNothing failed. 1 of 2 checks ended with a warning.\n"
+	if diff := cmp.Diff(want, c.Text()); diff != "" {
+		t.Error(diff)
+	}
+	c.Add(report.Check{Name: "b", State: report.Failed, What: "bad", Do: "mend it"})
+	if got := c.Text(); !strings.HasSuffix(got, "1 of 3 checks failed.\n") || c.Failed != 1 {
+		t.Errorf("%q", got)
+	}
+}
