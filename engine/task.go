@@ -244,7 +244,8 @@ func (t *task) look() error {
 	}
 	t.judged, t.seen = j, seen
 	t.lookedAt(j, seen)
-	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason, Effect: t.rec.Sends > 0 && j.Shows()}
+	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
+		Effect: t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen)}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)
 		ev.Mismatches = differences(j.Mismatches)
@@ -253,6 +254,16 @@ func (t *task) look() error {
 		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
 	}
 	return t.note(ev)
+}
+
+// anothers reports whether a read that may lag shows what another write left:
+// every update of ours leaves our stamp there, and nothing bears it. It may be
+// older than the pre-state, and says nothing of an effect.
+func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
+	if j.Firm || !t.profile.StampsUpdates || t.intent.Write == intent.Delete || j.Verdict == verify.Duplicated {
+		return false
+	}
+	return !slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == t.intent.Stamp() })
 }
 
 // policyCase is all that a decision may depend on.

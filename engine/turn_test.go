@@ -52,6 +52,28 @@ func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
 	}
 }
 
+// TestReadOlderThanThePreState: a replica that lags behind the pre-state shows
+// what the write before left. That is no effect of ours which somebody took
+// back when the next read shows the pre-state again.
+func TestReadOlderThanThePreState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Settle, o.StampUpdates = connectors.Within(simulated.DefaultLag), true
+		b := newBench(t, o, nil)
+		one, other := order("A-1", intent.Update), order("A-1", intent.Update)
+		one.Call, other.Call = 1, 2
+		one.Expect["amount_cents"], other.Expect["amount_cents"] = jsonNumber(7), jsonNumber(8)
+		b.do(order("A-1", intent.Create))
+		time.Sleep(time.Minute)
+		b.do(one)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
+		b.set(simulated.Fault{Vice: simulated.LaggingRead, Skip: 1, Times: 1})
+		if out := b.do(other); out.Status != engine.StatusVerified || out.Sends != 2 {
+			t.Errorf("outcome %+v%s", out, b.life(out.ID))
+		}
+	})
+}
+
 // TestLeaseOfAWorker: a worker's leases last as long as its own destinations
 // ask for and no longer: what it leaves when it dies waits for their end.
 func TestLeaseOfAWorker(t *testing.T) {
