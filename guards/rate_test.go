@@ -247,3 +247,20 @@ func TestDamagedRateHeals(t *testing.T) {
 		passes(t, crew.workers[0], write(crm))(answered)
 	})
 }
+
+// A send that waits inside for its permit must hear of a pause that comes while
+// it waits.
+func TestPauseWhileWaitingForAPermit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 1, guards.Settings{Rate: rate(1, 900*time.Millisecond)})
+		defer crew.close()
+		first := passes(t, crew.workers[0], write(crm))
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			first(engine.Sent{Fate: connectors.FateThrottled, RetryAfter: 10 * time.Second, Took: 1})
+		}()
+		if hold := held(t, crew.workers[0], write(crm), "rate"); hold.For < 8*time.Second {
+			t.Errorf("held for %s, want until the pause ends", hold.For)
+		}
+	})
+}
