@@ -202,6 +202,25 @@ var pruning = map[string]scenario{
 			h.gone(parent)
 		},
 	},
+	"re-opened": {
+		"a person who looks at a write again still finds how its undoing ended",
+		func(h *harness) {
+			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
+			undo := wish("a", "undo")
+			undo.Compensates = string(parent.ID)
+			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			h.sleep(time.Second)
+			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
+			h.sleep(keep)
+			if got := h.prune(1); got.Buried != 1 || !h.get(child).Tombstone {
+				h.Fatalf("buried %d; want the undoing", got.Buried)
+			}
+			h.lost(child)
+			h.append(h.taken(parent, ledger.Claim{Tenant: "a", ID: parent.ID, Early: true}), escalated)
+			h.sleep(2 * remember)
+			h.pruned(ledger.Pruned{})
+		},
+	},
 	"line": {
 		"the write whose turn it is does not suffer from the forgetting of the one before it",
 		func(h *harness) {

@@ -11,3 +11,6 @@ var SharedQueries = map[string]string{
 	"done": sqlDone, "followed": sqlFollowed, "clear": sqlClear, "clear events": sqlClearEvents, "forget": sqlForget,
 	"forget refused": sqlForgetRefused,
 }
+
+// MaxPruned is how many writes one transaction looks at to forget them.
+const MaxPruned = maxPruned
