@@ -228,6 +228,9 @@ func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
 		return e.unworkable(rec, err)
 	}
 	defer t.unsent()
+	if l.ending.Err() != nil {
+		return t.giveBack()
+	}
 	switch rec.State {
 	case ledger.Settled:
 		return t.recheck()
@@ -235,6 +238,18 @@ func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
 		return t.relook()
 	}
 	return t.run()
+}
+
+// giveBack hands a record back that was claimed and not begun. Of one that was
+// found announced it records that it may have been sent.
+func (t *task) giveBack() error {
+	switch t.rec.State {
+	case ledger.Held:
+		return nil // its lease ends by itself
+	case ledger.Sending:
+		return t.commit(recovered, handBack)
+	}
+	return t.commit(handBack)
 }
 
 // unworkable puts a record back that this process cannot work on, for example

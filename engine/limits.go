@@ -53,6 +53,11 @@ const (
 	// wakeGap is how long a caller that waits for its turn lets a waking settle
 	// before it asks: many wait, and each waking is meant for one.
 	wakeGap = 100 * time.Millisecond
+	// deepTurn and deepLine say how often, and how far, who waits in line looks
+	// for its head beyond the write before it: every few seconds, for where no
+	// worker runs and who enqueued the others has left.
+	deepTurn = 8
+	deepLine = 100
 	// behindAsk is when a caller may ask again about a write that waits in line.
 	behindAsk = 5 * time.Second
 	// defaultFlights bounds callers: each costs a goroutine and some KiB.

@@ -213,3 +213,28 @@ func (c *counting) Get(ctx context.Context, tenant string, id ledger.ID) (ledger
 	c.mu.Unlock()
 	return c.Ledger.Get(ctx, tenant, id)
 }
+
+// Who waits in line carries on what is before it, when it is due and whoever
+// began it has left: no worker is needed for that.
+func TestWhoWaitsInLineHelps(t *testing.T) {
+	for _, others := range []int{1, 3} {
+		t.Run(fmt.Sprint(others, " before it"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Unique.Options()
+				o.Lags, o.Settle = []time.Duration{30 * time.Second}, connectors.Within(30*time.Second)
+				b := newBench(t, o, nil)
+				for n := range others {
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					out, err := b.engine.Do(ctx, wish("A-1", n, intent.Upsert))
+					cancel()
+					if err != nil || out.Status != engine.StatusInProgress {
+						t.Fatalf("%+v, %v", out, err)
+					}
+				}
+				if out := b.do(wish("A-1", others, intent.Upsert)); out.Status != engine.StatusVerified {
+					t.Errorf("%+v%s", out, b.life(out.ID))
+				}
+			})
+		})
+	}
+}

@@ -36,7 +36,7 @@ type linePlan struct {
 
 func drawLine(t *rapid.T) linePlan {
 	harmless := []simulated.Vice{simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit,
-		simulated.UnreadableRead, simulated.LaggingRead, simulated.Unreachable, simulated.Throttled}
+		simulated.UnreadableRead, simulated.Unreachable, simulated.Throttled} // what it declares of its reads is true
 	draw := rapid.Custom(func(t *rapid.T) move {
 		m := drawMove(t)
 		m.Kind = rapid.SampledFrom([]string{"submit", "submit", "enqueue", "enqueue", "fault", "pass", "die"}).Draw(t, "kind")
@@ -137,6 +137,15 @@ func (l *line) pass(d time.Duration) {
 	wg.Wait()
 }
 
+// effects prints the destination's log, for failures.
+func (l *line) effects() string {
+	text := ""
+	for _, e := range l.world.Effects() {
+		text += fmt.Sprintf("\n  %s %s of %s by %s, stamp %s", e.At.Format("15:04:05.000"), e.Op, e.ID, e.By, e.Stamp)
+	}
+	return text
+}
+
 // verdict holds what the destination did against the order of the line.
 func (l *line) verdict() error {
 	taken, err := l.ledger.List(context.Background(), ledger.Filter{Tenant: "acme"})
@@ -157,7 +166,7 @@ func (l *line) verdict() error {
 		case rec.Settlement == ledger.NotApplied && rec.Sends-rec.Unsent >= policies.DefaultBudget: // all were lost
 			lost[i] = true
 		default:
-			return fmt.Errorf("write %d is %s: %s%s", i, rec.Phase(), rec.Reason, l.life(rec.ID))
+			return fmt.Errorf("write %d is %s: %s%s%s", i, rec.Phase(), rec.Reason, l.life(rec.ID), l.effects())
 		}
 	}
 	last := 0

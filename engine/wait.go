@@ -54,7 +54,8 @@ func done(rec ledger.Record) bool {
 // Meanwhile it continues the write itself whenever it is due and nobody works
 // on it. It fails with [ledger.ErrNotFound].
 func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
-	for pace := newFollowPace(); ; {
+	pace := newFollowPace()
+	for turn := 1; ; turn++ {
 		rec, err := e.ledger.Get(context.WithoutCancel(ctx), tenant, id)
 		if err != nil {
 			return Outcome{}, err
@@ -63,11 +64,15 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 			return outcomeOf(rec, replayed), nil
 		}
 		if rec.Behind != "" {
-			stands, err := e.lineStands(ctx, rec)
+			far := 1
+			if turn%deepTurn == 0 {
+				far = deepLine
+			}
+			head, err := e.head(ctx, rec, far)
 			if err != nil {
 				return Outcome{}, err
 			}
-			if stands || !e.awaitTurn(ctx, rec, pace) {
+			if head.State == ledger.Review || !e.awaitTurn(ctx, rec, head, pace) {
 				return underWay(rec, replayed), nil
 			}
 			continue
@@ -108,26 +113,38 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 	return sleep(ctx, e.ctx, pace.NextBackOff()), nil
 }
 
-// lineStands reports whether a write of the line is with a person: nobody
-// knows when that moves on.
-func (e *Engine) lineStands(ctx context.Context, rec ledger.Record) (bool, error) {
-	found, err := e.ledger.List(context.WithoutCancel(ctx), ledger.Filter{
-		Tenant: rec.Tenant, KeyDigest: rec.KeyDigest, States: []ledger.State{ledger.Review}})
-	if err != nil {
-		return false, err
-	}
-	for _, other := range found {
-		if other.InLine() {
-			return true, nil
+// head is the write for which all others of a line wait: one of which something
+// was sent, or one that stands at most so far before this one. The zero record
+// where it is neither.
+func (e *Engine) head(ctx context.Context, rec ledger.Record, far int) (ledger.Record, error) {
+	ctx = context.WithoutCancel(ctx)
+	for before := rec; far > 0; far-- {
+		var err error
+		if before, err = e.ledger.Get(ctx, rec.Tenant, before.Behind); err != nil || before.Behind == "" {
+			return before, err
 		}
 	}
-	return false, nil
+	sent, err := e.ledger.List(ctx, ledger.Filter{Tenant: rec.Tenant, KeyDigest: rec.KeyDigest,
+		States: []ledger.State{ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review}})
+	for _, r := range sent {
+		if r.InLine() {
+			return r, err
+		}
+	}
+	return ledger.Record{}, err
 }
 
 // awaitTurn waits until the write before this one in line may be done: until
 // this process ends its work on that, the ledger says that something became
-// due, or a moment has passed. It reports whether there is time to look again.
-func (e *Engine) awaitTurn(ctx context.Context, rec ledger.Record, pace backoff.BackOff) bool {
+// due, or a moment has passed. Where the head of the line is due and nobody has
+// it, it is carried on first. It reports whether there is time to look again.
+func (e *Engine) awaitTurn(ctx context.Context, rec, head ledger.Record, pace backoff.BackOff) bool {
+	if head.ID != "" && head.Claimable(head.Now, false) {
+		if goOn, err := e.follow(ctx, head, pace); err == nil {
+			return goOn
+		}
+		// What came of it is told to whoever asks for it.
+	}
 	var before <-chan struct{} // nil waits for ever
 	e.mu.Lock()
 	if f, ok := e.flights[rec.Behind]; ok {

@@ -226,7 +226,11 @@ func (e *Engine) Resume(ctx context.Context) (int, error) {
 // done or put back.
 func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 	asked := time.Now()
-	claimed, err := e.ledger.Claim(ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: limit})
+	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: limit}
+	if e.opts.Guards != nil {
+		c.Paused = e.opts.Guards.Paused()
+	}
+	claimed, err := e.ledger.Claim(ctx, c)
 	if err != nil {
 		return 0, err
 	}

@@ -421,3 +421,48 @@ func TestWorkersPrune(t *testing.T) {
 		}
 	})
 }
+
+// lastClaim is a ledger that ends a worker with the first claim that lends
+// something.
+type lastClaim struct {
+	*ledger.Memory
+	end context.CancelFunc
+}
+
+func (l lastClaim) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
+	lent, err := l.Memory.Claim(ctx, c)
+	if len(lent) > 0 {
+		l.end()
+	}
+	return lent, err
+}
+
+// What was claimed and not begun is handed back at once, as it was.
+func TestWhatIsNotBegunIsHandedBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		dying := b.engineOn(&breaking{Ledger: b.ledger}, b.world.Destination(), nil)
+		if _, err := dying.Do(t.Context(), order("A-9", intent.Create)); err == nil {
+			t.Fatal("it should have died after its send")
+		}
+		ids := []ledger.ID{ledger.IDOf(order("A-9", intent.Create).StructuralKey())}
+		time.Sleep(5 * time.Minute)
+		for n := range 3 {
+			ids = append(ids, b.enqueue(order(fmt.Sprint("A-", n), intent.Create)))
+		}
+		calls := len(b.world.Calls())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		e := b.engineOn(lastClaim{b.ledger, cancel}, b.world.Destination(), nil)
+		began := time.Now()
+		if err := e.Work(ctx, nil); err != nil || time.Since(began) > time.Second || len(b.world.Calls()) != calls {
+			t.Errorf("%v after %s and %d calls; want nothing begun", err, time.Since(began), len(b.world.Calls())-calls)
+		}
+		for n, id := range ids {
+			got := b.state(id)
+			if got.Owner != "" || got.Due.After(time.Now()) || (n > 0) != (got.State == ledger.Queued) || (n == 0) != got.Unknown {
+				t.Errorf("%s in the hands of %q, due %s%s", got.Phase(), got.Owner, got.Due, b.life(id))
+			}
+		}
+	})
+}

@@ -124,7 +124,8 @@ func acceptSeen(c Case) (Decision, bool) {
 	case c.Agreeing < c.Profile.Confirm():
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
 	case mayOverwrite(c):
-		return Decision{Kind: Wait, Rule: "accept", Reason: "seen, but an earlier send may still land, over what comes next"}, true
+		horizon, _ := c.Profile.Horizon.Declared()
+		return Decision{Kind: Wait, After: horizon - c.SinceSend, Rule: "accept", Reason: "seen, but an earlier send may still land, over what comes next"}, true
 	}
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 }

@@ -42,6 +42,9 @@ func TestStandardAccepts(t *testing.T) {
 		return func(c *policies.Case) { c.Profile.ConfirmReads, c.Agreeing = 2, agreeing }
 	}
 	refusedOnce := fate(connectors.FateRefused)
+	repeated := func(c *policies.Case) {
+		c.Sends, c.Unknown, c.Profile.Horizon, c.Profile.Conditional, c.Profile.NativeWindow = 2, true, connectors.Within(time.Minute), nil, nil
+	}
 	for name, d := range map[string]decided{
 		"verified":               {reason: "seen", c: seen, want: policies.Accept},
 		"vacuous":                {reason: "true before we wrote", c: read(policies.Case{}, verify.Vacuous, 0), want: policies.Accept},
@@ -53,7 +56,17 @@ func TestStandardAccepts(t *testing.T) {
 		"refused, our stamp":     {reason: "the stamp says that it is ours", c: with(seen, refusedOnce, stamped), want: policies.Accept},
 		"refused, our key":       {reason: "nobody else can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
 		"unknown, then refused":  {reason: "a conflict on a second send says that the first landed", c: with(seen, refusedOnce, refusedForConflict, func(c *policies.Case) { c.Unknown = true }), want: policies.Accept},
-		"refused delete, gone":   {reason: "gone is gone", c: with(seen, write(intent.Delete), refusedOnce, refusedForConflict), want: policies.Accept},
+		"update, repeated":       {reason: "the first may land over the next write", c: with(seen, repeated, write(intent.Update)), want: policies.Wait, after: time.Minute},
+		"delete, repeated":       {reason: "the first may remove what the next write makes", c: with(seen, repeated, write(intent.Delete)), want: policies.Wait, after: time.Minute},
+		"repeated, horizon over": {reason: "nothing lands any more", c: with(seen, repeated, write(intent.Update), ago(time.Minute)), want: policies.Accept},
+		"create, repeated":       {reason: "it meets what is there", c: with(seen, repeated), want: policies.Accept},
+		"repeated, our key": {reason: "the destination recognises it", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) {
+			c.Profile.NativeWindow = map[intent.WriteType]time.Duration{intent.Update: time.Hour}
+		}), want: policies.Accept},
+		"repeated, condition":  {reason: "the destination refuses it", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Profile.Conditional = []intent.WriteType{intent.Update} }), want: policies.Accept},
+		"repeated, no horizon": {reason: "nobody knows when it is over", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Accept},
+		"refused, repeated":    {reason: "the fate of the first is known", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Unknown, c.Answered = false, true }), want: policies.Accept},
+		"refused delete, gone": {reason: "gone is gone", c: with(seen, write(intent.Delete), refusedOnce, refusedForConflict), want: policies.Accept},
 	} {
 		t.Run(name, d.run)
 	}

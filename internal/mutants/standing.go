@@ -1,0 +1,86 @@
+package main
+
+const (
+	guardGo   = "engine/guard.go"
+	fenceGo   = "engine/fence.go"
+	workGo    = "engine/work.go"
+	queueGo   = "engine/queue.go"
+	waitGo    = "engine/wait.go"
+	laterGo   = "engine/later.go"
+	laggingGo = "engine/lagging.go"
+	recheckGo = "engine/recheck.go"
+	undoGo    = "engine/compensate.go"
+	whenGo    = "policies/verification.go"
+)
+
+// guarding are the rules of what stands between an announcement and its send.
+func guarding() []Mutant {
+	return []Mutant{
+		{6, "A send is announced only when the guards let it.", runGo,
+			"if hold := t.enter(); hold != nil {\n\t\treturn", "if hold := t.enter(); hold != nil && false {\n\t\treturn", "", "TestHeldSendsArePutBack/first"},
+		{6, "So is every repeat.", checkGo,
+			"if hold := t.enter(); hold != nil {", "if hold := t.enter(); hold != nil && false {", "", "TestHeldRepeatIsPutBackWhereItIsChecked"},
+		{6, "A stop that comes while the state before is read stops the send.", runGo,
+			"if hold := t.enter(); hold != nil {\n\t\tevents", "if hold := (*Hold)(nil); hold != nil {\n\t\tevents", "", "TestGuardsAreAskedAgainAfterALongRead/long"},
+		{6, "What a guard gave is given back once.", guardGo,
+			"\t\tt.leave = nil\n", "", "", "TestHappyPathWithGuardsCostsNothingMore"},
+		{6, "And on every path.", runGo,
+			"\tdefer t.unsent()\n", "", "", "TestLeaveIsGivenBackOnEveryPath/replayed"},
+		{6, "Who stood still before the send asks the ledger again.", fenceGo,
+			"> fenceFresh {", "> 1000*fenceFresh {", "", "TestFrozenBeforeTheSendIsPrevented/short_of_its_lease,_and_overtook"},
+		{6, "Who cannot ask does not send.", fenceGo,
+			"return \"stopped before the send: the ledger cannot say whether the write still is this worker's: \" + err.Error(), false", "return \"\", false", "", "TestFrozenWithoutALedgerDoesNotSend"},
+		{6, "What asks for an approval is not sent without one, by whatever way it came.", runGo,
+			"case unapproved:", "case unapproved && false:", "", "TestQueuedWritesAreLookedAtBeforeTheyAreSent/risky"},
+		{6, "What can never be served is not sent, by whatever way it came.", runGo,
+			"case unfit != nil:", "case unfit != nil && false:", "", "TestQueuedWritesAreLookedAtBeforeTheyAreSent/unfit"},
+	}
+}
+
+// sharing are the rules of workers and queues.
+func sharing() []Mutant {
+	return []Mutant{
+		{6, "A slow destination takes no more than its share.", workGo,
+			"return max(free-held+1, 0) / 2", "return free", "", "TestASlowDestinationStarvesNobody"},
+		{6, "What is not begun is handed back at once.", checkGo,
+			"if l.ending.Err() != nil {", "if l.ending.Err() != nil && false {", "", "TestWhatIsNotBegunIsHandedBackAtOnce"},
+		{6, "What is under way has its grace, and no more.", workGo,
+			"time.AfterFunc(w.o.Grace, cut)", "time.AfterFunc(100*w.o.Grace, cut)", "", "TestWorkerHandsBack/too_long"},
+		{6, "A full queue takes nothing more.", queueGo,
+			"n >= e.opts.MaxQueued {", "n >= 2*e.opts.MaxQueued {", "", "TestFullQueueRefuses"},
+		{6, "While an undoing takes long, what it undoes is kept.", undoGo,
+			"\tdefer t.keepLease()()\n", "", "", "TestLeaseIsKeptWhileAnUndoingTakesLong"},
+		{6, "Who waits behind a write with a person is told so at once.", waitGo,
+			"if head.State == ledger.Review || ", "if head.State == ledger.Settled || ", "", "TestBehindAReviewIsInProgress"},
+		{6, "What was sent twice keeps its line while the first send can land.", standardGo,
+			"\tcase mayOverwrite(c):\n", "\tcase false:\n", "engine", "TestWritesAboutOneRecordAreDoneInOrder/vice_late-commit"},
+	}
+}
+
+// looking are the rules of when what was sent is looked at.
+func looking() []Mutant {
+	return []Mutant{
+		{5, "What a person approved is looked at at once.", whenGo,
+			"w.Risk == intent.RiskApprove || ", "", "", "TestLookLater/approved"},
+		{5, "What cannot be taken back is looked at at once.", whenGo,
+			" || slices.Contains(p.Irreversible, w.Write)", " || len(p.Irreversible) > 9", "", "TestLookLater/irreversible"},
+		{5, "A sample is drawn by the structural key.", whenGo,
+			"float64(n)/(1<<(4*digits)) < part", "float64(n%2) < part", "", "TestSampleIsOfTheSizeAskedFor"},
+		{5, "Only the look after an answered send is put off.", laterGo,
+			"r.LastFate == ledger.FateAnswered && ", "", "", "TestLooksThatAreNeverPutOff/refused"},
+		{5, "Who waits behind a write has it looked at.", laterGo,
+			"if other.Behind == \"\" {", "if other.Behind != \"-\" {", "", "TestWhoWaitsHurriesTheLook/came_meanwhile"},
+		{5, "Reads that show everything do not wait for a lag.", laggingGo,
+			" || t.e.paths.of(t.way()).strong {", " {", "", "TestStrongReadsDoNotWait"},
+		{5, "Only what tells of the lag is learned from.", laggingGo,
+			"r.Sends != 1 || ", "", "", "TestWhatSaysNothingAboutTheLagIsNotTold/phantom"},
+		{5, "A look is not put past the settle time, whatever is learned.", laggingGo,
+			"\treturn policies.WithinReason(c, pause)\n}", "\treturn pause\n}", "", "TestLooksArePlacedByTheLag/wrong_about_the_world"},
+		{6, "What may be doubled is rechecked once more, after a day.", recheckGo,
+			"if !t.rec.OwesRecheck {", "if true {", "", "TestFrozenInsideTheSendIsFoundByTheRecheck/hours"},
+		{6, "What a later write of ours changed is no alarm.", recheckGo,
+			"if later != \"\" {", "if later != \"\" && false {", "", "TestRecheckKnowsLaterWritesOfOurs/we_removed_it"},
+		{6, "What was doubled is one, whatever we wrote since.", recheckGo,
+			"c.Verdict != verify.Duplicated && ", "c.Verdict != verify.Collateral && ", "", "TestRecheckKnowsLaterWritesOfOurs/doubled,_and_changed_by_us"},
+	}
+}
