@@ -186,7 +186,10 @@ func TestApprovedIntoABusyLine(t *testing.T) {
 func TestWaitingInLineIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options(), nil)
-		b.ahead("A-1") // nobody works on it
+		first := b.ahead("A-1")
+		if lent, err := b.ledger.Claim(t.Context(), ledger.Claim{Owner: "other", LeaseFor: time.Hour, Tenant: "acme", ID: first}); err != nil || len(lent) != 1 {
+			t.Fatalf("%v, %v", lent, err)
+		}
 		gets := &counting{Ledger: b.ledger}
 		e := b.engineOn(gets, b.world.Destination(), nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
