@@ -167,6 +167,7 @@ func TestWorkerPrunes(t *testing.T) {
 				eventually(t, "the pruning", func() bool { return strings.Contains(errs.String(), "msg=pruned") })
 			} else {
 				eventually(t, "the worker", func() bool { return strings.Contains(errs.String(), "msg=working") })
+				says(t, result{err: errs.String()}, "keeps=0s")
 			}
 			stop()
 			if code := <-ended; code != 0 {

@@ -73,10 +73,11 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !s.noPrune {
-		if err := d.retention(reg); err != nil {
-			return 0, errors.Join(err, d.closer.Close())
-		}
+	if s.noPrune {
+		d.config.Retention = config.Retention{}
+	}
+	if err := d.retention(reg); err != nil {
+		return 0, errors.Join(err, d.closer.Close())
 	}
 	d.stand(reg)
 	meter, endMetrics, err := d.serve(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
@@ -84,11 +85,11 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		return 0, errors.Join(err, d.closer.Close())
 	}
 	e := d.engine(reg, meter)
-	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel)
+	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", d.config.Retention.Keep)
 	// Beside the work, and ended with it.
 	beside, endBeside := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	if !s.noPrune && d.config.Retention.Keep > 0 {
+	if d.config.Retention.Keep > 0 {
 		wg.Go(func() { d.pruneNowAndThen(beside) })
 	}
 	err = untilStopped(ctx, e, s.grace, func() error {

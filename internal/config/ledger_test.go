@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +131,7 @@ func TestStandingSettings(t *testing.T) {
 		"sample of nothing":  {"a number", simulated + "    verify: sample()\n", ":6: destinations.x.verify: is \"sample()\""},
 		"sample of NaN":      {"a number", simulated + "    verify: sample(NaN)\n", ":6: destinations.x.verify: is \"sample(NaN)\""},
 		"verify risk":        {"word", simulated + "    verify: {low: batch}\n", ":6: destinations.x.verify.low: is not known; want one of auto, log, approve"},
+		"verify approved":    {"it would be overlooked silently", simulated + "    verify: {approve: batch}\n", ":6: destinations.x.verify.approve: is not always; what a person approved is always looked at at once"},
 		"verify within":      {"of what?", simulated + "    verify: batch\n    verify_within: 5\n", `:7: destinations.x.verify_within: "5" is no duration`},
 		"good ones, remote":  {"allowed by name", "ledger: a\nmetrics: {listen: '0.0.0.0:9464', remote: true}\n", ""},
 		"good ones, v6":      {"loopback", "ledger: a\nmetrics: '[::1]:9464'\nlog: json\n", ""},
@@ -201,5 +204,75 @@ func TestRetentionMustFit(t *testing.T) {
 	}
 	if err := (config.Config{}).CheckRetention(time.Hour, "x"); err != nil {
 		t.Errorf("nothing is forgotten, and that is wrong: %v", err)
+	}
+}
+
+// A password would cross a network in the clear, and everything that is asked
+// for with it.
+func TestTLSToOtherMachines(t *testing.T) {
+	tests := map[string]struct {
+		reason, url, more string
+		invalid           bool
+	}{
+		"none":            {"PostgreSQL's own default falls back to none", "postgres://app@db.invalid/x", "", true},
+		"prefer":          {"falls back to none", "postgres://app@db.invalid/x?sslmode=prefer", "", true},
+		"one of two":      {"each host counts", "postgres://app@127.0.0.1:1,db.invalid:1/x?sslmode=disable", "", true},
+		"as pairs":        {"the other form", "host=db.invalid user=app", "", true},
+		"no string":       {"what is it?", "hunter2", "", true},
+		"asked for":       {"a network of one's own", "postgres://app@db.invalid/x", ", plaintext: true", false},
+		"verified":        {"the right way", "postgres://app@db.invalid/x?sslmode=verify-full", "", false},
+		"this machine":    {"no network", "postgres://app@127.0.0.1:1/x", "", false},
+		"socket":          {"no network", "host=/nonexistent user=app", "", false},
+		"bounds of yours": {"ours do not replace them", "postgres://app@127.0.0.1:1/x?connect_timeout=1&pool_max_conns=2", "", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Load(write(t, "ledger: {type: postgres, url_env: DB"+tt.more+"}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nobody is to be looked for
+			_, _, err = c.Ledger.Open(ctx, environment("DB", tt.url), nil)
+			if err == nil || errors.Is(err, config.ErrInvalid) != tt.invalid || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: %v", tt.reason, err)
+			}
+		})
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	for _, tt := range []struct{ text, dsn, want string }{
+		{"", "postgres://a@b/c", "postgres://a@b/c?pool_max_conns=10&connect_timeout=10"},
+		{", max_connections: 3", "postgres://a@b/c?x=y", "postgres://a@b/c?x=y&pool_max_conns=3&connect_timeout=10"},
+		{"", "host=b pool_max_conns=2", "host=b pool_max_conns=2 connect_timeout=10"},
+	} {
+		c, err := config.Load(write(t, "ledger: {type: postgres, url_env: DB"+tt.text+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.Bounded(c.Ledger, tt.dsn); got != tt.want {
+			t.Errorf("%s, want %s", got, tt.want)
+		}
+	}
+}
+
+func TestErrorsThatRepeatASecret(t *testing.T) {
+	for name, tt := range map[string]struct{ dsn, says string }{
+		"URL":      {"postgres://a:hunter2@b/c", "cannot connect to a:hunter2"},
+		"escaped":  {"postgres://a:hunter%212@b/c", "cannot connect with hunter!2"},
+		"pairs":    {"host=b password=hunter2", "cannot connect with hunter2"},
+		"in turn":  {"host=b password='hunter2'", "cannot connect with hunter2"},
+		"query":    {"postgres://a@b/c?password=hunter2&x=y", "cannot connect with hunter2"},
+		"the word": {"hunter2", "no option in hunter2"},
+	} {
+		err := config.WithoutSecrets(fmt.Errorf("%w: %s", ledger.ErrUnavailable, tt.says), tt.dsn)
+		if !errors.Is(err, ledger.ErrUnavailable) || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	harmless := fmt.Errorf("%w: no route to b", ledger.ErrVersion)
+	if got := config.WithoutSecrets(harmless, "postgres://a:hunter2@b/c"); got != harmless { //nolint:errorlint // the same one
+		t.Errorf("an error without a secret was changed: %v", got)
 	}
 }

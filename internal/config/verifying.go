@@ -63,7 +63,11 @@ func (s *verifySettings) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfi
 			continue
 		}
 		var v verifying
-		v.FillYAML(r, e.Value, yamlfile.Place{Line: e.Line, Field: at.Field + "." + e.Name})
+		place := yamlfile.Place{Line: e.Line, Field: at.Field + "." + e.Name}
+		v.FillYAML(r, e.Value, place)
+		if risk == intent.RiskApprove && v.mode != policies.Always {
+			r.At(place, "is not always; what a person approved is always looked at at once")
+		}
 		s.byRisk[risk] = v
 	}
 }

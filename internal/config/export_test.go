@@ -1,0 +1,7 @@
+package config
+
+// For tests alone.
+var (
+	Bounded        = Ledger.bounded
+	WithoutSecrets = withoutSecrets
+)
