@@ -211,7 +211,7 @@ func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[party]int6
 // lent runs a statement that lends.
 func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
 	var unfit unfit
-	err = ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
+	err = l.ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
 		var s state
 		for rows.Next() {
 			r, err := scanRow(rows, s.dest()...)
@@ -239,7 +239,7 @@ func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent 
 	if len(unfit.ids) > 0 {
 		// When this fails they are lent to somebody who will not come, until the
 		// lease ends.
-		_, _ = l.pool.Exec(ctx, l.sql["return"], unfit.ids, unfit.fences, unfit.reasons, unfit.until)
+		_, _ = l.pool.Exec(ctx, l.sql["return"], l.args(unfit.ids, unfit.fences, unfit.reasons, unfit.until)...)
 	}
 	return lent, len(unfit.ids), nil
 }

@@ -36,6 +36,9 @@ func (l *Ledger) failed(err error, committing bool) error {
 	var pg *pgconn.PgError
 	answered := errors.As(err, &pg)
 	switch {
+	case answered && nameless(pg.Code):
+		l.unnamed.Store(true)
+		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
 	case answered && again(pg.Code):
 		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
 	case answered && len(pg.Code) == 5 && !isFatal(pg):
@@ -67,6 +70,14 @@ func (l *Ledger) refused(pg *pgconn.PgError) error {
 func again(code string) bool {
 	const serialization, deadlock = "40001", "40P01"
 	return code == serialization || code == deadlock
+}
+
+// nameless says that a statement was not where it was prepared, or is where it
+// was not: a pooler stands between that gives each transaction another
+// connection and does not know of prepared statements. Nothing was run.
+func nameless(code string) bool {
+	const missing, duplicate = "26000", "42P05"
+	return code == missing || code == duplicate
 }
 
 // isFatal says that the error ended the connection. It may have come after a

@@ -10,3 +10,6 @@ func (l *Ledger) Migrate(ctx context.Context, texts []string) error { return l.m
 
 // Versions is the texts of the migrations.
 var Versions = versions()
+
+// Unnamed says that statements are sent whole each time.
+func (l *Ledger) Unnamed() bool { return l.unnamed.Load() }

@@ -7,10 +7,20 @@ const (
 	// commit cheaper, but make the first of them wait for the last.
 	maxBatch = 256
 
+	// maxSingle is how many events a change may have that gets a statement of
+	// its own text: the engine appends five at the most.
+	maxSingle = 6
+
+	// defaultConns is how many connections a process has at the most: those
+	// that store, and about as many that look and claim.
+	defaultConns = 16
+
 	// maxFlushes is how many transactions with changes a process has under way
 	// at once. With few callers each has one of its own and waits for nobody;
-	// with many, what arrives meanwhile shares the next one.
-	maxFlushes = 4
+	// with a crowd, what arrives meanwhile shares the next of fewer ones.
+	maxFlushes   = 8
+	crowdFlushes = 2
+	crowd        = 12
 
 	// patience is how long a cancelled caller still waits for a change that is
 	// under way, so that it hears whether it was applied. Longer than any

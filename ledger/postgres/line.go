@@ -122,7 +122,7 @@ func (t *tx) caughtUp(id ledger.ID) error {
 		return err
 	}
 	var headless bool
-	err = t.pgx.QueryRow(t.ctx, t.l.sql["headless"], have.rec.KeyDigest).Scan(&headless)
+	err = t.pgx.QueryRow(t.ctx, t.l.sql["headless"], t.l.args(have.rec.KeyDigest)...).Scan(&headless)
 	if err != nil || !headless {
 		return err
 	}

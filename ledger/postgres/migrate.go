@@ -60,15 +60,16 @@ func (l *Ledger) prepare(ctx context.Context, reset bool) error {
 func (l *Ledger) check(ctx context.Context) error {
 	var encoding, readOnly string
 	var standby bool
-	rows, err := l.pool.Query(ctx, "SELECT current_setting('server_encoding'), current_setting('transaction_read_only'), pg_is_in_recovery()")
-	if err == nil {
-		_, err = pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
+	const query = "SELECT current_setting('server_encoding'), current_setting('transaction_read_only'), pg_is_in_recovery()"
+	err := l.read(ctx, query, nil, func(rows pgx.Rows) error {
+		_, err := pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, r.Scan(&encoding, &readOnly, &standby)
 		})
-	}
+		return err
+	})
 	switch {
 	case err != nil:
-		return l.brokenRead(ctx, err)
+		return err
 	case standby:
 		return l.usable(state{version: 1, standby: true})
 	case readOnly == "on":
@@ -150,21 +151,26 @@ func (l *Ledger) createMeta(ctx context.Context) error {
 func (l *Ledger) migrateOnce(ctx context.Context, have int, text string) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
 		var locked int
-		err := tx.QueryRow(ctx, qualified(l.schema, "SELECT version FROM @ledger_meta FOR UPDATE")).Scan(&locked)
+		err := tx.QueryRow(ctx, qualified(l.schema, "SELECT version FROM @ledger_meta FOR UPDATE"), l.args()...).Scan(&locked)
 		if err != nil || locked != have { // another program was quicker
 			return err
 		}
 		if _, err := tx.Exec(ctx, qualified(l.schema, text), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return fmt.Errorf("migration %d: %w", have+1, err)
 		}
-		_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET version = $1, compatible_from = greatest(compatible_from, 1)"), have+1)
+		_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET version = $1, compatible_from = greatest(compatible_from, 1)"), l.args(have+1)...)
 		return err
 	})
 }
 
 // script runs what changes more than rows, in one transaction.
 func (l *Ledger) script(ctx context.Context, f func(tx pgx.Tx) error) error {
-	return l.brokenRead(ctx, pgx.BeginFunc(ctx, l.pool, f))
+	for try := 0; ; try++ {
+		err := l.brokenRead(ctx, pgx.BeginFunc(ctx, l.pool, f))
+		if !errors.Is(err, errAgain) || try == maxTries {
+			return err
+		}
+	}
 }
 
 // resetClock takes the database's present time for the newest.
@@ -172,7 +178,7 @@ func (l *Ledger) resetClock(ctx context.Context) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
 		s, err := l.lookIn(ctx, tx)
 		if err == nil {
-			_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET newest = $1"), s.now)
+			_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET newest = $1"), l.args(s.now)...)
 		}
 		return err
 	})

@@ -72,7 +72,7 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 // putNote runs a statement that changes a note, and returns its new version, 0
 // for none. It is not tried on another connection: it may have been applied.
 func (l *Ledger) putNote(ctx context.Context, statement string, args []any) (set ledger.Note, err error) {
-	err = ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
+	err = l.ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
 		var s state
 		var ns int64
 		for rows.Next() {

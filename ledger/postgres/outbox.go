@@ -202,7 +202,7 @@ func (t *tx) storeAll(free []change) (map[ledger.ID]int64, error) {
 		return nil, err
 	}
 	var got stored
-	err = ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
+	err = t.l.ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
 		got, err = scanStored(rows)
 		return err
 	})
@@ -287,7 +287,7 @@ func (l *Ledger) admitID(ctx context.Context, tenant string, id ledger.ID, notFo
 
 // entries are rows of the outbox that this transaction has locked.
 func (t *tx) entries(statement string, args ...any) (found []entry, err error) {
-	err = ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var e entry
 			var id, body string

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,14 +21,9 @@ type Options struct {
 	// all begin with ledger_, so they can stand beside those of others. Default:
 	// wherever the search path of the connection leads.
 	Schema string
-	// Prepared keeps the statements prepared on the server, which saves it a
-	// third of its work. A pooler in transaction mode must then know prepared
-	// statements (PgBouncer from 1.21 on, with max_prepared_statements above
-	// zero). Default false: nothing is left behind on a connection.
-	Prepared bool
-	// Pool is one to share, which Close leaves open. The DSN is then not used,
-	// nor is Prepared: how statements are run, and that connections lead to the
-	// primary, is up to the pool. Default: one of our own.
+	// Pool is one to share, which Close leaves open. The DSN is then not used:
+	// how statements are run, and that connections lead to the primary, is up to
+	// the pool. Default: one of our own.
 	Pool *pgxpool.Pool
 	// ResetClock accepts the database's present time although the newest on
 	// record is later: the way out when its clock once stood far ahead. Leases
@@ -53,13 +50,16 @@ type Ledger struct {
 	wake    wake
 	turns   turns
 	close   func() // once
+
+	// unnamed says that statements cannot be kept prepared on connections, and
+	// must be sent whole each time.
+	unnamed atomic.Bool
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger in the database that the DSN names (a URL, or
-// key=value pairs; pool_max_conns bounds the connections, by default four or
-// as many as there are processors), and creates or upgrades it. Of several
+// key=value pairs; pool_max_conns bounds the connections, by default 16), and creates or upgrades it. Of several
 // hosts it takes the primary. It fails with [ledger.ErrUnavailable], also when
 // there is only a standby, [ledger.ErrCorrupt], or [ledger.ErrVersion] when the
 // ledger is of a newer version. The caller must Close it.
@@ -72,7 +72,7 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 		window: windowOf(o),
 	}
 	if l.pool == nil {
-		pool, err := connect(ctx, dsn, o)
+		pool, err := connect(ctx, dsn)
 		if err != nil {
 			return nil, err
 		}
@@ -88,14 +88,13 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 }
 
 // connect makes a pool whose connections all lead to a primary.
-func connect(ctx context.Context, dsn string, o *Options) (*pgxpool.Pool, error) {
+func connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	if o.Prepared {
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+	if !strings.Contains(dsn, "pool_max_conns") {
+		config.MaxConns = defaultConns
 	}
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary

@@ -14,7 +14,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// shared is the server of all tests that do not stop theirs.
+// shared is the server of all tests that do not stop theirs. What it would lose
+// with the machine is not asked for.
 var shared struct {
 	once   sync.Once
 	server *pgtest.Server
@@ -34,7 +35,9 @@ func TestMain(m *testing.M) {
 
 func server(t testing.TB) *pgtest.Server {
 	t.Helper()
-	shared.once.Do(func() { shared.server, shared.err = pgtest.Open(pgtest.Options{}) })
+	shared.once.Do(func() {
+		shared.server, shared.err = pgtest.Open(pgtest.Options{Settings: map[string]string{"fsync": "off"}})
+	})
 	pgtest.Need(t, shared.err)
 	return shared.server
 }

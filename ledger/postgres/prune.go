@@ -91,7 +91,7 @@ func (t *tx) sweepable(p ledger.Prune, from part) (rows []row, next part, err er
 	}
 	next, seen := from, 0
 	args := []any{from.tombstones, from.settledAt, from.n, nanos(until), maxPruned}
-	err = ask(t.ctx, t.pgx, t.l.sql["done"], args, func(got pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql["done"], args, func(got pgx.Rows) error {
 		for got.Next() {
 			seen++
 			r, err := scanRow(got)
@@ -127,7 +127,7 @@ func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
 		return nil, err
 	}
 	followed := map[string]bool{}
-	err = ask(t.ctx, t.pgx, t.l.sql["followed"], []any{ids}, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql["followed"], []any{ids}, func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, id := range found {
 			followed[id] = true
@@ -158,7 +158,7 @@ func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err err
 	if len(ids) == 0 {
 		return found, nil
 	}
-	err = ask(t.ctx, t.pgx, t.l.sql["relatives"], []any{ids}, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql["relatives"], []any{ids}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			r, err := scanRow(rows)
 			switch {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"embed"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -40,7 +41,69 @@ func newStatements(schema string) statements {
 			Replace(mustRead(texts, name))
 		s[strings.TrimSuffix(path.Base(name), ".sql")] = qualified(schema, text)
 	}
+	for name, of := range stores {
+		text := s[name]
+		s[name] = of.many(text)
+		for events := range maxSingle + 1 {
+			s[single(name, events)] = of.one(text, events)
+		}
+	}
 	return s
+}
+
+// storing is a statement that stores changes: after how many parameters of its
+// own those of a change begin, and their types.
+type storing struct {
+	own   int
+	types []string
+}
+
+var stores = map[string]storing{
+	"insert": {5, strings.Fields("text text text text text text text bigint bytea " + changingTypes)},
+	"update": {3, strings.Fields("text bigint bigint boolean " + changingTypes)},
+}
+
+// The types of the columns that changes change, and those of events.
+const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint boolean"
+
+var eventTypes = strings.Fields("text bigint text bytea bytea")
+
+// single is the name of the statement for one change with so many events.
+// Without lists the database knows as much about it the first time as the
+// hundredth, and so keeps its plan.
+func single(name string, events int) string { return fmt.Sprint(name, " ", events) }
+
+// many is the statement for any number of changes: a list for each column.
+func (o storing) many(text string) string {
+	from := o.own
+	return strings.NewReplacer(
+		"{rows}", "unnest("+parameters(&from, o.types, "[]")+")",
+		"{events}", "unnest("+parameters(&from, eventTypes, "[]")+")").Replace(text)
+}
+
+// one is the statement for one change.
+func (o storing) one(text string, events int) string {
+	from := o.own
+	rows := "(VALUES (" + parameters(&from, o.types, "") + "))"
+	values := make([]string, events)
+	for i := range values {
+		values[i] = "(" + parameters(&from, eventTypes, "") + ")"
+	}
+	of := "(VALUES " + strings.Join(values, ", ") + ")"
+	if events == 0 {
+		of = "(SELECT NULL::text, 0::bigint, ''::text, NULL::bytea, NULL::bytea WHERE FALSE)"
+	}
+	return strings.NewReplacer("{rows}", rows, "{events}", of).Replace(text)
+}
+
+// parameters are the next ones, of these types.
+func parameters(from *int, types []string, suffix string) string {
+	out := make([]string, len(types))
+	for i, of := range types {
+		*from++
+		out[i] = fmt.Sprintf("$%d::%s%s", *from, of, suffix)
+	}
+	return strings.Join(out, ", ")
 }
 
 // qualified puts the schema where the mark stands.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,14 +53,40 @@ func (l *Ledger) statement(changes []change, now time.Time, looked bool) (query 
 			return "", nil, err
 		}
 	}
-	args = []any{l.version, now.UnixNano(), int64(maxLag)}
+	name, own := "update", []any{l.version, now.UnixNano(), int64(maxLag)}
+	columns := []any{b.id, b.wasFence, b.wasSeq, b.alone}
 	if changes[0].fresh {
-		args = append(args, now.Add(maxClockStep).UnixNano(), looked)
-		args = append(args, b.identity()...)
-		return l.sql["insert"], append(append(args, b.changing()...), b.events()...), nil
+		name, own = "insert", append(own, now.Add(maxClockStep).UnixNano(), looked)
+		columns = b.identity()
 	}
-	args = append(args, b.id, b.wasFence, b.wasSeq, b.alone)
-	return l.sql["update"], append(append(args, b.changing()...), b.events()...), nil
+	columns = append(columns, b.changing()...)
+	if len(changes) > 1 || len(b.eventID) > maxSingle {
+		return l.sql[name], append(append(own, columns...), b.events()...), nil
+	}
+	for _, column := range columns {
+		own = append(own, element(column, 0))
+	}
+	for i := range b.eventID {
+		for _, column := range b.events() {
+			own = append(own, element(column, i))
+		}
+	}
+	return l.sql[single(name, len(b.eventID))], own, nil
+}
+
+// element is one of a list of a binding.
+func element(column any, i int) any {
+	switch of := column.(type) {
+	case []string:
+		return of[i]
+	case []int64:
+		return of[i]
+	case []bool:
+		return of[i]
+	case [][]byte:
+		return of[i]
+	}
+	panic(fmt.Sprintf("a column of %T", column))
 }
 
 // binding is the columns of some changes, one list each.

@@ -22,15 +22,16 @@ type asker interface {
 // they are unless they are the driver's.
 func (l *Ledger) read(ctx context.Context, query string, args []any, collect func(rows pgx.Rows) error) error {
 	for try := 0; ; try++ {
-		err := ask(ctx, l.pool, query, args, collect)
+		err := l.ask(ctx, l.pool, query, args, collect)
 		if err == nil || ctx.Err() != nil || try == maxReconnects || !lost(err) && !errors.Is(l.broken(err), errAgain) {
 			return l.brokenRead(ctx, err)
 		}
 	}
 }
 
-func ask(ctx context.Context, where asker, query string, args []any, collect func(rows pgx.Rows) error) error {
-	rows, err := where.Query(ctx, query, args...)
+// ask runs a query and collects its rows.
+func (l *Ledger) ask(ctx context.Context, where asker, query string, args []any, collect func(rows pgx.Rows) error) error {
+	rows, err := where.Query(ctx, query, l.args(args...)...)
 	if err != nil {
 		return err
 	}
@@ -75,8 +76,16 @@ func known(err error) bool {
 // errPlain marks an error that is nobody's fault but the caller's.
 var errPlain = errors.New("refused")
 
-// ask looks at the state of the database on a connection, and sets the clock.
-func (l *Ledger) ask(ctx context.Context, conn *pgxpool.Conn) (time.Time, error) {
+// args are the arguments of a statement, with how it is to be run.
+func (l *Ledger) args(args ...any) []any {
+	if !l.unnamed.Load() {
+		return args
+	}
+	return append([]any{pgx.QueryExecModeCacheDescribe}, args...)
+}
+
+// time looks at the state of the database on a connection, and sets the clock.
+func (l *Ledger) time(ctx context.Context, conn *pgxpool.Conn) (time.Time, error) {
 	s, err := l.lookIn(ctx, conn)
 	if err == nil {
 		err = l.usable(s)
@@ -89,7 +98,7 @@ func (l *Ledger) ask(ctx context.Context, conn *pgxpool.Conn) (time.Time, error)
 }
 
 func (l *Ledger) lookIn(ctx context.Context, where asker) (s state, err error) {
-	err = ask(ctx, where, l.sql["look"], nil, func(rows pgx.Rows) (err error) {
+	err = l.ask(ctx, where, l.sql["look"], nil, func(rows pgx.Rows) (err error) {
 		s, err = look(rows)
 		return err
 	})
@@ -103,7 +112,7 @@ func (l *Ledger) lookIn(ctx context.Context, where asker) (s state, err error) {
 // what anybody waits for to be true, so its errors are the next call's.
 func (l *Ledger) tick(ctx context.Context, conn *pgxpool.Conn, s state) {
 	if s.now-s.newest > int64(tickEvery) {
-		_, _ = conn.Exec(ctx, l.sql["tick"], s.now, s.now-int64(tickEvery))
+		_, _ = conn.Exec(ctx, l.sql["tick"], l.args(s.now, s.now-int64(tickEvery))...)
 	}
 }
 
@@ -201,7 +210,7 @@ func (t *tx) store(c change) (row, error) {
 		return row{}, err
 	}
 	var got stored
-	err = ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
+	err = t.l.ask(t.ctx, t.pgx, query, args, func(rows pgx.Rows) (err error) {
 		got, err = scanStored(rows)
 		return err
 	})
@@ -231,7 +240,7 @@ func goneOn(from row, to ledger.Record, events []ledger.Event) change {
 
 // one reads at most one row of a statement of the transaction.
 func (t *tx) one(statement string, args ...any) (r row, found bool, err error) {
-	err = ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if r, err = scanRow(rows); r.n != 0 {
 				found = true
@@ -246,6 +255,6 @@ func (t *tx) one(statement string, args ...any) (r row, found bool, err error) {
 }
 
 func (t *tx) exec(statement string, args ...any) error {
-	_, err := t.pgx.Exec(t.ctx, t.l.sql[statement], args...)
+	_, err := t.pgx.Exec(t.ctx, t.l.sql[statement], t.l.args(args...)...)
 	return err
 }

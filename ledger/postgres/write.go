@@ -113,7 +113,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 		since = nanos(t.now.Add(-res.Window))
 	}
 	var holders []string
-	err := ask(t.ctx, t.pgx, t.l.sql["operation"], []any{r.Tenant, r.Tool, r.IdempotencyKey, since}, func(rows pgx.Rows) error {
+	err := t.l.ask(t.ctx, t.pgx, t.l.sql["operation"], []any{r.Tenant, r.Tool, r.IdempotencyKey, since}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var holder bool
 			prior, err := scanRow(rows, &holder)

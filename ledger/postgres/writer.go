@@ -65,6 +65,7 @@ type writer struct {
 	mu      sync.Mutex
 	queue   []*operation
 	flushes int // under way
+	flying  int // operations in them
 	closed  bool
 	idle    chan struct{} // closed when the last flush of a closed writer ends
 
@@ -109,26 +110,40 @@ func (w *writer) enqueue(o *operation) bool {
 		return false
 	}
 	w.queue = append(w.queue, o)
-	if w.flushes < maxFlushes {
+	if w.flushes < w.most() {
 		w.flushes++
 		go w.work()
 	}
 	return true
 }
 
-// work flushes until nothing waits.
+// most is how many flushes are of use now: few callers are served best each by
+// itself, and a crowd by few large transactions.
+func (w *writer) most() int {
+	if len(w.queue)+w.flying > crowd {
+		return crowdFlushes
+	}
+	return maxFlushes
+}
+
+// work flushes until nothing waits, or others do it better.
 func (w *writer) work() {
-	for batch := w.take(); len(batch) > 0; batch = w.take() {
+	for batch := w.take(0); len(batch) > 0; batch = w.take(len(batch)) {
 		w.flush(batch)
 	}
 }
 
-// take empties the queue, up to the bound of one batch. A flush that gets
-// nothing has ended.
-func (w *writer) take() []*operation {
+// take empties the queue, up to the bound of one batch, for a flush that has
+// done so many. One that gets nothing has ended.
+func (w *writer) take(done int) []*operation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.flying -= done
 	n := min(len(w.queue), maxBatch)
+	if w.flushes > w.most() {
+		n = 0
+	}
+	w.flying += n
 	batch := w.queue[:n:n]
 	if w.queue = w.queue[n:]; len(w.queue) == 0 {
 		w.queue = nil
@@ -196,7 +211,7 @@ func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*opera
 	defer conn.Release()
 	now, known := w.l.clock.guess()
 	if !known {
-		if now, err = w.l.ask(ctx, conn); err != nil {
+		if now, err = w.l.time(ctx, conn); err != nil {
 			return batch, err
 		}
 	}
@@ -244,6 +259,9 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 			changed = append(changed, o)
 		}
 	}
+	if w.l.unnamed.Load() && len(fresh) > 0 { // a pipeline is run as the pool was made to
+		again, changed = changed, nil
+	}
 	var parts [][]*operation
 	var statements pgx.Batch
 	for _, part := range [][]*operation{fresh, changed} {
@@ -257,7 +275,7 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 		statements.Queue(query, args...)
 		parts = append(parts, part)
 	}
-	results, err := run(ctx, conn, &statements)
+	results, err := w.l.run(ctx, conn, &statements)
 	if err != nil {
 		return batch, w.l.broken(err)
 	}
@@ -270,9 +288,9 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 }
 
 // run sends statements as one transaction, in one round trip.
-func run(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Batch) ([]stored, error) {
+func (l *Ledger) run(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Batch) ([]stored, error) {
 	if only := statements.QueuedQueries[0]; len(statements.QueuedQueries) == 1 {
-		rows, err := conn.Query(ctx, only.SQL, only.Arguments...)
+		rows, err := conn.Query(ctx, only.SQL, l.args(only.Arguments...)...)
 		if err != nil {
 			return nil, err
 		}

@@ -5,9 +5,7 @@
 -- newest time on record with which the clock is trusted; $5: whether the
 -- caller has looked for what is in the way.
 WITH {guard},
-i AS (SELECT * FROM unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::bigint[], $14::bytea[],
-		$15::text[], $16::bigint[], $17::bigint[], $18::text[], $19::text[], $20::bigint[], $21::text[],
-		$22::bytea[], $23::bytea[], $24::bytea[], $25::bytea[], $26::text[], $27::bigint[], $28::bigint[], $29::bigint[], $30::boolean[])
+i AS (SELECT * FROM {rows}
 	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
 		state, due, settled_at, key_digest, behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds)),
@@ -28,5 +26,5 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 	RETURNING w.n, w.id),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN unnest($31::text[], $32::bigint[], $33::text[], $34::bytea[], $35::bytea[]) AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
+	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w) FROM g

@@ -2,9 +2,7 @@
 -- fence, same seq, and, when it leaves its line, nobody who may stand behind it
 -- unless the caller sees to that. $1 to $3 as in insert.sql.
 WITH {guard},
-i AS (SELECT * FROM unnest($4::text[], $5::bigint[], $6::bigint[], $7::boolean[],
-		$8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[],
-		$15::bytea[], $16::bytea[], $17::bytea[], $18::bytea[], $19::text[], $20::bigint[], $21::bigint[], $22::bigint[], $23::boolean[])
+i AS (SELECT * FROM {rows}
 	AS i (id, was_fence, was_seq, alone, state, due, settled_at, key_digest, behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds)),
 w AS (UPDATE @ledger_writes AS w SET
@@ -19,5 +17,5 @@ w AS (UPDATE @ledger_writes AS w SET
 	RETURNING w.n, w.id),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN unnest($24::text[], $25::bigint[], $26::text[], $27::bytea[], $28::bytea[]) AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
+	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w) FROM g
