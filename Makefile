@@ -24,6 +24,10 @@ test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 	$(GO) test -race -timeout 20m ./...
 	$(GO) test -timeout 20m ./internal/matrix # whole; under -race it runs a sample of the cells
 
+.PHONY: soak
+soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeats a run
+	READBACK_SOAK=full $(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m $(SOAK)
+
 .PHONY: bench
 bench: ## benchmarks; see docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./verify ./ledger/... ./engine

@@ -1,0 +1,144 @@
+//go:build unix
+
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// inHand is how many writes one worker has in hand at once.
+const inHand = 64
+
+func init() {
+	roles["orders"] = ordersProcess
+	roles["pool worker"] = poolWorker
+	roles["enqueuer"] = enqueuerProcess
+}
+
+// ordersProcess is a destination as SOAK_WORLD names it.
+func ordersProcess() error {
+	ctx, _ := orders()
+	return simulated.Run(ctx, simulated.RunOptions{Options: declares(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
+}
+
+// poolWorker works on a ledger that it shares, until it is told to end, killed
+// or cut off.
+func poolWorker() error {
+	ctx, heard := orders()
+	book, err := postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
+	for err != nil { // the database is away
+		fmt.Println("no ledger:", err)
+		if !pause(ctx, 50*time.Millisecond) {
+			return nil
+		}
+		book, err = postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
+	}
+	h := &holding{at: os.Getenv("SOAK_HOLD"), heard: heard}
+	e, err := newEngine(h.ledger(book), h.connector)
+	if err != nil {
+		return err
+	}
+	fmt.Println("working")
+	err = e.Work(ctx, &engine.WorkOptions{Parallel: inHand, Idle: 50 * time.Millisecond})
+	e.Close()
+	return errors.Join(err, book.Close())
+}
+
+// business is the caller's own table: what the oracle holds the destination
+// against. A row of it and the write that is enqueued beside it are committed
+// together or not at all.
+const business = `CREATE TABLE business (record text, n int, PRIMARY KEY (record, n))`
+
+// neverFrom numbers the changes of transactions that are rolled back on
+// purpose: none of them may ever be seen anywhere.
+const neverFrom = 1000
+
+// enqueuer is a process of the caller's.
+type enqueuer struct {
+	pool   *pgxpool.Pool
+	undone int // transactions that were rolled back on purpose
+}
+
+func enqueuerProcess() error {
+	ctx, heard := orders()
+	number, records, changes := envInt("SOAK_NUMBER"), envInt("SOAK_RECORDS"), envInt("SOAK_CHANGES")
+	pool, err := pgxpool.New(ctx, os.Getenv("SOAK_DSN"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	q := &enqueuer{pool: pool}
+	held := changes * 9 / 10 // the last are kept until everything has happened
+	for n := 1; n <= changes; n++ {
+		if n == held+1 {
+			fmt.Println("waiting")
+			select {
+			case <-heard:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		for r := range records {
+			if err := q.put(ctx, fmt.Sprintf("r-%d-%04d", number, r), n, (r+n)%7 == 0); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Println("enqueued", q.undone)
+	<-ctx.Done()
+	return nil
+}
+
+func envInt(name string) int {
+	n, _ := strconv.Atoi(os.Getenv(name)) // none is none
+	return n
+}
+
+// put enqueues one change in a transaction of its own, again until it is known
+// to be committed; now and then after another one that is rolled back.
+func (q *enqueuer) put(ctx context.Context, record string, n int, undo bool) error {
+	if undo && errors.Is(q.try(ctx, record, neverFrom+n), errOnPurpose) {
+		q.undone++
+	}
+	for {
+		err := q.try(ctx, record, n)
+		if err == nil {
+			return nil
+		}
+		if !pause(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("%s: %w", record, err)
+		}
+	}
+}
+
+var errOnPurpose = errors.New("rolled back on purpose")
+
+// try makes one transaction. One whose commit has an unknown fate is made
+// again: its own row tells.
+func (q *enqueuer) try(ctx context.Context, record string, n int) error {
+	return pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, $2) ON CONFLICT DO NOTHING", record, n)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		if _, err := postgres.Enqueue(ctx, tx, change(record, n)); err != nil {
+			return err
+		}
+		if n > neverFrom {
+			return errOnPurpose
+		}
+		return nil
+	})
+}

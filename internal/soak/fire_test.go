@@ -1,0 +1,360 @@
+//go:build unix
+
+package soak
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/readback-go/readback/internal/pgtest"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// size is how much is done, and how fast things break meanwhile.
+type size struct {
+	writes   int           // enqueued, by all enqueuers
+	changes  int           // of each record
+	kill     time.Duration // between two kills
+	cut      time.Duration // between two cuts of all connections
+	breathe  time.Duration // between two of the acts
+	deadline time.Duration // of all
+}
+
+// sizeOf is the short run of every test, or the whole one.
+func sizeOf() size {
+	if os.Getenv("READBACK_SOAK") == "full" {
+		return size{writes: 20_000, changes: 5, kill: time.Second, cut: 5 * time.Second, breathe: 4 * time.Second, deadline: 2 * time.Minute}
+	}
+	return size{writes: short, changes: 5, kill: time.Second, cut: 2 * time.Second, breathe: 500 * time.Millisecond, deadline: 2 * time.Minute}
+}
+
+const (
+	workers   = 4
+	enqueuers = 8
+)
+
+// fire is one run: processes, and what happens to them.
+type fire struct {
+	t                              *testing.T
+	size                           size
+	chance                         *rand.Rand
+	server                         *pgtest.Server
+	dsn                            string
+	env                            []string
+	log                            string
+	workers                        [workers]*process
+	working                        [workers]*atomic.Bool // each has begun
+	callers                        []*process
+	frozen                         int // the worker that is stopped, or -1
+	thawed                         <-chan time.Time
+	longest                        time.Duration // that a worker was stopped
+	stopped                        time.Time
+	waiting                        int // enqueuers that keep their last writes back
+	finished                       int
+	undone                         int // transactions that were rolled back on purpose
+	kills, cuts, restarts, freezes int
+}
+
+// TestUnderFire: 4 workers share a ledger, 8 processes enqueue into it, each
+// write beside a row of their own, before a destination that has every vice.
+// Workers are killed each second, one is stopped past its lease and goes on,
+// the database is killed and restarted, connections are cut. Then the
+// destination's log and the callers' table are held against each other and
+// against the ledger.
+func TestUnderFire(t *testing.T) {
+	t.Logf("again with -soak.seed=%d; READBACK_SOAK=full is the whole of it", *seed)
+	f := kindle(t)
+	ctx, cancel := context.WithTimeout(t.Context(), f.size.deadline)
+	defer cancel()
+	began := time.Now()
+	f.burn(ctx)
+	drained := time.Since(began)
+	f.quench()
+	// What was on its way may land until now: it would be a duplicate.
+	pause(t.Context(), horizonTime)
+	t.Logf("%d writes in %.1f s (%.0f/s), %d kills, %d freezes (longest %.1f s), %d restarts of the database, %d cuts, %d transactions rolled back on purpose",
+		f.size.writes, drained.Seconds(), float64(f.size.writes)/drained.Seconds(), f.kills, f.freezes, f.longest.Seconds(), f.restarts, f.cuts, f.undone)
+	f.account()
+}
+
+// kindle starts everything but the callers.
+func kindle(t *testing.T) *fire {
+	t.Helper()
+	f := &fire{t: t, size: sizeOf(), chance: rand.New(rand.NewPCG(*seed, 2)), frozen: -1}
+	f.server = pgtest.Start(t, pgtest.Options{})
+	name, err := f.server.CreateDatabase()
+	f.must(err)
+	f.dsn = f.server.DSN(name)
+	f.must(f.server.Exec(name, business))
+	book, err := postgres.Open(t.Context(), f.dsn, nil)
+	f.must(err)
+	f.must(book.Close())
+	f.log = filepath.Join(t.TempDir(), "effects.log")
+	f.env = []string{"SOAK_WORLD=fiery", "SOAK_DESTINATIONS=orders", "SOAK_DSN=" + f.dsn, "SOAK_LOG=" + f.log, fmt.Sprintf("SOAK_SEED=%d", *seed)}
+	f.env = append(f.env, "SOAK_URL="+started(t, "orders", f.env...).next(t))
+	t.Cleanup(func() {
+		for _, p := range append(f.callers, f.workers[:]...) {
+			if p != nil {
+				p.kill()
+			}
+		}
+	})
+	return f
+}
+
+func (f *fire) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// start starts, or starts again, one worker.
+func (f *fire) start(i int) {
+	f.t.Helper()
+	p, err := launch("pool worker", f.env...)
+	f.must(err)
+	began := new(atomic.Bool)
+	f.workers[i], f.working[i] = p, began
+	go func() {
+		for line := range p.said {
+			if line == "working" {
+				began.Store(true)
+			}
+		}
+	}()
+}
+
+// burn lets everything happen until everything is done.
+func (f *fire) burn(ctx context.Context) {
+	f.t.Helper()
+	said := make(chan string, enqueuers)
+	for n := range enqueuers {
+		p, err := launch("enqueuer", append(f.env, fmt.Sprintf("SOAK_NUMBER=%d", n), fmt.Sprintf("SOAK_CHANGES=%d", f.size.changes),
+			fmt.Sprintf("SOAK_RECORDS=%d", f.size.writes/f.size.changes/enqueuers))...)
+		f.must(err)
+		f.callers = append(f.callers, p)
+		go func() {
+			for line := range p.said {
+				said <- line
+			}
+		}()
+	}
+	for i := range workers {
+		f.start(i)
+	}
+	kill, cut, act, look := time.NewTicker(f.size.kill), time.NewTicker(f.size.cut), time.NewTimer(f.size.breathe), time.NewTicker(250*time.Millisecond)
+	defer kill.Stop()
+	defer cut.Stop()
+	defer act.Stop()
+	defer look.Stop()
+	acts := f.acts()
+	for {
+		select {
+		case <-ctx.Done():
+			f.t.Fatalf("not done after %v: %s", f.size.deadline, f.state())
+		case line := <-said:
+			f.hear(line)
+		case <-kill.C:
+			f.kill()
+		case <-cut.C:
+			f.cut()
+		case <-f.thawed:
+			f.thaw()
+			act.Reset(f.size.breathe)
+		case <-act.C:
+			if len(acts) == 0 {
+				break
+			}
+			acts[0]()
+			if acts = acts[1:]; f.frozen < 0 {
+				act.Reset(f.size.breathe)
+			}
+			if len(acts) == 0 {
+				f.release()
+			}
+		case <-look.C:
+			if f.finished == enqueuers && f.drained(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// acts are what happens once each, in this order.
+func (f *fire) acts() []func() {
+	all := []func(){f.freeze, f.restart, f.freeze, f.crash}
+	if f.size.writes > short {
+		all = append(all, f.freeze, f.freeze)
+	}
+	return all
+}
+
+// hear counts what the enqueuers say.
+func (f *fire) hear(line string) {
+	undone := 0
+	if _, err := fmt.Sscanf(line, "enqueued %d", &undone); err == nil {
+		f.finished++
+		f.undone += undone
+	}
+	if line == "waiting" {
+		f.waiting++
+	}
+}
+
+// release lets the enqueuers enqueue what they kept back: enough has happened.
+func (f *fire) release() {
+	f.t.Helper()
+	for _, p := range f.callers {
+		f.must(p.tell("the rest"))
+	}
+}
+
+// kill ends a worker that is not stopped, and starts it again. One that has not
+// even begun is spared: on a busy machine nothing would ever be done.
+func (f *fire) kill() {
+	f.t.Helper()
+	i := f.chance.IntN(workers)
+	if i == f.frozen {
+		i = (i + 1) % workers
+	}
+	if !f.working[i].Load() {
+		return
+	}
+	f.workers[i].kill()
+	f.kills++
+	f.start(i)
+}
+
+// freeze stops a worker for longer than its leases last.
+func (f *fire) freeze() {
+	f.t.Helper()
+	f.frozen = f.chance.IntN(workers)
+	f.must(f.workers[f.frozen].signal(syscall.SIGSTOP))
+	f.stopped, f.thawed = time.Now(), time.After(freezeFor)
+	f.freezes++
+}
+
+func (f *fire) thaw() {
+	f.t.Helper()
+	f.must(f.workers[f.frozen].signal(syscall.SIGCONT))
+	f.longest = max(f.longest, time.Since(f.stopped))
+	f.frozen, f.thawed = -1, nil
+}
+
+func (f *fire) restart() {
+	f.t.Helper()
+	f.must(f.server.Restart())
+	f.restarts++
+}
+
+// crash is a restart without a farewell.
+func (f *fire) crash() {
+	f.t.Helper()
+	f.must(f.server.Kill())
+	f.must(f.server.Recover())
+	f.restarts++
+}
+
+// cut ends every connection to the database.
+func (f *fire) cut() {
+	f.t.Helper()
+	f.must(f.server.Exec("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"))
+	f.cuts++
+}
+
+// drained reports whether nothing is left to do that will ever be done without
+// a person.
+func (f *fire) drained(ctx context.Context) bool {
+	book, err := postgres.Open(ctx, f.dsn, nil)
+	if err != nil {
+		return false
+	}
+	defer book.Close()
+	survey, err := book.Survey(ctx)
+	if err != nil || survey.Outbox > 0 {
+		return false
+	}
+	for _, q := range survey.Queues {
+		if q.State != "review" && q.State != "settled" && q.Count > q.Behind {
+			return false
+		}
+	}
+	return true
+}
+
+// state is what is open, for a run that did not come to its end.
+func (f *fire) state() string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	book, err := postgres.Open(ctx, f.dsn, nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer book.Close()
+	survey, err := book.Survey(ctx)
+	text := fmt.Sprintf("%d of %d enqueuers finished; outbox %d, refused %v, damaged %v, error %v", f.finished, enqueuers, survey.Outbox, survey.Refused, survey.Damaged, err)
+	for _, q := range survey.Queues {
+		text += fmt.Sprintf("\n  %s: %d, due %d, leased %d, orphaned %d, behind %d", q.State, q.Count, q.Due, q.Leased, q.Orphaned, q.Behind)
+	}
+	open, err := book.List(ctx, ledger.Filter{Tenant: tenant, States: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking}})
+	if err != nil {
+		return text + err.Error()
+	}
+	for _, rec := range open {
+		if rec.Behind == "" {
+			text += fmt.Sprintf("\n%s %d: %s%s", rec.Step, rec.Call, rec.Phase(), life(book, rec))
+		}
+	}
+	return text
+}
+
+// quench ends the workers in order: what they have in hand they finish or hand
+// back.
+func (f *fire) quench() {
+	f.t.Helper()
+	if f.frozen >= 0 {
+		f.thaw()
+	}
+	for _, p := range append(f.callers, f.workers[:]...) {
+		if err := p.in.Close(); err != nil {
+			f.t.Error(err)
+		}
+	}
+	for _, p := range append(f.callers, f.workers[:]...) {
+		select {
+		case <-p.gone:
+		case <-time.After(patience):
+			f.t.Errorf("a process did not end within %v of being asked to", patience)
+		}
+	}
+}
+
+// committed lists what the callers' own table says.
+func (f *fire) committed() map[string][]int {
+	f.t.Helper()
+	conn, err := pgx.Connect(f.t.Context(), f.dsn)
+	f.must(err)
+	defer conn.Close(f.t.Context())
+	rows, err := conn.Query(f.t.Context(), "SELECT record, n FROM business ORDER BY record, n")
+	f.must(err)
+	all := map[string][]int{}
+	var record string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&record, &n}, func() error {
+		all[record] = append(all[record], n)
+		return nil
+	})
+	f.must(err)
+	return all
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+const (
+	// behindBy is how far a read may lag, settleTime what is declared of it.
+	behindBy   = 600 * time.Millisecond
+	settleTime = time.Second
+	// lateBy is when a late commit lands after its client gave up. A send that
+	// was frozen with its worker lands later: by the time of the freeze.
+	// Together they stay below horizonTime, or what is declared were not true.
+	lateBy      = time.Second
+	horizonTime = 5 * time.Second
+	callTime    = time.Second
+	// slack and patient make leases of 3.3 s.
+	slack   = time.Second
+	patient = 300 * time.Millisecond
+	// freezeFor is longer than a lease.
+	freezeFor = 4 * time.Second
+)
+
+// fiery is a destination that protects nobody (no native key, nothing unique,
+// no conditions) and has every vice that a caller can be told of beforehand.
+// What it declares is true.
+func fiery() simulated.Options {
+	o := simulated.Plain.Options()
+	o.StampUpdates = true
+	o.Settle, o.Horizon = connectors.Within(settleTime), connectors.Within(horizonTime)
+	o.SendTimeout, o.ReadTimeout = callTime, callTime
+	o.Seed, _ = strconv.ParseUint(os.Getenv("SOAK_SEED"), 10, 64)
+	reads, updates := []simulated.Op{simulated.OpRead}, []simulated.Op{simulated.OpUpdate}
+	o.Faults = []simulated.Fault{
+		{Vice: simulated.LostAnswer, Chance: 0.05},
+		{Vice: simulated.DroppedBefore, Chance: 0.03},
+		{Vice: simulated.BadGateway, Chance: 0.03},
+		{Vice: simulated.LateCommit, Chance: 0.01, Delay: lateBy},
+		{Vice: simulated.PhantomSuccess, Chance: 0.01},
+		{Vice: simulated.Throttled, Chance: 0.01, Delay: time.Second},
+		{Vice: simulated.Refused, Chance: 0.002, Ops: updates},
+		{Vice: simulated.DroppedField, Chance: 0.002, Field: "note"},
+		{Vice: simulated.NormalisedField, Chance: 0.002, Field: "note"},
+		{Vice: simulated.LaggingRead, Chance: 0.1, Delay: behindBy},
+		// One throw decides about all of one vice: the first that it is below.
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "hang", Chance: 0.002},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "garbage", Chance: 0.010},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "empty", Chance: 0.015},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "null", Chance: 0.020},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "truncated", Chance: 0.025},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "cut", Chance: 0.030},
+		{Vice: simulated.UnreadableRead, Ops: reads, How: "404", Chance: 0.035},
+		{Vice: simulated.UnreadableRead, Ops: reads, Chance: 0.05},
+	}
+	return o
+}
+
+// calm protects nobody either, and does what it is asked: what goes wrong with
+// it the test says.
+func calm() simulated.Options {
+	o := simulated.Plain.Options()
+	o.StampUpdates = true
+	o.Settle, o.Horizon = connectors.Within(0), connectors.Within(2*time.Second)
+	o.SendTimeout, o.ReadTimeout = callTime, callTime
+	return o
+}
+
+// declares is the destination that this process is, or works with.
+func declares() simulated.Options {
+	if os.Getenv("SOAK_WORLD") == "fiery" {
+		return fiery()
+	}
+	return calm()
+}
+
+// change is the n-th write about a record: the first creates it, the others
+// update it. What it writes names it.
+func change(record string, n int) intent.WriteIntent {
+	w := intent.WriteIntent{
+		Tenant: tenant, Workflow: "fire", Step: record, Tool: "orders.change", Call: n,
+		Destination: "orders", Kind: simulated.Kind, Write: intent.Update,
+		Key:    intent.Fields{"order_id": record},
+		Expect: intent.Fields{"amount_cents": json.Number(strconv.Itoa(n)), "note": noteOf(record, n)},
+	}
+	if n == 1 {
+		w.Write = intent.Create
+	}
+	return w
+}
+
+func noteOf(record string, n int) string { return fmt.Sprintf("change %d of %s", n, record) }
+
+func changeID(record string, n int) ledger.ID {
+	return ledger.IDOf(change(record, n).StructuralKey())
+}
+
+// newEngine is an engine with short leases on a ledger, before the destination
+// process.
+func newEngine(book ledger.Ledger, wrap func(connectors.Connector) connectors.Connector) (*engine.Engine, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = inHand
+	c, err := simulated.NewConnector(os.Getenv("SOAK_URL"), declares(), transport)
+	if err != nil {
+		return nil, err
+	}
+	var reg connectors.Registry
+	for _, name := range strings.Fields(os.Getenv("SOAK_DESTINATIONS")) {
+		err = errors.Join(err, reg.Register(name, connectors.Destination{Connector: wrap(c), Profiles: c.Profiles()}))
+	}
+	return engine.New(book, &reg, &engine.Options{
+		Patience: patient, Slack: slack,
+		Budget:   100, // each kill between announcement and send uses one up
+		Policies: append([]policies.Policy{policies.Func(hasty)}, policies.Standard()...),
+		Logger:   slog.New(slog.NewTextHandler(&saying{}, nil)),
+	}), err
+}
+
+// saying says each line of the log as "log …": what a test waits for.
+type saying struct{}
+
+func (saying) Write(line []byte) (int, error) {
+	_, err := fmt.Printf("log %s", line)
+	return len(line), err
+}
+
+// hasty is impatient about updates as well.
+func hasty(c policies.Case) (policies.Decision, bool) {
+	nothing := c.Verdict == verify.Absent || c.Verdict == verify.Stale
+	again := c.Sends > 1 && nothing && policies.SecondSend(c).Allowed
+	return policies.Decision{Kind: policies.Retry, Rule: "impatient", Reason: "the table allows it"}, again
+}
