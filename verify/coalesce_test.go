@@ -233,6 +233,22 @@ func TestConcurrentReadsShareCalls(t *testing.T) {
 	}
 }
 
+// As many as a bulk read takes need not wait for more.
+func TestAFullCallGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: 100 * time.Millisecond}
+		c, p := coalesced(s, nil)
+		began := time.Now()
+		readAll(t, c, p, 1+2*bulkLimit)
+		if took := time.Since(began); took != s.takes {
+			t.Errorf("it took %s; want the %s of calls that begin at once", took, s.takes)
+		}
+		if diff := cmp.Diff([]int{bulkLimit, bulkLimit}, s.bulks); diff != "" {
+			t.Errorf("bulk reads (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A stream of reads that come one by one is joined too, and nobody waits long.
 func TestAStreamOfReadsIsJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
