@@ -191,3 +191,15 @@ func (d distant) ReadMany(ctx context.Context, qs []connectors.Query) ([]connect
 	time.Sleep(way)
 	return d.Connector.(connectors.BulkReader).ReadMany(ctx, qs)
 }
+
+// Where no worker runs, whoever asks when the look is due has it made.
+func TestOverdueLookIsMadeForWhoAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, fresh(), batches(time.Hour))
+		b.do(order("A-1", intent.Create))
+		time.Sleep(61 * time.Minute)
+		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Reads != 1 {
+			t.Errorf("%+v%s", out, b.life(out.ID))
+		}
+	})
+}

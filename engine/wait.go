@@ -52,7 +52,7 @@ func done(rec ledger.Record) bool {
 // purpose, or for the end of ctx: then the outcome is in progress, as it is at
 // once for a write behind one of the same line that a person must look at.
 // Meanwhile it continues the write itself whenever it is due and nobody works
-// on it. It fails with [ledger.ErrNotFound].
+// on it, a look that was put off included. It fails with [ledger.ErrNotFound].
 func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
 	pace := newFollowPace()
 	for turn := 1; ; turn++ {
@@ -60,7 +60,7 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		if err != nil {
 			return Outcome{}, err
 		}
-		if done(rec) {
+		if overdue := unverified(rec) && rec.Claimable(rec.Now, false); done(rec) && !overdue {
 			return outcomeOf(rec, replayed), nil
 		}
 		if rec.Behind != "" {
