@@ -237,6 +237,25 @@ var outbox = map[string]scenario{
 			h.absent(second)
 		},
 	},
+	"refused in a line": {
+		"what is refused leaves the line as it was",
+		func(h *harness) {
+			first := h.fresh(named("a", "w1", "invoice 7"), announced)
+			again, next := named("a", "w2", "invoice 7"), wish("a", "w3")
+			again.Key, next.Key = wish("a", "w1").Key, wish("a", "w1").Key
+			h.enqueue(again)
+			h.nothing(ledger.Claim{Limit: 10})
+			if reason := h.reasonOf(again); reason == "" {
+				h.Error("refused without a reason")
+			}
+			second := h.fresh(next)
+			if second.Behind != first.ID {
+				h.Errorf("the next one is behind %q", second.Behind)
+			}
+			h.append(first, sent, seen, verified)
+			h.taken(second, ledger.Claim{})
+		},
+	},
 	"many workers": {
 		"however many look at once, each entry is taken once and in its order",
 		func(h *harness) {

@@ -84,6 +84,7 @@ func begin(t *testing.T, l *postgres.Ledger) pgx.Tx {
 	t.Helper()
 	tx, err := l.Pool().Begin(context.Background())
 	must(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // for a test that fails
 	return tx
 }
 
