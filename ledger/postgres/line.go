@@ -61,7 +61,7 @@ func (t *tx) append(have row, fence int64, events []ledger.Event) (ledger.Record
 		err = t.joined(last, rec)
 	}
 	if err == nil && ledger.Left(have.rec, rec) {
-		err = t.leave(have.rec)
+		err = t.leave(have)
 	}
 	return stored.rec, err
 }
@@ -81,8 +81,15 @@ func (t *tx) joined(last row, rec ledger.Record) error {
 // leave lets the one behind a write go that has left its line. One that cannot
 // be read must not hold up the write that ends: it is marked, and finds its turn
 // when it is claimed by its name, once it is mended.
-func (t *tx) leave(gone ledger.Record) error {
+//
+// The one behind it may be leaving as well, and be waited for: then it is found
+// to stand there no more, and who stands there now is seen by another look.
+func (t *tx) leave(left row) error {
+	gone := left.rec
 	next, found, err := t.one("next", string(gone.ID))
+	for look := 0; err == nil && !found && left.followed && look < maxTries; look++ {
+		next, found, err = t.one("next", string(gone.ID))
+	}
 	if reason := unreadable(err); reason != "" {
 		return t.exec("damage", string(next.rec.ID), reason)
 	}
