@@ -91,7 +91,8 @@ func TestUnderFire(t *testing.T) {
 func kindle(t *testing.T) *fire {
 	t.Helper()
 	f := &fire{t: t, size: sizeOf(), chance: rand.New(rand.NewPCG(*seed, 2)), frozen: -1}
-	f.server = pgtest.Start(t, pgtest.Options{})
+	// What a killed worker leaves at the server goes only when it is noticed.
+	f.server = pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "300"}})
 	name, err := f.server.CreateDatabase()
 	f.must(err)
 	f.dsn = f.server.DSN(name)
