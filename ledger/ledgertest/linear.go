@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,7 +86,8 @@ type history struct {
 
 	mu         sync.Mutex
 	operations []porcupine.Operation
-	odd        []error // answers that no model has
+	odd        []error  // answers that no model has
+	undone     []string // calls that say that nothing was applied
 }
 
 // wishes are the writes of the history.
@@ -131,20 +133,34 @@ func (h *history) run(seed uint64) {
 	}
 }
 
-// explain is the history of the lines that cannot be explained.
+// explain is the history of the lines that cannot be explained. Those calls
+// that stand in the longest order that was found are marked.
 func (h *history) explain() (text string) {
 	model := linear()
 	for _, line := range model.Partition(h.operations) {
-		if porcupine.CheckOperationsTimeout(model, line, time.Minute) == porcupine.Ok {
+		res, info := porcupine.CheckOperationsVerbose(model, line, time.Minute)
+		if res == porcupine.Ok {
 			continue
 		}
-		slices.SortFunc(line, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-		for _, o := range line {
-			text += fmt.Sprintf("%d: %9d to %9d us: %s\n", o.ClientId, o.Call/1000, min(o.Return, math.MaxInt64/2)/1000, model.DescribeOperation(o.Input, o.Output))
+		placed := map[int]bool{}
+		for _, order := range info.PartialLinearizations()[0] {
+			if len(order) > len(placed) {
+				clear(placed)
+				for _, at := range order {
+					placed[at] = true
+				}
+			}
+		}
+		for at, o := range line {
+			mark := " "
+			if placed[at] {
+				mark = "x"
+			}
+			text += fmt.Sprintf("%s client %d, %9d to %9d us: %s\n", mark, o.ClientId, o.Call/1000, min(o.Return, math.MaxInt64/2)/1000, model.DescribeOperation(o.Input, o.Output))
 		}
 		text += "\n"
 	}
-	return text
+	return text + "said to have done nothing:\n" + strings.Join(h.undone, "\n")
 }
 
 // client is one goroutine with what it believes.
@@ -277,11 +293,14 @@ func (c *client) noteError(do call, err error, began, ended int64) {
 		return // others may have been at it: a claim that gets nothing says nothing
 	case err == nil:
 		a.none = true
-	case errors.Is(err, ledger.ErrUnsure):
-		// It may come about at any time from its beginning on.
+	case errors.Is(err, ledger.ErrUnsure), do.what == "claim" && errors.Is(err, context.DeadlineExceeded):
+		// It may come about at any time from its beginning on. Who gives up a
+		// claim need not be told: a lease that nobody knows of ends by itself.
 		a.unsure, ended = true, math.MaxInt64
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ledger.ErrUnavailable):
-		return // nothing was applied: if it was, nothing will explain what others see
+		// Nothing was applied: if it was, nothing will explain what others see.
+		c.undone = append(c.undone, fmt.Sprintf("  client %d, %9d to %9d us: line %d: %s: %v", c.number, began/1000, ended/1000, do.line, do.tell(a), err))
+		return
 	case errors.Is(err, ledger.ErrFenced):
 		a.fenced = true
 		delete(c.known, do.ids[do.write])

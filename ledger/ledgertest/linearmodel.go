@@ -38,7 +38,7 @@ type view struct {
 }
 
 func viewOf(r ledger.Record) view {
-	v := view{state: r.State, owner: r.Owner, fence: r.Fence, seq: r.Seq, leased: r.LeaseUntil.After(r.Now),
+	v := view{state: r.State, owner: r.Owner, fence: r.Fence, seq: r.Seq, leased: r.LeaseUntil.After(r.Now.Add(soon)),
 		behind: r.Behind, unverified: r.Unverified, sends: r.Sends, reads: r.Reads}
 	switch {
 	case r.Due.After(r.Now.Add(soon)):
@@ -49,7 +49,7 @@ func viewOf(r ledger.Record) view {
 	return v
 }
 
-// soon is more than a history takes, and less than muchLater.
+// soon is more than a history takes, and less than a lease or muchLater.
 const soon = 30 * time.Minute
 
 // entry is one write of the model.
@@ -112,6 +112,32 @@ type answer struct {
 	fenced  bool
 	absent  bool
 	illegal bool
+}
+
+// tell is a call and its answer for a person: the writes by their numbers.
+func (c call) tell(a answer) string {
+	asked := fmt.Sprintf("%s %d", c.what, c.write)
+	switch {
+	case c.any:
+		asked = "claim any"
+	case c.what == "reserve", c.what == "hold first", c.what == "claim":
+		asked += fmt.Sprintf(" for %q, long %v, early %v", c.owner, c.long, c.early)
+	case c.what != "get":
+		asked += fmt.Sprintf(" under fence %d", c.fence)
+	}
+	if a.got == (view{}) {
+		for what, is := range map[string]bool{"nothing": a.none, "unsure": a.unsure, "fenced": a.fenced, "not there": a.absent, "illegal": a.illegal} {
+			if is {
+				return asked + ": " + what
+			}
+		}
+	}
+	if a == (answer{}) {
+		return asked
+	}
+	g, behind := a.got, slices.Index(c.ids[:], a.got.behind)
+	return asked + fmt.Sprintf(": %s, fence %d, seq %d, owner %q, leased %v, due %d, behind %d, put off %v, fresh %v",
+		g.state, g.fence, g.seq, g.owner, g.leased, g.due, behind, g.unverified, a.fresh)
 }
 
 // step does one call on a street, and says what the answer must be.
@@ -322,12 +348,8 @@ func linear() porcupine.Model {
 			}
 			return next
 		},
-		Equal: func(a, b any) bool { return a == b },
-		DescribeOperation: func(input, output any) string {
-			c := input.(call)
-			c.ids = [lineSize]ledger.ID{}
-			return fmt.Sprintf("%+v -> %+v", c, output)
-		},
+		Equal:             func(a, b any) bool { return a == b },
+		DescribeOperation: func(input, output any) string { return input.(call).tell(output.(answer)) },
 	}
 	return model.ToModel()
 }

@@ -153,6 +153,27 @@ var lineRaces = map[string]scenario{
 			h.aboutOneCount(reservations[0].Record.KeyDigest, len(reservations))
 		},
 	},
+	"several leave at once": {
+		"when a write and the ones behind it leave at the same moment, the first that is left has its turn",
+		func(h *harness) {
+			const leaving = 3
+			for round := range 12 {
+				key := fmt.Sprint("k", round)
+				recs := []ledger.Record{h.fresh(about(key, key+" first"), announced)}
+				h.append(recs[0], sent)
+				for i := range leaving {
+					recs = append(recs, h.queuedUp(about(key, fmt.Sprint(key, " ", i))))
+				}
+				together(leaving, func(i int) {
+					if _, err := h.ledger.Append(context.Background(), recs[i].ID, recs[i].Fence, seen, settled(ledger.NotApplied)); err != nil {
+						h.Errorf("append: %v", err)
+					}
+				})
+				h.inOrder(recs[0].KeyDigest)
+				h.atTurn(recs[leaving])
+			}
+		},
+	},
 	"one operation, one record": {
 		"of workflows that begin one operation on one record at once one does it, and the others do not even wait",
 		func(h *harness) {
