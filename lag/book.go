@@ -107,7 +107,7 @@ func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.D
 	if looks == 0 {
 		return max(l.first(since)-since, 0), true
 	}
-	at, ok := l.next(since)
+	at, ok := l.planned().next(since)
 	return max(at-since, 0), ok
 }
 

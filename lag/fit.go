@@ -85,11 +85,8 @@ func fit(before []float64, recent []interval) *fitted {
 	for k, n := range recent {
 		from, to := n.span()
 		spans[k], end = [2]int{from, to}, max(end, to)
-		switch {
-		case known[to]-known[from] <= known[cells]*surprisingLate:
-			f.spread(from, to, 1, n.missed == 0)
-		case n.missed > 0:
-			f.spread(from, to, blur, false)
+		if known[to]-known[from] <= known[cells]*surprisingLate {
+			f.spread(from, to, n.missed == 0)
 		}
 	}
 	share := make([]float64, end+1)
@@ -117,9 +114,10 @@ func fit(before []float64, recent []interval) *fitted {
 	return f
 }
 
-// spread gives weight to an interval, half of it to no lag where that is
-// possible.
-func (f *fitted) spread(from, to int, weight float64, none bool) {
+// spread gives the weight of one write to an interval, half of it to no lag
+// where that is possible.
+func (f *fitted) spread(from, to int, none bool) {
+	weight := 1.0
 	if none && to > 1 {
 		weight /= 2
 		f.weight[0] += weight

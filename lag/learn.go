@@ -22,8 +22,7 @@ type learned struct {
 
 	looks       int     // first looks placed since one was made early on purpose
 	every       int     // how many pass until the next
-	laters      int     // later looks placed
-	far         bool    // what the latest of those was
+	far         bool    // what the latest of those was: at half the time
 	early, late float64 // surprises in a row, fading
 }
 
@@ -65,20 +64,6 @@ func (l *learned) first(now time.Duration) time.Duration {
 		return max(now, at/2)
 	}
 	return max(now, min(l.plan.median, at-at/probeClose))
-}
-
-// next is the moment of a later look, after one that failed just now. Now and
-// then it too is earlier than would be best.
-func (l *learned) next(now time.Duration) (time.Duration, bool) {
-	p := l.planned()
-	at, ok := p.next(now)
-	if !ok {
-		return 0, false
-	}
-	if l.laters++; l.laters%probeLater == 0 {
-		at = min(at, p.halfway(now))
-	}
-	return at, true
 }
 
 // learn takes in one write and reports whether the lags have stopped being

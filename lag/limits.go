@@ -33,17 +33,14 @@ const (
 	// enough to keep a shape that later looks do not show, too few to stand
 	// against what they do show.
 	anchor = 16
-	// rounds is how often a fit shares its weights out: what one write in ten
-	// contradicts has by then a hundredth of what none does.
+	// rounds is how often a fit shares its weights out: what one write in
+	// twenty contradicts has by then a hundredth of what none does.
 	rounds = 100
 	// fitEvery is the part of the window that may be new before it is fitted
 	// again: a fit takes some hundred microseconds.
 	fitEvery = 8
 	// still is how little weight moves in one round of a fit that is done.
 	still = 0.02
-	// blur is the part of a write's weight with which all of its interval begins
-	// where something was known about it: what has no weight never gets any.
-	blur = 0.05
 	// negligible is a part of a write that is not worth keeping.
 	negligible = 1e-4
 
@@ -69,9 +66,6 @@ const (
 	// made early on purpose. The number doubles each time: what is new is
 	// uncertain.
 	probeFirst, probeMost = 4, 64
-	// probeLater is how many later looks are placed until one of them is made
-	// early on purpose. They are few, and what lies far out is known least.
-	probeLater = 4
 	// likely is how probable a success at a look at the usual moment is at
 	// least; a success where it was less so came early.
 	likely = 0.6

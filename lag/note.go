@@ -140,6 +140,7 @@ func (l *learned) unsaved(there bool) bool {
 // from now on. w is what the ledger holds, the zero value when that is
 // nothing.
 func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
+	l.plan = nil // nothing may be missing in the fit
 	f := l.planned().fitted
 	for i := range l.recent {
 		if !l.recent[i].saved {

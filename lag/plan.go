@@ -19,7 +19,10 @@ type plan struct {
 
 func newPlan(f *fitted) *plan {
 	p := &plan{fitted: f}
-	p.median = p.halfway(-1)
+	half := 0
+	for ; half < cells-1 && f.upTo[half+1] < f.count()/2; half++ {
+	}
+	p.median = edge(half)
 	p.price = max(floor, time.Duration(price*float64(p.median))).Seconds()
 	all, step := f.count(), 0.0
 	for i, w := range f.weight {
@@ -76,17 +79,4 @@ func (p *plan) next(now time.Duration) (time.Duration, bool) {
 	}
 	at, _ := p.best(0, (now + apart).Seconds(), left)
 	return seconds(at), at >= 0
-}
-
-// halfway is the moment at which half of what is not visible now should be.
-func (p *plan) halfway(now time.Duration) time.Duration {
-	f := p.fitted
-	i := 0
-	if now >= 0 {
-		i = min(after(now), cells-1)
-	}
-	for half := (f.upTo[i] + f.count()) / 2; i < cells-1 && f.upTo[i+1] < half; {
-		i++
-	}
-	return max(edge(i), now+apart)
 }
