@@ -19,7 +19,7 @@ import (
 )
 
 // inHand is how many writes one worker has in hand at once.
-const inHand = 64
+const inHand = 48
 
 func init() {
 	roles["orders"] = ordersProcess
@@ -51,7 +51,7 @@ func poolWorker() error {
 		return err
 	}
 	fmt.Println("working")
-	err = e.Work(ctx, &engine.WorkOptions{Parallel: inHand, Idle: 50 * time.Millisecond})
+	err = e.Work(ctx, &engine.WorkOptions{Parallel: inHand})
 	e.Close()
 	return errors.Join(err, book.Close())
 }
