@@ -113,7 +113,7 @@ type Queue struct {
 	Leased              int       // in somebody's hands
 	Orphaned            int       // in the hands of somebody whose lease has ended
 	Behind              int       // waiting for another write of the same line
-	OldestDue           time.Time // of those that are due; zero when none is
+	OldestDue           time.Time // of those that are due or orphaned; zero when none is
 	OldestCreated       time.Time
 }
 

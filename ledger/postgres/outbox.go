@@ -226,6 +226,9 @@ func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) 
 		}
 		return t.admit(found)
 	})
+	if errors.Is(err, ledger.ErrVersion) { // for a newer program
+		return false, nil
+	}
 	return moved, l.refuse(ctx, err)
 }
 
@@ -338,9 +341,6 @@ func final(err error) bool {
 func (l *Ledger) refuse(ctx context.Context, err error) error {
 	var refused *refusedEntry
 	if !errors.As(err, &refused) {
-		if errors.Is(err, ledger.ErrVersion) { // for a newer program
-			return nil
-		}
 		return err
 	}
 	return l.within(ctx, func(t *tx) error { return t.exec("refuse", refused.n, plain(ledger.Refusal(refused.err))) })

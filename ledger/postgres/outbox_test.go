@@ -203,3 +203,23 @@ func TestEnqueuedRowDamaged(t *testing.T) {
 		})
 	}
 }
+
+// An entry about a write that only a newer program can read waits for one, and
+// nothing else does.
+func TestEnqueuedForNewerProgram(t *testing.T) {
+	d, ctx := fresh(t), context.Background()
+	l := d.open(nil)
+	must(t, enqueue(t, l, true, asked("w1")))
+	are(t, lent(t, l), asked("w1"))
+	d.exec(`UPDATE ledger_writes SET body = (body::jsonb || '{"news":1}')::text`)
+	must(t, enqueue(t, l, true, asked("w1"), asked("w2")))
+	are(t, lent(t, l), asked("w2"))
+	if s, err := l.Survey(ctx); err != nil || s.Outbox != 1 || len(s.Refused) != 0 {
+		t.Errorf("survey %+v, error %v; want one that waits", s, err)
+	}
+	d.exec(`UPDATE ledger_writes SET body = (body::jsonb - 'news')::text`)
+	are(t, lent(t, l))
+	if s, err := l.Survey(ctx); err != nil || s.Outbox != 0 || len(s.Refused) != 0 {
+		t.Errorf("survey %+v, error %v; want nothing left", s, err)
+	}
+}
