@@ -64,8 +64,8 @@ const (
 	// evidence are nobody else's business.
 	fileMode = 0o600
 
-	// maxAdmit is how many entries of the outbox one operation takes in: some
-	// tens of milliseconds for which other callers wait.
+	// maxAdmit is how many entries of the outbox one operation takes in. Other
+	// callers wait for it, a tenth of a second where the processor is slow.
 	maxAdmit = 256
 
 	// defaultWindow is that of the engine: longer than orchestrators repeat a
