@@ -69,16 +69,17 @@ func (b *bench) takeOver(rec ledger.Record) {
 // send what another one has taken over and finished.
 func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 	for name, c := range map[string]struct {
+		class  simulated.Class
 		stood  time.Duration
 		lease  bool // the other process waits for the lease
 		reason string
 	}{
-		"past its lease":                   {10 * time.Minute, true, "its own clock says so"},
-		"short of its lease, and overtook": {5 * time.Second, false, "only the ledger can say so"},
+		"past its lease":                   {simulated.Plain, 10 * time.Minute, true, "its own clock says so"},
+		"short of its lease, and overtook": {simulated.Unique, 5 * time.Second, false, "only the ledger can say so"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, c.class.Options(), nil)
 				other := b.newEngine(nil)
 				slow := &stalling{Ledger: b.ledger, reserve: c.stood}
 				if !c.lease {

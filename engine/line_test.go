@@ -110,7 +110,12 @@ func TestBehindAReviewIsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stuck := undecidable(t)
 		began := time.Now()
-		out := b.do(wish("A-1", 1, intent.Upsert))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		out, err := b.engine.Do(ctx, wish("A-1", 1, intent.Upsert))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if out.Status != engine.StatusInProgress || out.Sends != 0 || time.Since(began) > time.Second {
 			t.Fatalf("%+v after %s; want in progress at once%s", out, time.Since(began), b.life(out.ID))
 		}

@@ -315,6 +315,9 @@ func TestLeaseIsKeptWhileAnUndoingTakesLong(t *testing.T) {
 		e := b.engineOn(b.ledger, d, &engine.Options{Slack: time.Second})
 		w := order("A-1", intent.Create)
 		w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = b.engine.Work(ctx, nil) }() // it returns nil, and takes what nobody holds
 		out, err := e.Do(t.Context(), w)
 		if got := b.state(out.ID); err != nil || out.Status != engine.StatusCompensated || got.Fence != 1 {
 			t.Errorf("%+v, %v; %d changes of hands%s", out, err, got.Fence-1, b.life(out.ID))
@@ -322,28 +325,28 @@ func TestLeaseIsKeptWhileAnUndoingTakesLong(t *testing.T) {
 	})
 }
 
-// delete25 takes long to delete, and to show that it did.
+// delete25 takes long to delete, and to show what is there before and after.
 type delete25 struct {
 	connectors.Connector
-	deleted bool
+	undoing bool
 }
 
 func (d *delete25) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	if r.Intent.Write == intent.Delete {
-		d.deleted = true
 		time.Sleep(25 * time.Second)
 	}
 	return d.Connector.Write(ctx, r)
 }
 
 func (d *delete25) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	if d.deleted {
+	if d.undoing {
 		time.Sleep(9 * time.Minute)
 	}
 	return d.Connector.Read(ctx, q)
 }
 
 func (d *delete25) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
+	d.undoing = true
 	return d.Connector.(connectors.Inverter).Invert(w, before, after)
 }
 
