@@ -70,14 +70,14 @@ func TestEngineReadsBackCheaply(t *testing.T) {
 		t.Run(behind.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				book := lag.New(ledger.NewMemory(), nil)
-				learned := through(t, book, behind, 200, 200)
+				learned := through(t, book, behind, 100, 100)
 				if err := book.Close(); err != nil {
 					t.Error(err)
 				}
 				for name, other := range map[string]*tally{
 					"learned":           learned,
-					"standard pace":     through(t, nil, behind, 0, 200),
-					"poll every second": through(t, everySecond{}, behind, 0, 200),
+					"standard pace":     through(t, nil, behind, 0, 50),
+					"poll every second": through(t, everySecond{}, behind, 0, 50),
 				} {
 					t.Logf("%-18s %.2f reads/write (median %.0f), %.2f × the lag, verified after %.0f ms", name,
 						mean(other.reads), median(other.reads), mean(other.over), 1000*mean(other.times))
