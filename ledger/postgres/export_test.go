@@ -1,6 +1,11 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // Statements are the texts that run while somebody waits, by name.
 var Statements = newStatements("")
@@ -13,3 +18,37 @@ var Versions = versions()
 
 // Unnamed says that statements are sent whole each time.
 func (l *Ledger) Unnamed() bool { return l.unnamed.Load() }
+
+// Reset makes all connections new.
+func (l *Ledger) Reset() { l.pool.Reset() }
+
+// Demote makes the ledger's next connections lead to another server, and lets
+// that be a standby: what a failover without a new connection string looks
+// like.
+func (l *Ledger) Demote(t testing.TB, dsn string) {
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.pool.Close)
+}
+
+// Occupy takes connections of the ledger until they are released.
+func (l *Ledger) Occupy(t testing.TB, n int) (release func()) {
+	var taken []*pgxpool.Conn
+	for range n {
+		conn, err := l.pool.Acquire(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	return func() {
+		for _, conn := range taken {
+			conn.Release()
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (l *Ledger) createMeta(ctx context.Context) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
-		case "23505", "42P07", "42P06", "XX000": // it is just coming to exist
+		case "23505", "42P07", "42P06", "42710", "XX000": // it is just coming to exist
 			return fmt.Errorf("%w: %w", errAgain, l.refused(pg))
 		}
 	}

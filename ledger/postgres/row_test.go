@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"encoding/json"
+	"io/fs"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// A raw message that somebody adds to a record or an event must get a column:
+// in the body it would be compacted and escaped.
+func TestRawMessagesHaveColumns(t *testing.T) {
+	raw := reflect.TypeFor[json.RawMessage]()
+	count := func(of reflect.Type) (n int) {
+		for i := range of.NumField() {
+			if of.Field(i).Type == raw {
+				n++
+			}
+		}
+		return n
+	}
+	if got, want := len(raws(&ledger.Record{}))+len([]string{"intent"}), count(reflect.TypeFor[ledger.Record]()); got != want {
+		t.Errorf("a record has %d raw messages, %d have columns", want, got)
+	}
+	if got, want := len([]string{"evidence", "mismatches"}), count(reflect.TypeFor[ledger.Event]()); got != want {
+		t.Errorf("an event has %d raw messages, %d have columns", want, got)
+	}
+}
+
+// What has a column of its own is not written a second time into the body:
+// a claim changes the lease and leaves the body alone.
+func TestBodyIsWithoutColumns(t *testing.T) {
+	large := json.RawMessage(`"large"`)
+	rec := ledger.Record{Intent: large, Owner: "owner", LeaseFor: 77, Fence: 77, LeaseUntil: time.Unix(77, 0)}
+	for _, raw := range raws(&rec) {
+		*raw = large
+	}
+	body, err := encode(rec)
+	if err != nil || strings.Contains(body, "large") || strings.Contains(body, "owner") || strings.Contains(body, "77") {
+		t.Errorf("error %v, body %s", err, body)
+	}
+	if string(rec.Intent) != string(large) || rec.Owner == "" {
+		t.Error("the record itself was changed")
+	}
+	event, err := encodeEvent(ledger.Event{Evidence: large, Mismatches: large})
+	if err != nil || strings.Contains(event, "large") {
+		t.Errorf("error %v, event %s", err, event)
+	}
+}
+
+// The number of a migration is the version of a ledger, so none may be missing
+// or stand twice.
+func TestMigrationsAreNumbered(t *testing.T) {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil || len(names) != len(versions()) {
+		t.Fatalf("%d names, error %v", len(names), err)
+	}
+	for i, name := range names {
+		if want := "migrations/000" + string(rune('1'+i)) + "_"; !strings.HasPrefix(name, want) {
+			t.Errorf("%s: want a name that begins with %s", name, want)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/pgtest"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// The database is killed in the middle of the work. Whatever was said to be
+// done is there afterwards, whatever was said to be undone is not, and who was
+// told that nobody knows was told the truth.
+func TestDatabaseKilled(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{})
+	d := freshOn(t, s)
+	l := d.open(nil)
+	told := map[string]string{}
+	for round := range 3 {
+		storm(t, l, fmt.Sprint("r", round), told, func() { must(t, s.Kill()) })
+		must(t, s.Recover())
+		must(t, pair(l, reservation(t, asked(fmt.Sprint("after ", round)))))
+	}
+	unsure := 0
+	for workflow, word := range told {
+		rec, err := l.Get(t.Context(), "acme", reservation(t, asked(workflow)).Record.ID)
+		there := err == nil
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			t.Fatal(err)
+		}
+		switch {
+		case word == "unsure":
+			unsure++
+			continue
+		case there != (word != "not reserved"), word == "settled" && rec.State != ledger.Settled, word == "not settled" && rec.State == ledger.Settled:
+			t.Errorf("%s was %s, now there: %v, %s", workflow, word, there, rec.State)
+		}
+		if there {
+			follows(t, l, rec)
+		}
+	}
+	t.Logf("%d writes were told of, of %d nothing was known", len(told), unsure)
+}
+
+// storm reserves and settles until the database breaks down, which is made to
+// happen when a hundred writes are settled.
+func storm(t *testing.T, l *postgres.Ledger, name string, told map[string]string, breakDown func()) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	enough, settled := make(chan struct{}), 0
+	say := func(workflow, word string, err error) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+		case !errors.Is(err, ledger.ErrUnavailable):
+			t.Errorf("%s: error %v, want unavailable", workflow, err)
+		case errors.Is(err, ledger.ErrUnsure):
+			word = "unsure"
+		default:
+			word = "not " + word
+		}
+		if told[workflow] = word; word == "settled" {
+			if settled++; settled == 100 {
+				close(enough)
+			}
+		}
+		return err == nil
+	}
+	for g := range 16 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				workflow := fmt.Sprint(name, "-", g, "-", i)
+				rec, _, err := l.Reserve(context.Background(), reservation(t, asked(workflow)))
+				if !say(workflow, "reserved", err) {
+					return
+				}
+				if _, err = l.Append(context.Background(), rec.ID, rec.Fence, settling...); !say(workflow, "settled", err) {
+					return
+				}
+			}
+		})
+	}
+	<-enough
+	breakDown()
+	wg.Wait()
+}
+
+// follows looks whether a record follows from its events.
+func follows(t *testing.T, l *postgres.Ledger, rec ledger.Record) {
+	t.Helper()
+	events, err := l.Events(context.Background(), rec.Tenant, rec.ID)
+	must(t, err)
+	again, err := ledgertest.Replay(rec, events)
+	must(t, err)
+	lease := cmpopts.IgnoreFields(ledger.Record{}, "Owner", "LeaseUntil", "LeaseFor", "Fence", "Now")
+	if diff := cmp.Diff(again, rec, lease); diff != "" {
+		t.Errorf("a record does not follow from its events (-events +record):\n%s", diff)
+	}
+}
+
+// Somebody turned the wait for the disk off. What was said to be done is there
+// all the same when the database dies at once.
+func TestSynchronousCommit(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s"}})
+	d := freshOn(t, s)
+	l := d.open(nil)
+	var recs []ledger.Record
+	for i := range 3 {
+		rec, _, err := l.Reserve(t.Context(), reservation(t, asked(fmt.Sprint("w", i))))
+		must(t, err)
+		recs = append(recs, rec)
+	}
+	must(t, pair(l, reservation(t, asked("last"))))
+	got, err := l.Claim(t.Context(), ledger.Claim{Owner: "two", LeaseFor: time.Hour, Tenant: "acme", ID: deferredNow(t, l, recs[0]).ID})
+	if err != nil || len(got) != 1 {
+		t.Fatalf("claimed %d, error %v", len(got), err)
+	}
+	must(t, s.Kill())
+	must(t, s.Recover())
+	last, err := l.Get(t.Context(), "acme", reservation(t, asked("last")).Record.ID)
+	if err != nil || last.State != ledger.Settled {
+		t.Errorf("settled, now %s, error %v", last.State, err)
+	}
+	if rec, err := l.Get(t.Context(), "acme", got[0].ID); err != nil || rec.Fence != got[0].Fence {
+		t.Errorf("fence %d, lent with %d, error %v", rec.Fence, got[0].Fence, err)
+	}
+}
+
+// deferredNow makes a write due.
+func deferredNow(t *testing.T, l *postgres.Ledger, rec ledger.Record) ledger.Record {
+	t.Helper()
+	rec, err := l.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSent}, ledger.Event{Kind: ledger.EvDeferred})
+	must(t, err)
+	return rec
+}
+
+// The database's clock jumps back. Nothing begins until it is right again, and
+// what was begun can be ended, in an order of time that never turns.
+func TestClockBack(t *testing.T) {
+	d := fresh(t).movable()
+	l := d.open(nil)
+	rec, _, err := l.Reserve(t.Context(), reservation(t, asked("w1")))
+	must(t, err)
+	d.move(-2 * time.Minute)
+	for _, l := range []*postgres.Ledger{l, d.open(nil)} {
+		for _, name := range []string{"reserve", "claim", "claim by name"} {
+			if err := calls(t, l, rec)[name](); !errors.Is(err, ledger.ErrClock) {
+				t.Errorf("%s: error %v, want the clock", name, err)
+			}
+		}
+	}
+	settled, err := l.Append(t.Context(), rec.ID, rec.Fence, settling...)
+	if err != nil || settled.Updated.Before(rec.Updated) {
+		t.Errorf("settled at %s after %s, error %v", settled.Updated, rec.Updated, err)
+	}
+	follows(t, l, settled)
+	reset := d.open(&postgres.Options{ResetClock: true})
+	must(t, pair(reset, reservation(t, asked("w3"))))
+	d.move(-30 * time.Second)
+	must(t, pair(l, reservation(t, asked("w4"))))
+}
+
+// Two ledgers of one database, as two processes have them: of the workflows
+// that begin one operation at once one does it, also when one that came to
+// nothing was before.
+func TestOneOperation(t *testing.T) {
+	d := fresh(t)
+	ledgers := []*postgres.Ledger{d.open(nil), d.open(nil)}
+	for round := range 20 {
+		key := fmt.Sprint("invoice ", round)
+		named := func(workflow string) ledger.Reservation {
+			w := asked(fmt.Sprint(key, workflow))
+			w.IdempotencyKey = key
+			return reservation(t, w)
+		}
+		if round%2 == 1 { // before them another one came to nothing, or was long ago
+			rec, _, err := ledgers[0].Reserve(t.Context(), named("first"))
+			must(t, err)
+			_, err = ledgers[0].Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSent},
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
+			must(t, err)
+		}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		won, begin := 0, make(chan struct{})
+		for i := range 8 {
+			res := named(fmt.Sprint("w", i))
+			wg.Go(func() {
+				<-begin
+				_, fresh, err := ledgers[i%2].Reserve(context.Background(), res)
+				mu.Lock()
+				defer mu.Unlock()
+				if fresh {
+					won++
+				} else if !errors.Is(err, ledger.ErrBlocked) {
+					t.Error(err)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		if won != 1 {
+			t.Errorf("round %d: %d own the operation", round, won)
+		}
+	}
+}
+
+// A row that was damaged by hand stops nothing else, is named, and goes on when
+// it is mended.
+func TestDamagedRow(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	var recs []ledger.Record
+	for i := range 3 {
+		rec, _, err := l.Reserve(t.Context(), reservation(t, asked(fmt.Sprint("w", i))))
+		must(t, err)
+		recs = append(recs, deferredNow(t, l, rec))
+	}
+	d.exec(fmt.Sprintf("CREATE TABLE saved AS SELECT * FROM ledger_writes; UPDATE ledger_writes SET body = '{' WHERE id = '%s'", recs[0].ID))
+	lent, err := l.Claim(t.Context(), ledger.Claim{Owner: "two", LeaseFor: time.Hour, Limit: 10})
+	if err != nil || len(lent) != 2 {
+		t.Fatalf("lent %d, error %v; want the other two", len(lent), err)
+	}
+	if _, err := d.open(nil).Get(t.Context(), "acme", recs[0].ID); !errors.Is(err, ledger.ErrCorrupt) || !strings.Contains(err.Error(), string(recs[0].ID)) {
+		t.Errorf("get: error %v, want one that names the write", err)
+	}
+	d.exec("UPDATE ledger_writes AS w SET body = s.body, damaged = NULL FROM saved AS s WHERE s.id = w.id AND w.body = '{'")
+	lent, err = l.Claim(t.Context(), ledger.Claim{Owner: "two", LeaseFor: time.Hour, Limit: 10})
+	if err != nil || len(lent) != 1 || lent[0].ID != recs[0].ID {
+		t.Errorf("lent %d, error %v; want the one that was mended", len(lent), err)
+	}
+}
+
+// A write of a newer program is left to newer programs, and nothing else is.
+func TestRowOfANewerProgram(t *testing.T) {
+	d := fresh(t).movable()
+	l := d.open(nil)
+	for i := range 2 {
+		rec, _, err := l.Reserve(t.Context(), reservation(t, asked(fmt.Sprint("w", i))))
+		must(t, err)
+		deferredNow(t, l, rec)
+	}
+	newer := reservation(t, asked("w0")).Record.ID
+	d.exec(fmt.Sprintf(`UPDATE ledger_writes SET body = '{"newer":1,' || substr(body, 2) WHERE id = '%s'`, newer))
+	lent, err := l.Claim(t.Context(), ledger.Claim{Owner: "two", LeaseFor: time.Hour, Limit: 10})
+	if err != nil || len(lent) != 1 || lent[0].ID == newer {
+		t.Fatalf("lent %d, error %v; want the other one", len(lent), err)
+	}
+	d.exec(fmt.Sprintf(`UPDATE ledger_writes SET body = '{' || substr(body, 12) WHERE id = '%s'`, newer)) // the newer program
+	d.move(time.Minute)
+	lent, err = l.Claim(t.Context(), ledger.Claim{Owner: "three", LeaseFor: time.Hour, Limit: 10})
+	if err != nil || len(lent) != 1 || lent[0].ID != newer {
+		t.Errorf("lent %d, error %v; want what was left to the newer program, as soon as it can be read", len(lent), err)
+	}
+}
+
+// No statement walks or sorts what is settled, nor a backlog.
+func TestQueryPlans(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	must(t, pair(l, reservation(t, asked("w"))))
+	d.exec(`INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
+			state, due, settled_at, seq, body, owner, lease_until, lease_for, fence, holds)
+		SELECT 'wr_' || substr(k, 1, 32), 'acme', 'payments', 'tool', k, k, k, i, '{}', s, CASE s WHEN 'settled' THEN NULL ELSE i END,
+			CASE s WHEN 'settled' THEN i END, 2, '{}', '', 0, 0, 1, TRUE
+		FROM (SELECT i, encode(sha256(i::text::bytea), 'hex') AS k, CASE WHEN i % 10 = 0 THEN 'checking' ELSE 'settled' END AS s FROM generate_series(1, 30000) AS i) AS x;
+		INSERT INTO ledger_events (write, seq, body) SELECT n, s, '{}' FROM ledger_writes, generate_series(1, 2) AS s WHERE id <> '` + string(reservation(t, asked("w")).Record.ID) + `';
+		ANALYZE`)
+	conn, err := pgx.Connect(t.Context(), d.dsn())
+	must(t, err)
+	defer conn.Close(context.Background())
+	for name, query := range postgres.Statements {
+		for _, table := range []string{"ledger_writes", "ledger_events"} {
+			if name == "guard" || name == "meta_table" || !strings.Contains(query, table) || strings.HasPrefix(name, "survey") {
+				continue
+			}
+			cost, plan := explain(t, conn, query)
+			if strings.Contains(plan, "Seq Scan on "+table) {
+				t.Errorf("%s walks all of %s:\n%s", name, table, plan)
+			}
+			if cost > 100_000 {
+				t.Errorf("%s: cost %.0f: the database would compile it each time:\n%s", name, cost, plan)
+			}
+		}
+	}
+}
+
+// explain is the plan for parameters that nobody knows yet.
+func explain(t *testing.T, conn *pgx.Conn, query string) (cost float64, plan string) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; PREPARE p AS "+query, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
+	of, err := conn.Prepare(t.Context(), "described", query)
+	must(t, err)
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", len(of.ParamOIDs)), ", ")
+	execute := "EXECUTE p"
+	if nulls != "" {
+		execute += "(" + nulls + ")"
+	}
+	var text string
+	must(t, conn.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+execute, pgx.QueryExecModeSimpleProtocol).Scan(&text))
+	var plans []struct {
+		Plan struct {
+			Cost float64 `json:"Total Cost"`
+		}
+	}
+	must(t, json.Unmarshal([]byte(text), &plans))
+	rows, err := conn.Query(t.Context(), "EXPLAIN "+execute, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	must(t, conn.Deallocate(t.Context(), "described"))
+	return plans[0].Plan.Cost, strings.Join(lines, "\n")
+}
