@@ -95,9 +95,11 @@ func TestASlowDestinationStarvesNobody(t *testing.T) {
 				}
 			}
 		}
+		slow.mu.Lock()
 		if slow.most != 8 {
 			t.Errorf("the slow destination had %d of 16 slots, want half", slow.most)
 		}
+		slow.mu.Unlock()
 		cancel()
 		if err := <-worked; err != nil {
 			t.Error(err)
