@@ -193,12 +193,13 @@ func (t *tx) bury(rows []row) error {
 }
 
 func (t *tx) forget(rows []row) error {
+	var ids []string
 	var numbers []int64
 	for _, r := range rows {
-		numbers = append(numbers, r.n)
+		ids, numbers = append(ids, string(r.rec.ID)), append(numbers, r.n)
 	}
 	if err := t.exec("forget_events", numbers); err != nil {
 		return err
 	}
-	return t.exec("forget", numbers)
+	return t.exec("forget", ids)
 }

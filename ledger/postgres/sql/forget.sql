@@ -1,1 +1,1 @@
-DELETE FROM @ledger_writes WHERE n = ANY ($1::bigint[])
+DELETE FROM @ledger_writes WHERE id = ANY ($1::text[])
