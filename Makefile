@@ -64,3 +64,4 @@ $(BIN)/govulncheck-$(VULN_VERSION):
 docs: ## render the documents that tests hold against the code
 	$(GO) test ./internal/matrix -update
 	$(GO) test ./internal/catalog -update
+	$(GO) test ./internal/metrics -update

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +20,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/document"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
 
-var update = flag.Bool("update", false, "write the table anew")
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 type nobody struct{ connectors.Connector }
 
@@ -136,19 +136,7 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 }
 
 func TestTheTableIsWritten(t *testing.T) {
-	path := filepath.Join("testdata", "table.md")
-	if *update {
-		if err := os.WriteFile(path, []byte(Table()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), Table()); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, diff)
-	}
+	document.Hold(t, filepath.Join("..", "..", "docs", "metrics.md"), "go test ./internal/metrics -update", Table(), *update)
 }
 
 // scrape is what a scraper gets.
