@@ -105,8 +105,8 @@ func TestDatabaseReadOnlyForAWhile(t *testing.T) {
 	w := s.worker()
 	s.enqueue(change("before", 1))
 	s.verified(changeID("before", 1))
-	s.queue(change("while", 1))
 	s.readOnly("on")
+	s.enqueue(change("while", 1)) // which insists on writing; the worker does not
 	w.hear(t, "cannot be worked on")
 	conn, err := pgx.Connect(s.ctx, s.dsn)
 	s.must(err)

@@ -194,7 +194,7 @@ func (f *fire) burn(ctx context.Context) {
 
 // acts are what happens once each, in this order.
 func (f *fire) acts() []func() {
-	all := []func(){f.freeze, f.restart, f.freeze, f.crash}
+	all := []func(){f.restart, f.freeze, f.crash}
 	if f.size.writes > short {
 		all = append(all, f.freeze, f.freeze)
 	}

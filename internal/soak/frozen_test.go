@@ -76,13 +76,14 @@ func deaf(p *process) *process {
 	return p
 }
 
-// enqueue commits writes in one transaction.
+// enqueue commits writes in one transaction, also where those are read-only by
+// default.
 func (s *scene) enqueue(all ...intent.WriteIntent) {
 	s.t.Helper()
 	conn, err := pgx.Connect(s.ctx, s.dsn)
 	s.must(err)
 	defer conn.Close(s.ctx)
-	s.must(pgx.BeginFunc(s.ctx, conn, func(tx pgx.Tx) error {
+	s.must(pgx.BeginTxFunc(s.ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 		for _, w := range all {
 			if _, err := postgres.Enqueue(s.ctx, tx, w); err != nil {
 				return err
