@@ -83,7 +83,6 @@ func enqueuerProcess() error {
 	held := changes * 9 / 10 // the last are kept until everything has happened
 	for n := 1; n <= changes; n++ {
 		if n == held+1 {
-			fmt.Println("waiting")
 			select {
 			case <-heard:
 			case <-ctx.Done():

@@ -59,7 +59,6 @@ type fire struct {
 	thawed                         <-chan time.Time
 	longest                        time.Duration // that a worker was stopped
 	stopped                        time.Time
-	waiting                        int // enqueuers that keep their last writes back
 	finished                       int
 	undone                         int // transactions that were rolled back on purpose
 	kills, cuts, restarts, freezes int
@@ -207,9 +206,6 @@ func (f *fire) hear(line string) {
 	if _, err := fmt.Sscanf(line, "enqueued %d", &undone); err == nil {
 		f.finished++
 		f.undone += undone
-	}
-	if line == "waiting" {
-		f.waiting++
 	}
 }
 

@@ -4,7 +4,6 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -203,5 +202,5 @@ func TestFrozenWithinTheSend(t *testing.T) {
 	if rec.Verdict != "duplicated" || rec.Rule != "recheck" {
 		t.Errorf("in review for %s, by rule %q%s", rec.Verdict, rec.Rule, life(s.book, rec))
 	}
-	t.Log(fmt.Sprintf("%s: %s", rec.Verdict, rec.Reason))
+	t.Logf("%s: %s", rec.Verdict, rec.Reason)
 }

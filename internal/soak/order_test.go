@@ -82,7 +82,7 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 			c.await(t, line)
 		}
 	}
-	want, got := map[string][]int{}, map[string][]int{}
+	want := map[string][]int{}
 	for r := range ordered {
 		want[name(r)] = []int{1, 2, 3}
 		for n := range 2 {
@@ -92,8 +92,8 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 			}
 		}
 	}
-	if got = s.applied(); !cmp.Equal(want, got) {
-		t.Errorf("applied in another order (-want +got):\n%s", cmp.Diff(want, got))
+	if diff := cmp.Diff(want, s.applied()); diff != "" {
+		t.Errorf("applied in another order (-want +got):\n%s", diff)
 	}
 	for _, p := range append(workers, callers...) {
 		s.must(p.in.Close())
@@ -104,10 +104,11 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 func (s *scene) lose(record string) {
 	s.t.Helper()
 	fault := string(simulated.LostAnswer) + ",op=update,times=1,order=" + record
+	client := &http.Client{Timeout: patience}
 	for {
 		req, err := http.NewRequestWithContext(s.ctx, http.MethodPut, s.url+"/faults", strings.NewReader(fault))
 		s.must(err)
-		answer, err := http.DefaultClient.Do(req)
+		answer, err := client.Do(req)
 		s.must(err)
 		s.must(answer.Body.Close())
 		if answer.StatusCode == http.StatusNoContent {

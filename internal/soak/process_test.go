@@ -89,26 +89,6 @@ func (p *process) tell(line string) error {
 	return err
 }
 
-// finish ends the child's input, upon which it ends in order.
-func (p *process) finish() error {
-	err := p.in.Close()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		select {
-		case _, more := <-p.said:
-			if more {
-				continue
-			}
-			<-p.gone
-			return p.err
-		case <-timer.C:
-			p.kill()
-			return fmt.Errorf("a child did not end within %v of being asked to (%w)", patience, err)
-		}
-	}
-}
-
 // next is what the child says next.
 func (p *process) next(t *testing.T) string {
 	t.Helper()
