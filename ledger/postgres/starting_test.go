@@ -90,9 +90,11 @@ func TestNewerVersion(t *testing.T) {
 		}
 	}
 	d.exec("UPDATE ledger_meta SET version = 1, compatible_from = 1")
-	if got, err := d.open(nil).Get(t.Context(), rec.Tenant, rec.ID); err != nil || got.Seq != rec.Seq {
+	l = d.open(nil)
+	if got, err := l.Get(t.Context(), rec.Tenant, rec.ID); err != nil || got.Seq != rec.Seq {
 		t.Errorf("seq %d, error %v: something was changed", got.Seq, err)
 	}
+	must(t, pair(l, reservation(t, asked("other1")))) // what was refused was not recorded
 }
 
 // calls are all there is to call, about a write that is there.
