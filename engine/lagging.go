@@ -53,11 +53,12 @@ type looking struct {
 	missed, first time.Duration // since the send: the last look that showed no effect, the first that did
 	shown         bool
 	measured      bool // false where earlier looks, or a look put off, spoil the measure
+	placed        bool // the moment of the first look was chosen before the write was put back
 }
 
 // lookingAt continues the looks of a record.
 func lookingAt(r ledger.Record) looking {
-	l := looking{measured: !r.EffectSeen && !r.Unverified}
+	l := looking{measured: !r.EffectSeen && !r.Unverified, placed: r.State == ledger.Checking}
 	if r.State == ledger.Checking && !r.FirstLook.IsZero() {
 		l.looks, l.missed = 1, r.Updated.Sub(r.LastSend)
 	}
@@ -88,7 +89,7 @@ func (t *task) lagPath() LagPath {
 // nothing is known, or nothing lags.
 func (t *task) untilLikely(c policies.Case) time.Duration {
 	lag := t.e.opts.Lag
-	fresh := t.rec.FirstLook.IsZero() && t.looking.looks == 0 && t.rec.Sends > 0 && t.rec.Directed == ""
+	fresh := t.rec.FirstLook.IsZero() && t.looking.looks == 0 && !t.looking.placed && t.rec.Sends > 0 && t.rec.Directed == ""
 	if lag == nil || !fresh || t.rec.Unverified || t.e.paths.of(t.way()).strong {
 		return 0
 	}

@@ -85,6 +85,9 @@ const (
 	outboxEmptied = 80
 	// workGrace is what supervisors give a process that is to end.
 	workGrace = 30 * time.Second
+	// workedGap is the longest pause before a write is looked up again that was
+	// due a moment ago: long enough to be no load, where its due time stays.
+	workedGap = 10 * time.Millisecond
 	// workIdle is the pause of a worker that found nothing to do.
 	workIdle = 250 * time.Millisecond
 	// workFailed is its pause after the ledger failed.

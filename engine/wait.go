@@ -110,7 +110,14 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 	if f.failed() {
 		return false, f.err
 	}
-	return sleep(ctx, e.ctx, pace.NextBackOff()), nil
+	if rec.Claimable(rec.Now, false) { // it was worked on, by us or by who was quicker
+		return sleep(ctx, e.ctx, min(pace.NextBackOff(), workedGap)), nil
+	}
+	pause := pace.NextBackOff()
+	if due := rec.Due.Sub(rec.Now); due > 0 { // nobody else may be there to take it up
+		pause = min(pause, due)
+	}
+	return sleep(ctx, e.ctx, pause), nil
 }
 
 // head is the write for which all others of a line wait: one of which something

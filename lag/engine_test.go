@@ -42,7 +42,7 @@ func through(t *testing.T, know engine.Lag, behind time.Duration, learn, writes 
 	}
 	// Beyond the patience a write waits in the ledger, and what is measured is
 	// how often its waiters look there.
-	e := engine.New(ledger.NewMemory(), &reg, &engine.Options{Lag: know, Patience: 5 * time.Second})
+	e := engine.New(ledger.NewMemory(), &reg, &engine.Options{Lag: know})
 	defer e.Close()
 	all := new(tally)
 	for i := range learn + writes {
