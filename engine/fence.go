@@ -10,18 +10,31 @@ import (
 // overtaken says why the announced send must not be made any more, "" when it
 // may be. A process that stood still since the announcement may have lost the
 // write to another worker: where more than a moment has passed the ledger is
-// asked, immediately before the send.
+// asked, immediately before the send, and the guards whether sends were stopped.
 func (t *task) overtaken() (why string, lost bool) {
 	if max(time.Since(t.leased), wallSince(t.leased)) > fenceFresh {
 		if why, lost = t.askLedger(); why != "" {
 			return why, lost
 		}
 	}
-	// After the question, which can have taken its time too.
+	if hold := t.stopped(); hold != nil {
+		return "stopped before the send: " + hold.Reason, false
+	}
+	// After the questions, which can have taken their time too.
 	if time.Since(t.leased) > t.rec.LeaseFor-t.profile.SendFor() {
 		return "stopped before the send: too late under this lease", false
 	}
 	return "", false
+}
+
+// stopped asks once more whether sends were stopped, where the guards let this
+// one pass longer ago than their word is good for.
+func (t *task) stopped() *Hold {
+	stopper, ok := t.e.opts.Guards.(Stopper)
+	if !ok || max(time.Since(t.entered), wallSince(t.entered)) <= guardFresh {
+		return nil
+	}
+	return stopper.Stopped(t.life.ending, t.rec)
 }
 
 // askLedger compares the write with what the ledger has of it now.

@@ -23,6 +23,14 @@ type Guards interface {
 	Paused() []string
 }
 
+// Stopper is what [Guards] can be besides: somebody's word that nothing of a
+// kind is to be sent counts up to the last moment. It is asked immediately before
+// a send whose guards were asked longer ago, since the announcement can take long.
+type Stopper interface {
+	// Stopped is why no send of the write may leave now, nil when it may.
+	Stopped(ctx context.Context, rec ledger.Record) *Hold
+}
+
 // Hold says why a send is not made now.
 type Hold struct {
 	Rule   string        // "stopped", "rate", "breaker", "busy"

@@ -95,7 +95,10 @@ type Guards struct {
 	keeper chan struct{} // closed when the present keeper ends; nil: there is none
 }
 
-var _ engine.Guards = (*Guards)(nil)
+var (
+	_ engine.Guards  = (*Guards)(nil)
+	_ engine.Stopper = (*Guards)(nil)
+)
 
 // destination is everything about one destination.
 type destination struct {
@@ -208,6 +211,12 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	}
 	told, hold := d.breaker.enter(ctx)
 	if hold != nil {
+		d.rates.back(at)
+		d.slots.release(0)
+		return nil, hold
+	}
+	if hold := g.stopped(ctx, rec); hold != nil { // a permission to probe can take its time
+		told(engine.Sent{Fate: connectors.FateNotSent})
 		d.rates.back(at)
 		d.slots.release(0)
 		return nil, hold

@@ -208,6 +208,12 @@ func stopsOf(all []ledger.Note) []Stopped {
 	return stops
 }
 
+// Stopped implements [engine.Stopper]: it asks the stops alone, which it knows
+// as well as [Guards.Enter] does.
+func (g *Guards) Stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
+	return g.stopped(ctx, rec)
+}
+
 // stopped says whether a stop holds a write now, and holds it as well when that
 // cannot be known.
 func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {

@@ -120,6 +120,28 @@ func TestStopWhileWaitingForAPermit(t *testing.T) {
 	})
 }
 
+// So must one that waits for the ledger to say that it may probe.
+func TestStopWhileWaitingToProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := newCrew(t, 1, breaking(guards.Breaker{Open: 10 * time.Second}))
+		defer crew.close()
+		w := crew.workers[0]
+		crew.open(w)
+		time.Sleep(11 * time.Second)
+		w.Paused() // reads what is known
+		w.link.slowDown(450 * time.Millisecond)
+		go func() {
+			time.Sleep(100 * time.Millisecond)
+			if err := guards.Stop(t.Context(), crew.notes, guards.Scope{}, "ada", "now"); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(90 * time.Millisecond)
+		held(t, w, write(crm), "stopped")
+		w.link.slowDown(0)
+	})
+}
+
 func TestStopsAreRecordedWithWhoAndWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes, scope := ledger.NewMemory(), guards.Scope{Tenant: "acme", Tool: "a/b\x00\xff#"}
