@@ -102,6 +102,20 @@ func lost(err error) bool {
 	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, pgx.ErrNoRows)
 }
 
+// errNotAsked marks an error that came before the database was asked for
+// anything that matters.
+var errNotAsked = errors.New("nothing was asked of the database")
+
+// parted is lost, and has the pool throw away the connections that lie idle: a
+// restart breaks them all at once.
+func (l *Ledger) parted(err error) bool {
+	if !lost(err) {
+		return false
+	}
+	l.pool.Reset()
+	return true
+}
+
 // gaveUp is the error of a caller that gave up before anything was applied, or
 // nil when it did not.
 func gaveUp(ctx context.Context) error {

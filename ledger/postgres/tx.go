@@ -23,7 +23,7 @@ type asker interface {
 func (l *Ledger) read(ctx context.Context, query string, args []any, collect func(rows pgx.Rows) error) error {
 	for try := 0; ; try++ {
 		err := l.ask(ctx, l.pool, query, args, collect)
-		if err == nil || ctx.Err() != nil || try == maxReconnects || !lost(err) && !errors.Is(l.broken(err), errAgain) {
+		if err == nil || ctx.Err() != nil || try == maxReconnects || !l.parted(err) && !errors.Is(l.broken(err), errAgain) {
 			return l.brokenRead(ctx, err)
 		}
 	}
@@ -133,6 +133,7 @@ func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
 	for try := 0; ; try++ {
 		err := l.once(ctx, f)
 		switch {
+		case errors.Is(err, errNotAsked) && l.parted(err) && ctx.Err() == nil && try < maxReconnects:
 		case !errors.Is(err, errAgain) || errors.Is(err, ledger.ErrUnsure):
 			return err
 		case try == maxTries:
@@ -144,7 +145,7 @@ func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
 func (l *Ledger) once(ctx context.Context, f func(t *tx) error) error {
 	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
-		return l.brokenRead(ctx, err)
+		return fmt.Errorf("%w: %w", l.brokenRead(ctx, err), errNotAsked)
 	}
 	t := &tx{l: l, ctx: ctx, pgx: begun}
 	err = t.look()

@@ -182,7 +182,7 @@ func (w *writer) flush(batch []*operation) {
 			continue
 		}
 		switch {
-		case errors.Is(err, errAgain), unsent(err) && lost(err) && try < maxReconnects:
+		case errors.Is(err, errAgain), (unsent(err) || errors.Is(err, errNotAsked)) && w.l.parted(err) && try < maxReconnects:
 			continue
 		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them is not like the others
 			for _, o := range batch {
@@ -212,7 +212,7 @@ func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*opera
 	now, known := w.l.clock.guess()
 	if !known {
 		if now, err = w.l.time(ctx, conn); err != nil {
-			return batch, err
+			return batch, fmt.Errorf("%w: %w", err, errNotAsked)
 		}
 	}
 	batch, rest = prepare(batch, now)
