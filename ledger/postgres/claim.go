@@ -119,39 +119,48 @@ func (t *turns) serve(recs []ledger.Record) {
 }
 
 // due is the oldest due of some parties, as far as the claim's share can
-// depend on it: party, state and due time alone.
+// depend on it: party, state and due time alone. The walk goes on until it finds
+// something for this claim, or has gone round; however it ends, the next one
+// goes on from there.
 func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
 	l.turns.mu.Lock()
 	begin := l.turns.after
 	l.turns.mu.Unlock()
-	after, round := begin, false
+	after, round := begin, begin == (party{})
+	defer func() {
+		l.turns.mu.Lock()
+		l.turns.after = after
+		l.turns.mu.Unlock()
+	}()
 	for range maxWalks {
-		w, err := l.walk(ctx, c, after)
+		w, err := l.walkAdmitted(ctx, c, after)
 		if err != nil {
 			return nil, err
 		}
-		if w.outbox {
-			moved, err := l.admitDue(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if moved {
-				if w, err = l.walk(ctx, c, after); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if after = w.last; after == (party{}) {
-			round = true
-		}
-		if len(w.due) > 0 || round && !begin.before(after) {
-			l.turns.mu.Lock()
-			l.turns.after = after
-			l.turns.mu.Unlock()
+		after = w.last
+		if len(c.Share(w.due)) > 0 {
 			return w.due, nil
 		}
+		ended := after == party{}
+		if round && (ended || begin != party{} && !after.before(begin)) {
+			break
+		}
+		round = round || ended
 	}
 	return nil, nil
+}
+
+// walkAdmitted is walk after what stands in the outbox was taken in.
+func (l *Ledger) walkAdmitted(ctx context.Context, c ledger.Claim, after party) (walked, error) {
+	w, err := l.walk(ctx, c, after)
+	if err != nil || !w.outbox {
+		return w, err
+	}
+	moved, err := l.admitDue(ctx)
+	if err != nil || !moved {
+		return w, err
+	}
+	return l.walk(ctx, c, after)
 }
 
 func (p party) before(q party) bool {
