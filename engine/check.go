@@ -140,11 +140,19 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 	return false, nil
 }
 
-// recheckIn is when a settled write is to be looked at again, 0 for never:
-// where the destination asks for it, and where a send that was given up could
-// still land.
+// recheckIn is when a settled write is to be looked at again, 0 for never.
 func (t *task) recheckIn(how ledger.Settlement) time.Duration {
-	var due time.Duration
+	due := t.recheckAfter(how)
+	if due == 0 {
+		return 0
+	}
+	return max(due-t.sinceSend(), time.Second)
+}
+
+// recheckAfter is how long after its last send a settled write is to be looked
+// at again, 0 for never: where the destination asks for it, and where a send
+// that was given up could still land.
+func (t *task) recheckAfter(how ledger.Settlement) (due time.Duration) {
 	if after, ok := t.profile.Recheck.Declared(); ok && how == ledger.Verified && t.rec.Sends > 0 {
 		due = after
 	}
@@ -154,10 +162,7 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 		settle, _ := t.profile.Settle.Declared()
 		due = max(due, horizon+settle, t.e.opts.Recheck)
 	}
-	if due == 0 {
-		return 0
-	}
-	return max(due-t.sinceSend(), time.Second)
+	return due
 }
 
 // relook reads a write that a person has: a later read may settle it, or show
@@ -171,8 +176,9 @@ func (t *task) relook() error {
 	}
 	c := t.policyCase()
 	d := policies.Decide(c, t.e.opts.Policies)
-	switch d.Kind {
-	case policies.Accept, policies.Fail, policies.Retry:
+	switch {
+	case t.rec.Passed && d.Kind == policies.Retry: // others of its line may have come after it
+	case d.Kind == policies.Accept, d.Kind == policies.Fail, d.Kind == policies.Retry:
 		ev := ledger.Event{Kind: ledger.EvDirected, Rule: "a later read", Reason: orElse(d.Reason, "a later read settles it")}
 		if err := t.note(ev); err != nil {
 			return err
@@ -188,7 +194,7 @@ func (t *task) relook() error {
 // leaveToPerson puts a write in review back. Why the person has it stays as it
 // was.
 func (t *task) leaveToPerson() ledger.Event {
-	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.nextLook()}
+	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.nextLook(0)}
 	if ev.In == 0 {
 		ev.Kind = ledger.EvEscalated
 	}
@@ -212,10 +218,10 @@ func (t *task) lookUntilAgreed() (parked bool, err error) {
 }
 
 // nextLook is the pause before the next look at a write that is in review or
-// owes a recheck, ever longer, 0 for no more.
-func (t *task) nextLook() time.Duration {
+// owes a recheck that long after its send, ever longer, 0 for no more.
+func (t *task) nextLook(owed time.Duration) time.Duration {
 	since := t.sinceSend()
-	if since > reviewEnd {
+	if since > owed+reviewEnd {
 		return 0
 	}
 	return min(max(since, reviewFirst), reviewMost)

@@ -92,3 +92,43 @@ func TestWhatMayBeDoubledIsLookedAtTwice(t *testing.T) {
 		}
 	})
 }
+
+// A recheck that cannot be made sends nothing: a later write may have changed
+// the record since. One that fails once is made again, however late it is due.
+func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		recheck, unreadable time.Duration
+		review              bool
+		reason              string
+	}{
+		"at one moment":          {2 * time.Hour, 10 * time.Second, false, "the next look finds nothing against it"},
+		"at one moment, days on": {96 * time.Hour, 10 * time.Second, false, "the next look finds nothing against it"},
+		"for days":               {2 * time.Hour, 100 * time.Hour, true, "a person is told, and decides"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Unique.Options()
+				o.Recheck = connectors.Within(c.recheck)
+				b := newBench(t, o, nil)
+				first := wish("A-1", 0, intent.Upsert)
+				first.OnMismatch = intent.MismatchRetry
+				out := b.do(first)
+				if later := b.do(wish("A-1", 1, intent.Upsert)); later.Status != engine.StatusVerified {
+					t.Fatalf("%+v%s", later, b.life(later.ID))
+				}
+				time.Sleep(c.recheck - time.Minute)
+				b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 1 << 20})
+				b.work(time.Minute + c.unreadable)
+				b.world.Clear()
+				b.work(300 * time.Hour)
+				got, records := b.state(out.ID), b.world.Records("A-1")
+				if got.Sends != 1 || len(records) != 1 || records[0].Fields["amount_cents"] != jsonNumber(1001) {
+					t.Errorf("sent %d times, %+v; want the later wish there%s", got.Sends, records, b.life(out.ID))
+				}
+				if (got.State == ledger.Review) != c.review {
+					t.Errorf("%s: %s%s", got.Phase(), c.reason, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
