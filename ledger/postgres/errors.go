@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -41,7 +42,7 @@ func (l *Ledger) failed(err error, committing bool) error {
 		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
 	case answered && again(pg.Code):
 		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
-	case answered && len(pg.Code) == 5 && !isFatal(pg):
+	case answered && len(pg.Code) == 5 && !isFatal(pg) && !(committing && ambiguous(pg.Code)):
 		return l.refused(pg)
 	case committing && !unsent(err):
 		return fmt.Errorf("%w: %s: %w: %w", ledger.ErrUnavailable, l.name, ledger.ErrUnsure, err)
@@ -70,6 +71,14 @@ func (l *Ledger) refused(pg *pgconn.PgError) error {
 func again(code string) bool {
 	const serialization, deadlock = "40001", "40P01"
 	return code == serialization || code == deadlock
+}
+
+// ambiguous says that whoever answered does not know what became of the
+// transaction: a pooler that lost the database behind it and keeps its client
+// (class 08), or a distributed database that lost its own answer.
+func ambiguous(code string) bool {
+	const unknown = "40003"
+	return code == unknown || strings.HasPrefix(code, "08")
 }
 
 // nameless says that a statement was not where it was prepared, or is where it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -18,6 +19,11 @@ var Versions = versions()
 
 // Unnamed says that statements are sent whole each time.
 func (l *Ledger) Unnamed() bool { return l.unnamed.Load() }
+
+// Within runs f in a transaction of the ledger.
+func (l *Ledger) Within(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return l.within(ctx, func(t *tx) error { return f(t.pgx) })
+}
 
 // Reset makes all connections new.
 func (l *Ledger) Reset() { l.pool.Reset() }

@@ -142,8 +142,14 @@ func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
 	}
 }
 
+// beginQuery also bounds how long the transaction of a process that stands still,
+// or of a machine that went away, keeps its locks: a line must not wait for it
+// until the network gives it up, hours later. For this transaction alone, so
+// that it can stand behind a pooler.
+var beginQuery = fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d", maxAnswer.Milliseconds())
+
 func (l *Ledger) once(ctx context.Context, f func(t *tx) error) error {
-	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginQuery})
 	if err != nil {
 		return fmt.Errorf("%w: %w", l.brokenRead(ctx, err), errNotAsked)
 	}
