@@ -108,7 +108,11 @@ type Ledger interface {
 	// Events returns the life of one write in order, or [ErrNotFound].
 	Events(ctx context.Context, tenant string, id ID) ([]Event, error)
 	// List returns records, newest first. It fails with [ErrNotFound] when
-	// Before names no record of the tenant.
+	// Before names no record of the tenant. Rows that cannot be read cost no
+	// others: whatever can be read, up to Limit, is returned together with an
+	// [UnreadError] that names those which were left out. Before may name one of
+	// them. What such a row is, is not known: whoever decides by what is not in
+	// a listing must take that error for one.
 	List(ctx context.Context, f Filter) ([]Record, error)
 }
 

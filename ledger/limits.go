@@ -15,6 +15,15 @@ const (
 	maxList     = 1000
 )
 
+// MaxUnread is how many writes that cannot be read one listing names. Single
+// rows are damaged by hand; where there are more, the first hundred say so, and
+// a listing must not walk through all of them.
+const MaxUnread = 100
+
+// maxReasons is how many of them say why, in one message: enough to see what
+// kind of damage it is.
+const maxReasons = 3
+
 // Checked is the filter with its defaults filled in, or an error that says
 // what is missing.
 func (f Filter) Checked() (Filter, error) {

@@ -59,7 +59,9 @@ type Note struct {
 type Pruner interface {
 	// Prune turns settled writes into tombstones and forgets tombstones, at
 	// most Limit in all, in short transactions. What is not settled, owes a
-	// recheck, or is still waited for stays.
+	// recheck, or is still waited for stays. So does what cannot be read: an
+	// [UnreadError] names those of it whose time may have come, when all else
+	// is done.
 	Prune(ctx context.Context, p Prune) (Pruned, error)
 }
 

@@ -109,6 +109,11 @@ const (
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
 
+	// maxLooked is how many writes that wait for a person a survey reads, to
+	// find those that are damaged: more than people have before them, and some
+	// milliseconds.
+	maxLooked = 500
+
 	// wakeEvery is the least time between two notifications that a process
 	// sends, and between two that it hears: all workers look when they hear one.
 	wakeEvery = 100 * time.Millisecond

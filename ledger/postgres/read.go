@@ -19,7 +19,10 @@ var states = []ledger.State{
 // Get implements [ledger.Ledger].
 func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
 	r, err := l.get(ctx, tenant, id)
-	return r.rec, err
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	return r.rec, nil
 }
 
 // get finds one write of a tenant. A write of another tenant is not there.
@@ -47,11 +50,11 @@ func (l *Ledger) one(ctx context.Context, id ledger.ID, statement string, args .
 	if err != nil {
 		return row{}, err
 	}
-	return found[0], nil
+	return found[0], found[0].unread
 }
 
 // rows reads the rows of a statement that lists the state of the database and
-// then a row.
+// then a row. One that cannot be read costs no other.
 func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found []row, err error) {
 	err = l.read(ctx, l.sql[statement], args, func(rows pgx.Rows) error {
 		found = nil
@@ -61,10 +64,10 @@ func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found
 			if unfit := l.usable(s); unfit != nil {
 				return unfit
 			}
-			if err != nil {
+			if err != nil && !ofOneRow(err) {
 				return err
 			}
-			if r.n != 0 {
+			if r.unread = err; r.n != 0 {
 				r.rec.Now = clamp(at(s.now), r.rec)
 				found = append(found, r)
 			}
@@ -79,6 +82,9 @@ func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found
 
 // Events implements [ledger.Ledger].
 func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]ledger.Event, error) {
+	if _, err := l.get(ctx, tenant, id); err != nil { // of a row that contradicts itself nothing is believed
+		return nil, err
+	}
 	var events []ledger.Event
 	var n, seq *int64
 	var tombstone *bool
@@ -110,13 +116,10 @@ func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]led
 	switch {
 	case err != nil:
 		return nil, err
-	case n != nil:
-		return events, complete(id, events, *seq, *tombstone)
+	case n == nil: // forgotten meanwhile
+		return nil, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
 	}
-	if _, err := l.get(ctx, tenant, id); err != nil { // it may stand in the outbox
-		return nil, err
-	}
-	return l.Events(ctx, tenant, id)
+	return events, complete(id, events, *seq, *tombstone)
 }
 
 // complete looks for gaps in the life of a write.
@@ -144,7 +147,7 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, er
 	before := int64(math.MaxInt64)
 	if f.Before != "" {
 		r, err := l.one(ctx, f.Before, "get", string(f.Before), f.Tenant)
-		if err != nil {
+		if err != nil && r.unread == nil { // what came before it is known all the same
 			return nil, fmt.Errorf("list: before: %w", err)
 		}
 		before = r.n
@@ -157,17 +160,23 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, er
 	for _, state := range slices.Compact(slices.Sorted(slices.Values(wanted))) {
 		names = append(names, string(state))
 	}
-	statement, args := "list", []any{f.Tenant, names, before, int64(f.Limit)}
-	if f.KeyDigest != "" {
-		statement, args = "list_about", append(args, f.KeyDigest)
+	page := ledger.NewPage(f)
+	for want := page.Want(); want > 0; want = page.Want() {
+		statement, args := "list", []any{f.Tenant, names, before, int64(want)}
+		if f.KeyDigest != "" {
+			statement, args = "list_about", append(args, f.KeyDigest)
+		}
+		found, err := l.rows(ctx, statement, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			before = r.n
+			page.Add(r.rec, r.unread)
+		}
+		if len(found) < want {
+			break
+		}
 	}
-	found, err := l.rows(ctx, statement, args...)
-	if err != nil {
-		return nil, err
-	}
-	recs := make([]ledger.Record, 0, len(found))
-	for _, r := range found {
-		recs = append(recs, r.rec)
-	}
-	return recs, nil
+	return page.Result()
 }

@@ -13,11 +13,13 @@ import (
 )
 
 // row is one write with its number. followed says that another one may stand
-// behind it in its line.
+// behind it in its line. Where rows are listed, unread says why there is no more
+// than its id.
 type row struct {
 	n        int64
 	rec      ledger.Record
 	followed bool
+	unread   error
 }
 
 // columns are what a row repeats of its body so that it can be searched.
@@ -53,7 +55,8 @@ func holds(r ledger.Record) bool {
 }
 
 // scanRow reads columnsOfRow, after whatever stands before them. Of a row that
-// cannot be read the id and the number are known beside the error.
+// cannot be read the number, the id, the tenant, the fence and when it was
+// created and settled are known beside the error.
 func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	var c columns
 	var r row
@@ -70,12 +73,13 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 		return r, err
 	}
 	id := ledger.ID(c.id)
+	unread := ledger.Record{ID: id, Tenant: c.tenant, Fence: lease.Fence, Created: at(c.created), SettledAt: at(c.settledAt)}
 	if err := decode(body, &r.rec); err != nil {
-		r.rec = ledger.Record{ID: id, Fence: lease.Fence}
+		r.rec = unread
 		return r, fmt.Errorf("write %s: its body: %w", id, err)
 	}
 	if want := columnsOf(r.rec); c != want {
-		r.rec = ledger.Record{ID: id, Fence: lease.Fence}
+		r.rec = unread
 		return r, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, id, c, want)
 	}
 	r.rec.Owner, r.rec.LeaseFor, r.rec.Fence = lease.Owner, lease.LeaseFor, lease.Fence
@@ -85,6 +89,12 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 		*to = *from[i]
 	}
 	return r, nil
+}
+
+// ofOneRow says of an error of scanRow that it is about this row alone, and not
+// about the database.
+func ofOneRow(err error) bool {
+	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrVersion)
 }
 
 // unreadable is why a row cannot be read, when it is damaged, and "" for any

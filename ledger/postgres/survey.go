@@ -10,7 +10,9 @@ import (
 var _ ledger.Surveyor = (*Ledger)(nil)
 
 // Survey implements [ledger.Surveyor]. What it lists is not all of one moment. A
-// damaged row that nobody has met yet counts as what its columns say.
+// damaged row that nobody has met yet counts as what its columns say; those that
+// wait for a person, whom nobody else meets, are looked at here, up to
+// [maxLooked].
 func (l *Ledger) Survey(ctx context.Context) (s ledger.Survey, err error) {
 	if err := l.queues(ctx, &s); err != nil {
 		return ledger.Survey{}, err
@@ -29,6 +31,9 @@ func (l *Ledger) Survey(ctx context.Context) (s ledger.Survey, err error) {
 	}
 	if err == nil {
 		s.Damaged, err = l.listed(ctx, "broken")
+	}
+	if err == nil {
+		s.Damaged, err = l.damagedWaiting(ctx, s.Damaged)
 	}
 	if err != nil {
 		return ledger.Survey{}, err
@@ -75,5 +80,16 @@ func (l *Ledger) listed(ctx context.Context, statement string) (found []ledger.R
 		}
 		return rows.Err()
 	})
+	return found, err
+}
+
+// damagedWaiting adds the damaged rows of those that wait for a person.
+func (l *Ledger) damagedWaiting(ctx context.Context, found []ledger.Refused) ([]ledger.Refused, error) {
+	rows, err := l.rows(ctx, "survey_persons", int64(maxLooked))
+	for _, r := range rows {
+		if reason := unreadable(r.unread); reason != "" && len(found) < maxListed {
+			found = append(found, ledger.Refused{Tenant: r.rec.Tenant, ID: r.rec.ID, Reason: reason, At: r.rec.Created})
+		}
+	}
 	return found, err
 }

@@ -8,8 +8,24 @@ import (
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
+
+// Rows that are damaged by hand, in any state.
+func TestDamagedRows(t *testing.T) {
+	c := newClock()
+	ledgertest.Damage(t, func(t *testing.T) (ledger.Ledger, ledgertest.Tear) {
+		path := file(t)
+		return open(t, path, &sqlite.Options{Now: c.now}), func(t *testing.T, id ledger.ID, contradict bool) {
+			set := "body = 'x' || body"
+			if contradict {
+				set = "tool = 'another'"
+			}
+			sql(t, outsider(t, path), fmt.Sprintf("UPDATE ledger_writes SET %s WHERE id = '%s'", set, id))
+		}
+	}, ledgertest.Options{Sleep: c.move})
+}
 
 // waiting queues a write about a record, for whoever claims it.
 func waiting(t testing.TB, l ledger.Ledger, record, workflow string) ledger.Record {

@@ -78,4 +78,9 @@ const (
 
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
+
+	// maxLooked is how many writes that wait for a person a survey reads, to
+	// find those that are damaged: more than people have before them, and some
+	// milliseconds.
+	maxLooked = 500
 )

@@ -41,13 +41,18 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, 
 	if err != nil {
 		return did, err
 	}
-	if did.Forgotten, err = l.sweep(ctx, p, true, p.Limit); err != nil {
+	forgotten, err := l.sweep(ctx, p, true, p.Limit)
+	if did.Forgotten = forgotten.done; err != nil {
 		return did, err
 	}
-	if did.Buried, err = l.sweep(ctx, p, false, p.Limit-did.Forgotten); err != nil {
+	buried, err := l.sweep(ctx, p, false, p.Limit-did.Forgotten)
+	if did.Buried = buried.done; err != nil {
 		return did, err
 	}
-	return did, l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) })
+	if err := l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) }); err != nil {
+		return did, err
+	}
+	return did, left(forgotten, buried)
 }
 
 // part is where a sweep goes on, and what it did so far.
@@ -56,11 +61,12 @@ type part struct {
 	key, n       int64 // of the last row that was looked at
 	done, atMost int
 	ended        bool
+	unread       []ledger.Unread // what was left because it cannot be read
 }
 
 // sweep goes through the tombstones, or through the writes that may become
 // such, oldest first, a few in each transaction.
-func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atMost int) (int, error) {
+func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atMost int) (part, error) {
 	at := part{tombstones: tombstones, key: math.MinInt64, atMost: atMost}
 	for !at.ended && at.done < atMost {
 		var next part
@@ -69,11 +75,27 @@ func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atM
 			return err
 		})
 		if err != nil {
-			return at.done, err
+			return at, err
 		}
 		at = next
 	}
-	return at.done, nil
+	return at, nil
+}
+
+// left is what two sweeps left because it cannot be read.
+func left(a, b part) error {
+	unread := append(a.unread, b.unread...)
+	if len(unread) == 0 {
+		return nil
+	}
+	return &ledger.UnreadError{Writes: unread[:min(len(unread), ledger.MaxUnread)]}
+}
+
+// leave notes a row that cannot be read.
+func (p *part) leave(r row, why error) {
+	if len(p.unread) < ledger.MaxUnread {
+		p.unread = append(p.unread, ledger.Unread{ID: r.rec.ID, Err: why})
+	}
 }
 
 func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
@@ -129,7 +151,8 @@ func (t *tx) sweepable(p ledger.Prune, at part, now time.Time) (rows []row, next
 		}
 		r, err := scan(s, 0)
 		switch {
-		case unreadable(err) != "" || errors.Is(err, ledger.ErrVersion):
+		case err != nil && ofOneRow(err):
+			at.leave(r, err)
 			return nil
 		case err == nil:
 			rows = append(rows, r)

@@ -146,8 +146,11 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	s.BindInt64(1, r.n)
 	err = each(l.path, s, func() error {
 		e, err := scanEvent(s)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", r.rec.ID, err)
+		}
 		events = append(events, e)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -167,43 +170,50 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 }
 
 func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, error) {
-	before := row{n: math.MaxInt64}
+	before := int64(math.MaxInt64)
 	if f.Before != "" {
-		var err error
-		if before, err = l.get(conn, f.Tenant, f.Before); err != nil {
+		r, err := l.get(conn, f.Tenant, f.Before)
+		if err != nil && (r.n == 0 || !ofOneRow(err)) { // what came before it is known all the same
 			return nil, err
 		}
+		before = r.n
 	}
 	newest, err := l.clock(conn)
 	if err != nil {
 		return nil, err
 	}
-	wanted := f.States
-	if len(wanted) == 0 {
-		wanted = states
+	if len(f.States) == 0 {
+		f.States = states
 	}
-	wanted = slices.Compact(slices.Sorted(slices.Values(wanted)))
-	var rows []row
+	f.States = slices.Compact(slices.Sorted(slices.Values(f.States)))
+	page, now := ledger.NewPage(f), clamp(l.now(), newest)
+	for want := page.Want(); want > 0; want = page.Want() {
+		rows, err := l.listed(conn, f, before, want)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			before, r.rec.Now = r.n, now
+			page.Add(r.rec, r.unread)
+		}
+		if len(rows) < want {
+			break
+		}
+	}
+	return page.Result()
+}
+
+// listed is the next rows of a listing, at most so many.
+func (l *Ledger) listed(conn *sqlite.Conn, f ledger.Filter, before int64, most int) ([]row, error) {
 	if f.KeyDigest != "" {
-		rows, err = l.listAbout(conn, f, wanted, before.n)
-	} else {
-		rows, err = l.listStates(conn, f, wanted, before.n)
+		return l.listAbout(conn, f, before, most)
 	}
-	if err != nil {
-		return nil, err
-	}
-	recs := make([]ledger.Record, 0, len(rows))
-	now := clamp(l.now(), newest)
-	for _, r := range rows {
-		r.rec.Now = now
-		recs = append(recs, r.rec)
-	}
-	return recs, nil
+	return l.listStates(conn, f, before, most)
 }
 
 // listStates merges the newest of each state.
-func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, wanted []ledger.State, before int64) (rows []row, err error) {
-	for _, state := range wanted {
+func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, before int64, most int) (rows []row, err error) {
+	for _, state := range f.States {
 		s, err := l.statement(conn, sqlList)
 		if err != nil {
 			return nil, err
@@ -211,36 +221,40 @@ func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, wanted []ledger.
 		s.BindText(1, f.Tenant)
 		s.BindText(2, string(state))
 		s.BindInt64(3, before)
-		s.BindInt64(4, int64(f.Limit))
+		s.BindInt64(4, int64(most))
 		if rows, err = l.more(rows, s); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.n, a.n) })
-	return rows[:min(len(rows), f.Limit)], nil
+	return rows[:min(len(rows), most)], nil
 }
 
 // listAbout is the writes about one record.
-func (l *Ledger) listAbout(conn *sqlite.Conn, f ledger.Filter, wanted []ledger.State, before int64) ([]row, error) {
+func (l *Ledger) listAbout(conn *sqlite.Conn, f ledger.Filter, before int64, most int) ([]row, error) {
 	s, err := l.statement(conn, sqlAbout)
 	if err != nil {
 		return nil, err
 	}
 	names := ","
-	for _, state := range wanted {
+	for _, state := range f.States {
 		names += string(state) + ","
 	}
 	s.BindText(1, f.KeyDigest)
 	s.BindText(2, f.Tenant)
 	s.BindInt64(3, before)
 	s.BindText(4, names)
-	s.BindInt64(5, int64(f.Limit))
+	s.BindInt64(5, int64(most))
 	return l.more(nil, s)
 }
 
+// more adds the rows of a statement. One that cannot be read costs no other.
 func (l *Ledger) more(rows []row, s *sqlite.Stmt) ([]row, error) {
 	err := each(l.path, s, func() error {
 		r, err := scan(s, 0)
+		if err != nil && ofOneRow(err) {
+			r.unread, err = err, nil
+		}
 		rows = append(rows, r)
 		return err
 	})

@@ -12,10 +12,12 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// row is one write with its number and its place in line, 0 for none.
+// row is one write with its number and its place in line, 0 for none. In a
+// listing, unread says why there is no more than its id.
 type row struct {
 	n, place int64
 	rec      ledger.Record
+	unread   error
 }
 
 // columns are what a row repeats of its body so that it can be searched.
@@ -47,8 +49,8 @@ func columnsOf(r ledger.Record) columns {
 }
 
 // scan reads the columns of a write from column at on, in the order in which
-// every query lists them. The id and the number are given also beside an
-// error.
+// every query lists them. The id, the tenant, the number and the time of its
+// creation are given also beside an error.
 func scan(s *sqlite.Stmt, at int) (row, error) {
 	c := columns{
 		id: s.ColumnText(at + 1), tenant: s.ColumnText(at + 2), tool: s.ColumnText(at + 3),
@@ -60,7 +62,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		behind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
 	}
 	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
-	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id)}}
+	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id), Tenant: c.tenant, Created: moment(s, at+6)}}
 	if err := decode(text(s, at+13), &r.rec); err != nil {
 		return unread, damaged(fmt.Errorf("write %s: its body: %w", c.id, err))
 	}
@@ -96,6 +98,10 @@ func damaged(err error) error {
 	}
 	return err
 }
+
+// ofOneRow says of an error of scan that it is about this row alone, and not
+// about the file.
+func ofOneRow(err error) bool { return unreadable(err) != "" || errors.Is(err, ledger.ErrVersion) }
 
 // unreadable is why a row cannot be read, or "" when that is not what the
 // error says.

@@ -23,10 +23,14 @@ var sqlRefused string
 //go:embed sql/broken.sql
 var sqlBroken string
 
+//go:embed sql/persons.sql
+var sqlPersons string
+
 var _ ledger.Surveyor = (*Ledger)(nil)
 
 // Survey implements [ledger.Surveyor]. A damaged row that nobody has met yet
-// counts as what its columns say.
+// counts as what its columns say; those that wait for a person, whom nobody
+// else meets, are looked at here, up to [maxLooked].
 func (l *Ledger) Survey(ctx context.Context) (s ledger.Survey, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
@@ -43,10 +47,13 @@ func (l *Ledger) Survey(ctx context.Context) (s ledger.Survey, err error) {
 		if s.Oldest.After(s.Now) { // its time is the caller's
 			s.Oldest = s.Now
 		}
-		if s.Refused, err = l.listed(conn, sqlRefused); err != nil {
+		if s.Refused, err = l.named(conn, sqlRefused); err != nil {
 			return err
 		}
-		s.Damaged, err = l.listed(conn, sqlBroken)
+		if s.Damaged, err = l.named(conn, sqlBroken); err != nil {
+			return err
+		}
+		s.Damaged, err = l.damagedWaiting(conn, s.Damaged)
 		return err
 	})
 	return s, err
@@ -103,7 +110,23 @@ func (l *Ledger) waiting(conn *sqlite.Conn) (count int, oldest time.Time, err er
 	return count, oldest, err
 }
 
-func (l *Ledger) listed(conn *sqlite.Conn, query string) (found []ledger.Refused, err error) {
+// damagedWaiting adds the damaged rows of those that wait for a person.
+func (l *Ledger) damagedWaiting(conn *sqlite.Conn, found []ledger.Refused) ([]ledger.Refused, error) {
+	s, err := l.statement(conn, sqlPersons)
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, maxLooked)
+	rows, err := l.more(nil, s)
+	for _, r := range rows {
+		if reason := unreadable(r.unread); reason != "" && len(found) < maxListed {
+			found = append(found, ledger.Refused{Tenant: r.rec.Tenant, ID: r.rec.ID, Reason: reason, At: r.rec.Created})
+		}
+	}
+	return found, err
+}
+
+func (l *Ledger) named(conn *sqlite.Conn, query string) (found []ledger.Refused, err error) {
 	s, err := l.statement(conn, query)
 	if err != nil {
 		return nil, err

@@ -211,7 +211,7 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	bindChanging(s, 9, row{place: place, rec: r}, body)
 	err = exec(t.path, s)
 	n = t.conn.LastInsertRowID()
-	t.remember(row{n, place, r})
+	t.remember(row{n: n, place: place, rec: r})
 	return n, err
 }
 

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"fmt"
+	"strings"
+)
+
+// UnreadError names the writes that a listing, or a pruning, left out because
+// their rows cannot be read: damaged ones, for which it wraps [ErrCorrupt], and
+// those of a newer program, for which it wraps [ErrVersion]. It comes beside
+// everything that can be read.
+type UnreadError struct {
+	// Writes are in the order in which they were met, at most [MaxUnread].
+	Writes []Unread
+	// Next is set when there were so many that the listing ended before its
+	// time: it goes on before this write ([Filter.Before]).
+	Next ID
+}
+
+// Unread is a write whose row cannot be read.
+type Unread struct {
+	ID  ID
+	Err error // why; it names the write
+}
+
+// Error gives the reasons for the first of them, and the ids of all.
+func (e *UnreadError) Error() string {
+	var b strings.Builder
+	if len(e.Writes) == 1 {
+		b.WriteString("1 write cannot be read and was left out: ")
+	} else {
+		fmt.Fprintf(&b, "%d writes cannot be read and were left out: ", len(e.Writes))
+	}
+	for i, w := range e.Writes {
+		switch {
+		case i == 0:
+			b.WriteString(w.Err.Error())
+		case i < maxReasons:
+			b.WriteString("; " + w.Err.Error())
+		case i == maxReasons:
+			b.WriteString("; and " + string(w.ID))
+		default:
+			b.WriteString(", " + string(w.ID))
+		}
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&b, "; there may be more before %s", e.Next)
+	}
+	return b.String()
+}
+
+// Unwrap returns why each of them cannot be read.
+func (e *UnreadError) Unwrap() []error {
+	errs := make([]error, 0, len(e.Writes))
+	for _, w := range e.Writes {
+		errs = append(errs, w.Err)
+	}
+	return errs
+}
+
+// Page is a listing while a driver fills it.
+type Page struct {
+	Records []Record
+	limit   int
+	unread  []Unread
+}
+
+// NewPage begins the listing that a checked filter asks for.
+func NewPage(f Filter) *Page { return &Page{Records: []Record{}, limit: f.Limit} }
+
+// Add takes the next row: a record, or, with a reason, only its id.
+func (p *Page) Add(rec Record, unread error) {
+	if unread == nil {
+		p.Records = append(p.Records, rec)
+		return
+	}
+	p.unread = append(p.unread, Unread{ID: rec.ID, Err: unread})
+}
+
+// Want is how many more rows are to be read, at the most. Each that could not
+// be read is made up for by another one, so that a page which is not full is
+// the last, but for one that ends with [UnreadError.Next].
+func (p *Page) Want() int { return min(p.limit-len(p.Records), MaxUnread-len(p.unread)) }
+
+// Result is the listing when nothing more is wanted, or there is nothing more.
+func (p *Page) Result() ([]Record, error) {
+	if len(p.unread) == 0 {
+		return p.Records, nil
+	}
+	e := &UnreadError{Writes: p.unread}
+	if len(p.unread) == MaxUnread && len(p.Records) < p.limit {
+		e.Next = p.unread[len(p.unread)-1].ID
+	}
+	return p.Records, e
+}
