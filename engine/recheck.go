@@ -3,8 +3,11 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/verify"
@@ -18,7 +21,7 @@ func (t *task) recheck() error {
 	}
 	c := t.policyCase()
 	d := policies.Recheck(c, t.rec.Settlement == ledger.Verified)
-	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours {
+	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !t.cameAfterAll() {
 		later, err := t.superseded()
 		if err != nil {
 			return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
@@ -47,6 +50,14 @@ func (t *task) lastRecheck() time.Duration {
 		return 0
 	}
 	return max(recheckLast-t.sinceSend(), 0)
+}
+
+// cameAfterAll reports whether what a write left that was settled as not applied
+// is there, and bears its own stamp: no other write of ours makes that.
+func (t *task) cameAfterAll() bool {
+	stamp := t.intent.Stamp()
+	return t.rec.Settlement != ledger.Verified && stamp != "" &&
+		slices.ContainsFunc(t.seen.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
 }
 
 // superseded is a later write of ours that has, or may have, changed the same
@@ -87,5 +98,18 @@ func (t *task) superseded() (ledger.ID, error) {
 
 func (t *task) supersedes(r ledger.Record) bool {
 	nothing := r.Sends == r.Unsent || r.Settlement == ledger.NotApplied || r.Settlement == ledger.Denied
-	return r.ID != t.rec.ID && r.KeyDigest == t.rec.KeyDigest && !nothing && r.FirstSend.After(t.rec.FirstSend)
+	if r.ID == t.rec.ID || r.KeyDigest != t.rec.KeyDigest || nothing || !r.FirstSend.After(t.rec.FirstSend) {
+		return false
+	}
+	return t.judged.Verdict != verify.Absent || removes(r)
+}
+
+// removes reports whether a write can have removed its record: by itself, or by
+// being undone. Of one that was pruned nobody knows what it did.
+func removes(r ledger.Record) bool {
+	if r.Tombstone || r.Child != "" {
+		return true
+	}
+	w, err := intent.DecodeStored(r.Intent)
+	return err != nil || w.Write == intent.Delete
 }

@@ -26,6 +26,9 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 		"we removed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
 		"we removed it, and owe nothing":     {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
 		"we changed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
+		"we changed it, somebody removed it": {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we changed it, it is gone, owed":    {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we removed and made it anew":        {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
 		"somebody removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
 		"somebody removed it, owed":          {owed, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
 		"we touched another, theirs is gone": {owed, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
@@ -131,4 +134,22 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was called not applied and came after all is known by its stamp, however
+// many writes of ours came after it.
+func TestRecheckKnowsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{Budget: 1})
+		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 5 * time.Minute, Times: 1})
+		first := b.do(order("A-1", intent.Create))
+		second, third := b.do(wish("A-1", 2, intent.Create)), b.do(wish("A-1", 3, intent.Delete))
+		if first.Status != engine.StatusNotApplied || second.Status != engine.StatusVerified || third.Status != engine.StatusVerified {
+			t.Fatalf("%+v, %+v, %+v", first, second, third)
+		}
+		b.work(time.Hour)
+		if got := b.state(first.ID); len(b.world.Records("A-1")) != 1 || got.State != ledger.Review {
+			t.Errorf("%s%s", got.Phase(), b.life(first.ID))
+		}
+	})
 }
