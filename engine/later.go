@@ -58,10 +58,6 @@ func (t *task) hurried() (off bool, err error) {
 		return true, nil
 	}
 	queued, err := t.e.ledger.List(t.life.hard, ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, States: []ledger.State{ledger.Queued}})
-	if err != nil { // it is due soon enough, and who waits is no worse off than before
-		t.log().Warn("whether another write waits was not found out", "error", err)
-		return true, nil
-	}
 	for _, other := range queued {
 		if other.Behind == "" {
 			continue
@@ -73,6 +69,9 @@ func (t *task) hurried() (off bool, err error) {
 		}
 		t.adopt(claimed[0], asked)
 		return false, nil
+	}
+	if err != nil { // it is due soon enough, and who waits is no worse off than before
+		t.log().Warn("whether another write waits was not found out", "error", err)
 	}
 	return true, nil
 }

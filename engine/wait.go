@@ -134,8 +134,8 @@ func (e *Engine) head(ctx context.Context, rec ledger.Record, far int) (ledger.R
 	sent, err := e.ledger.List(ctx, ledger.Filter{Tenant: rec.Tenant, KeyDigest: rec.KeyDigest,
 		States: []ledger.State{ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review}})
 	for _, r := range sent {
-		if r.InLine() {
-			return r, err
+		if r.InLine() { // one at most in each line, whatever else cannot be read
+			return r, nil
 		}
 	}
 	return ledger.Record{}, err
