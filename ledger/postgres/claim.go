@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -217,8 +218,20 @@ func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[party]int6
 	return l.lent(ctx, "lend", l.version, int64(maxClockStep), destinations, tenants, states, counts, c.Owner, int64(c.LeaseFor))
 }
 
-// lent runs a statement that lends.
+// lent runs a statement that lends, again where the database provably has not.
 func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
+	for try := 0; ; try++ {
+		lent, refused, err = l.lentOnce(ctx, statement, args...)
+		switch {
+		case !errors.Is(err, errAgain):
+			return lent, refused, err
+		case try == maxTries || ctx.Err() != nil:
+			return nil, 0, fmt.Errorf("%w: tried %d times: %w", ledger.ErrUnavailable, try, err)
+		}
+	}
+}
+
+func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
 	var unfit unfit
 	err = l.ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
 		var s state

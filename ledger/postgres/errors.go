@@ -81,6 +81,14 @@ func ambiguous(code string) bool {
 	return code == unknown || strings.HasPrefix(code, "08")
 }
 
+// locked says that a transaction came to nothing because somebody else would not
+// let go of what it had to wait for.
+func locked(err error) bool {
+	const notAvailable = "55P03"
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == notAvailable
+}
+
 // nameless says that a statement was not where it was prepared, or is where it
 // was not: a pooler stands between that gives each transaction another
 // connection and does not know of prepared statements. Nothing was run.
@@ -105,8 +113,11 @@ func unsent(err error) bool {
 // serve.
 func lost(err error) bool {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	switch {
+	case errors.As(err, &pg):
 		return isFatal(pg)
+	case known(err) && !errors.Is(err, ledger.ErrUnavailable):
+		return false // it is about what was read
 	}
 	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, pgx.ErrNoRows)
 }

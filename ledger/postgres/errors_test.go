@@ -49,3 +49,28 @@ func TestFailedWhileCommitting(t *testing.T) {
 		})
 	}
 }
+
+// What is about a row that was read says nothing about the connection, which
+// is not thrown away for it.
+func TestLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		lost   bool
+		reason string
+	}{
+		"connection broken": {io.ErrUnexpectedEOF, true, "another one may serve"},
+		"ended":             {&pgconn.PgError{Severity: "FATAL", Code: "57P01"}, true, "another one may serve"},
+		"a standby":         {fmt.Errorf("%w: a standby", ledger.ErrUnavailable), true, "another one may lead to the primary"},
+		"refused":           {&pgconn.PgError{Severity: "ERROR", Code: "22021"}, false, "it would be refused again"},
+		"a damaged row":     {fmt.Errorf("write: %w", ledger.ErrCorrupt), false, "it is as damaged on any connection"},
+		"no such write":     {ledger.ErrNotFound, false, "nor is it there"},
+		"the clock":         {ledger.ErrClock, false, "all have one clock"},
+		"the caller":        {context.Canceled, false, "nobody waits any more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := lost(c.err); got != c.lost {
+				t.Errorf("lost %v, want %v: %s", got, c.lost, c.reason)
+			}
+		})
+	}
+}

@@ -98,6 +98,11 @@ const (
 	maxAdmit       = 64
 	maxAdmitRounds = 4
 
+	// maxLockWait is how long a claim waits for a row that an entry of the outbox
+	// depends on. Transactions here are over in milliseconds; whoever keeps a row
+	// longer is a person, or stands still. The next claim looks again.
+	maxLockWait = 250 * time.Millisecond
+
 	// defaultWindow is that of the engine: longer than orchestrators repeat a
 	// step, and about as long as destinations remember a key.
 	defaultWindow = 24 * time.Hour

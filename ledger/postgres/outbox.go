@@ -132,10 +132,11 @@ func (l *Ledger) admitDue(ctx context.Context) (moved bool, err error) {
 }
 
 // admitHeads moves the heads of some lines: those with nothing in their way in
-// one step, the others one by one.
+// one step, the others one by one. A line that somebody has locked keeps no
+// other waiting, nor the claim.
 func (l *Ledger) admitHeads(ctx context.Context, after string) (moved bool, last string, full bool, err error) {
 	var found, left []entry
-	err = l.within(ctx, func(t *tx) (err error) {
+	err = l.begun(ctx, beginBriefly, func(t *tx) (err error) {
 		left = nil
 		if found, err = t.entries("heads", after, maxAdmit); err != nil || len(found) == 0 {
 			return err
@@ -143,6 +144,9 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (moved bool, last
 		left, err = t.admitFree(found)
 		return err
 	})
+	if locked(err) {
+		left, err = found, nil
+	}
 	if err != nil || len(found) == 0 {
 		return false, "", false, err
 	}
@@ -218,7 +222,7 @@ func (t *tx) storeAll(free []change) (map[ledger.ID]int64, error) {
 // admitOne moves one entry, if it is the head of its line and nobody else is
 // at it.
 func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) {
-	err = l.within(ctx, func(t *tx) error {
+	err = l.begun(ctx, beginBriefly, func(t *tx) error {
 		found, err := t.entries("head", n)
 		moved = len(found) > 0
 		if err != nil {
@@ -226,7 +230,7 @@ func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) 
 		}
 		return t.admit(found)
 	})
-	if errors.Is(err, ledger.ErrVersion) { // for a newer program
+	if errors.Is(err, ledger.ErrVersion) || locked(err) { // for a newer program, or for later
 		return false, nil
 	}
 	return moved, l.refuse(ctx, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
 )
 
 // The transaction of a process that stands still is ended by the database, and
@@ -45,4 +46,51 @@ func TestStandingTransaction(t *testing.T) {
 	if most != "0" {
 		t.Errorf("the session keeps %q", most)
 	}
+}
+
+// Somebody has a row of a line locked and does not let go, as a person does who
+// mends it by hand. What was enqueued for that line waits, and nothing else.
+func TestLockedLineHoldsUpNoOther(t *testing.T) {
+	d, ctx := fresh(t), context.Background()
+	l := d.open(nil)
+	must(t, enqueue(t, l, true, about("r", 1)))
+	are(t, claimed(t, l), about("r", 1))
+	must(t, enqueue(t, l, true, about("r", 2), about("s", 1)))
+	person := begin(t, d.open(nil))
+	_, err := person.Exec(ctx, "UPDATE ledger_writes SET damaged = NULL")
+	must(t, err)
+	are(t, claimed(t, l), about("s", 1))
+	must(t, person.Rollback(ctx))
+	are(t, claimed(t, l))
+	if rec, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil || rec.Behind != idOf(about("r", 1)) {
+		t.Errorf("behind %q, error %v; want it in its line", rec.Behind, err)
+	}
+}
+
+// claimed is what there is, left in its claimant's hands.
+func claimed(t *testing.T, l *postgres.Ledger) (ids []ledger.ID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	recs, err := l.Claim(ctx, ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 100})
+	must(t, err)
+	for _, rec := range recs {
+		ids = append(ids, rec.ID)
+	}
+	return ids
+}
+
+// The first call through a pooler that keeps no statements, or in a database
+// whose transactions are serializable, is a claim.
+func TestClaimAgain(t *testing.T) {
+	d, ctx := fresh(t), context.Background()
+	l := d.open(nil)
+	rec, _, err := l.Reserve(ctx, reservation(t, asked("w")))
+	must(t, err)
+	deferredNow(t, l, rec)
+	d.exec(`CREATE SEQUENCE times;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('times') <= 2 THEN RAISE 'not serializable' USING ERRCODE = '40001'; END IF; RETURN new; END $$;
+		CREATE TRIGGER fail BEFORE UPDATE ON ledger_writes FOR EACH ROW EXECUTE FUNCTION fail()`)
+	are(t, claimed(t, l), asked("w"))
 }

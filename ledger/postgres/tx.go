@@ -130,8 +130,13 @@ type tx struct {
 // were quicker: f must not keep anything from one run to the next. When f fails
 // nothing is applied.
 func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
+	return l.begun(ctx, beginQuery, f)
+}
+
+// begun is within for a transaction that begins in its own way.
+func (l *Ledger) begun(ctx context.Context, begin string, f func(t *tx) error) error {
 	for try := 0; ; try++ {
-		err := l.once(ctx, f)
+		err := l.once(ctx, begin, f)
 		switch {
 		case errors.Is(err, errNotAsked) && l.parted(err) && ctx.Err() == nil && try < maxReconnects:
 		case !errors.Is(err, errAgain) || errors.Is(err, ledger.ErrUnsure):
@@ -145,11 +150,15 @@ func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
 // beginQuery also bounds how long the transaction of a process that stands still,
 // or of a machine that went away, keeps its locks: a line must not wait for it
 // until the network gives it up, hours later. For this transaction alone, so
-// that it can stand behind a pooler.
-var beginQuery = fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d", maxAnswer.Milliseconds())
+// that it can stand behind a pooler. With beginBriefly nobody else's locks are
+// waited for long either.
+var (
+	beginQuery   = fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d", maxAnswer.Milliseconds())
+	beginBriefly = fmt.Sprintf("%s; SET LOCAL lock_timeout = %d", beginQuery, maxLockWait.Milliseconds())
+)
 
-func (l *Ledger) once(ctx context.Context, f func(t *tx) error) error {
-	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginQuery})
+func (l *Ledger) once(ctx context.Context, begin string, f func(t *tx) error) error {
+	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return fmt.Errorf("%w: %w", l.brokenRead(ctx, err), errNotAsked)
 	}
