@@ -30,7 +30,7 @@ func TestUnverifiedUntilABatchLooks(t *testing.T) {
 		if out.Status != engine.StatusUnverified || writes != 1 || reads != 0 || out.Ref != "" {
 			t.Fatalf("%+v after %d sends, %d reads; want unverified without a read%s", out, writes, reads, b.life(out.ID))
 		}
-		if in := out.AskAfter.Sub(time.Now()); out.AskAgain != engine.AgainLater || in <= 0 || in > time.Hour {
+		if in := time.Until(out.AskAfter); out.AskAgain != engine.AgainLater || in <= 0 || in > time.Hour {
 			t.Errorf("ask again %q in %s, want within the hour", out.AskAgain, in)
 		}
 		if again := b.do(order("A-1", intent.Create)); again.Status != engine.StatusUnverified || !again.Replayed {

@@ -149,8 +149,8 @@ func TestOneProbeOverAllWorkers(t *testing.T) {
 		crew := newCrew(t, 5, breaking(guards.Breaker{}))
 		defer crew.close()
 		crew.open(crew.workers[0])
-		for i, want := range []time.Duration{30, 60, 120, 240, 300, 300} {
-			time.Sleep(want*time.Second - 2*time.Second)
+		for i, want := range []int{30, 60, 120, 240, 300, 300} {
+			time.Sleep(time.Duration(want-2) * time.Second)
 			if passed := crew.probing(); len(passed) != 0 {
 				t.Fatalf("round %d: %d sends passed while it was open", i, len(passed))
 			}

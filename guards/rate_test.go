@@ -218,8 +218,8 @@ func TestPausesWithoutATimeGrow(t *testing.T) {
 				time.Sleep(hold.For)
 			}
 		}
-		for i, want := range []time.Duration{1, 2, 4, 8, 16} {
-			if got := pauseAfter(throttled); got != want*time.Second {
+		for i, want := range []int{1, 2, 4, 8, 16} {
+			if got := pauseAfter(throttled); got != time.Duration(want)*time.Second {
 				t.Errorf("pause %d lasted %s, want %ds", i+1, got, want)
 			}
 		}

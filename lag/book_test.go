@@ -138,12 +138,12 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	book.Seen(orders, 280*time.Millisecond, 310*time.Millisecond)
 	other, kind := orders, orders
 	other.Destination, kind.Kind = "bookings", "item"
-	search, any, wide := orders, orders, orders
+	search, anyPath, wide := orders, orders, orders
 	wide.Destination = "rooms"
 	for range 8 {
 		book.Seen(wide, 200*time.Millisecond, 400*time.Millisecond)
 	}
-	search.Path, any.Path = "search", ""
+	search.Path, anyPath.Path = "search", ""
 	for name, d := range map[string]struct {
 		reason string
 		path   engine.LagPath
@@ -153,7 +153,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	}{
 		"known":             {"eight writes agree", orders, 0, 0, true},
 		"another way":       {"what is known of the kind must do", search, 0, 0, true},
-		"way not known yet": {"likewise", any, 0, 0, true},
+		"way not known yet": {"likewise", anyPath, 0, 0, true},
 		"later":             {"part of them are not visible yet", orders, 290 * time.Millisecond, 1, true},
 		"hardly before":     {"too little of what is known is left", wide, 396 * time.Millisecond, 1, false},
 		"beyond":            {"all of them were visible by then", orders, 400 * time.Millisecond, 1, false},

@@ -11,10 +11,10 @@ import (
 // readback have them; they stand apart so that no interface is large and that
 // each user names what it needs.
 
-// ErrStale: a note was changed by somebody else since it was read.
+// ErrStale says that a note was changed by somebody else since it was read.
 var ErrStale = errors.New("changed by somebody else meanwhile")
 
-// ErrFull: the queue is full and takes nothing more now. Nothing was recorded.
+// ErrFull says that the queue is full and takes nothing more now. Nothing was recorded.
 var ErrFull = errors.New("queue full")
 
 // ErrRefused is wrapped by [RefusedError].

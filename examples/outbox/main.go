@@ -100,18 +100,18 @@ func run(ctx context.Context, shop *simulated.World, out io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "shop.db")
 	led, err := sqlite.Open(ctx, path, nil) // makes its tables beside the program's own
 	if err != nil {
 		return err
 	}
-	defer led.Close()
+	defer func() { _ = led.Close() }()
 	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(10000)")
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	kept, dropped, err := sell(ctx, db)
 	if err != nil {
 		return err

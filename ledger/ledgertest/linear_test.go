@@ -47,7 +47,7 @@ func (f faulty) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, err
 	return f.claim(ctx, f.Memory, c)
 }
 
-var unsure = fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure)
+var errUnsure = fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure)
 
 // sometimes is true for a tenth of the calls.
 func sometimes() bool { return rand.IntN(10) == 0 }
@@ -61,25 +61,25 @@ var honest = map[string]struct {
 	"unsure": {"a call of which nobody knows may have been applied or not", faulty{
 		reserve: func(ctx context.Context, l *ledger.Memory, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
 			if sometimes() {
-				return rec, false, unsure
+				return rec, false, errUnsure
 			}
 			if rec, fresh, err = l.Reserve(ctx, r); sometimes() {
-				return ledger.Record{}, false, unsure
+				return ledger.Record{}, false, errUnsure
 			}
 			return rec, fresh, err
 		},
 		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
 			if sometimes() {
-				return rec, unsure
+				return rec, errUnsure
 			}
 			if rec, err = l.Append(ctx, id, fence, events...); sometimes() {
-				return ledger.Record{}, unsure
+				return ledger.Record{}, errUnsure
 			}
 			return rec, err
 		},
 		claim: func(ctx context.Context, l *ledger.Memory, c ledger.Claim) (recs []ledger.Record, err error) {
 			if recs, err = l.Claim(ctx, c); c.Owner != "last" && sometimes() {
-				return nil, unsure
+				return nil, errUnsure
 			}
 			return recs, err
 		},

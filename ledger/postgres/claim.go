@@ -49,10 +49,10 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 			return nil, err
 		}
 		if recs = append(recs, more...); err != nil || !again || len(recs) >= c.Limit {
-			break // what was lent is lent, whatever came then
+			break
 		}
 	}
-	return recs, nil
+	return recs, nil //nolint:nilerr // what was lent is lent, whatever came then
 }
 
 // rest is what a claim still wants.

@@ -198,7 +198,7 @@ func TestEnqueueElsewhere(t *testing.T) {
 			must(t, err)
 			tx, err := db.BeginTx(ctx, nil)
 			must(t, err)
-			defer tx.Rollback()
+			defer func() { must(t, tx.Rollback()) }()
 			if _, err := sqlite.Enqueue(ctx, tx, asked("w1")); err == nil || !strings.Contains(err.Error(), "sqlite.Open") {
 				t.Errorf("error %v, want one that says what the connection must be", err)
 			}
