@@ -155,3 +155,30 @@ func TestUnreadableIsNoLag(t *testing.T) {
 		}
 	})
 }
+
+// Where no effect is expected, or reads have caught up, nobody waits for one.
+func TestNobodyWaitsForALagThatCannotBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		vice   simulated.Vice
+		settle time.Duration
+		want   engine.Status
+	}{
+		"refused":        {simulated.Refused, time.Minute, engine.StatusNotApplied},
+		"no settle time": {"", 0, engine.StatusVerified},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := lagging(0, c.settle)
+				o.Horizon = connectors.Within(0)
+				b := newBench(t, o, &engine.Options{Lag: &known{at: []time.Duration{time.Hour}}})
+				if c.vice != "" {
+					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+				}
+				began := time.Now()
+				if out := b.do(order("A-1", intent.Create)); out.Status != c.want || time.Since(began) > time.Second {
+					t.Errorf("%s after %s%s", out.Status, time.Since(began), b.life(out.ID))
+				}
+			})
+		})
+	}
+}

@@ -86,11 +86,14 @@ func (t *task) lagPath() LagPath {
 }
 
 // untilLikely is how long the first look after a send had better wait; 0 where
-// nothing is known, or nothing lags.
+// nothing is known, nothing lags any more, or no effect is expected: what was
+// refused is only looked at to be sure.
 func (t *task) untilLikely(c policies.Case) time.Duration {
-	lag := t.e.opts.Lag
-	fresh := t.rec.FirstLook.IsZero() && t.looking.looks == 0 && !t.looking.placed && t.rec.Sends > 0 && t.rec.Directed == ""
-	if lag == nil || !fresh || t.rec.Unverified || t.e.paths.of(t.way()).strong {
+	lag, r := t.e.opts.Lag, t.rec
+	fresh := r.FirstLook.IsZero() && t.looking.looks == 0 && !t.looking.placed && r.Sends > 0 && r.Directed == ""
+	expected := r.Answered || r.Unknown
+	settle, settles := t.profile.Settle.Declared()
+	if lag == nil || !fresh || !expected || r.Unverified || settles && c.SinceSend >= settle || t.e.paths.of(t.way()).strong {
 		return 0
 	}
 	pause, known := lag.Next(t.lagPath(), c.SinceSend, 0)

@@ -41,10 +41,12 @@ type Verification struct {
 // pure, and says the same for every repeat of one logical write.
 //
 // Some writes are always looked at at once, whatever the rules say: those that
-// cannot be taken back, those that a person had to approve, and those that undo
-// others.
+// cannot be taken back, those that a person had to approve, those that undo
+// others, and those that are to be sent again or undone by themselves where the
+// record differs: what differs an hour later may be what somebody else meant.
 func LookLater(rules []Verification, w intent.WriteIntent, p connectors.Profile) (within time.Duration, later bool) {
-	if w.Risk == intent.RiskApprove || w.Compensates != "" || slices.Contains(p.Irreversible, w.Write) {
+	mended := w.OnMismatch == intent.MismatchRetry || w.OnMismatch == intent.MismatchCompensate
+	if mended || w.Risk == intent.RiskApprove || w.Compensates != "" || slices.Contains(p.Irreversible, w.Write) {
 		return 0, false
 	}
 	for _, v := range rules {
