@@ -133,8 +133,15 @@ func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, erro
 		l.turns.after = after
 		l.turns.mu.Unlock()
 	}()
-	for range maxWalks {
-		w, err := l.walkAdmitted(ctx, c, after)
+	var failed error // of the outbox alone: what is due is lent all the same
+	for visit := range maxWalks {
+		w, err := l.walk(ctx, c, after)
+		if err == nil && visit == 0 && w.outbox {
+			var moved bool
+			if moved, failed = l.admitDue(ctx); moved {
+				w, err = l.walk(ctx, c, after)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -148,20 +155,7 @@ func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, erro
 		}
 		round = round || ended
 	}
-	return nil, nil
-}
-
-// walkAdmitted is walk after what stands in the outbox was taken in.
-func (l *Ledger) walkAdmitted(ctx context.Context, c ledger.Claim, after party) (walked, error) {
-	w, err := l.walk(ctx, c, after)
-	if err != nil || !w.outbox {
-		return w, err
-	}
-	moved, err := l.admitDue(ctx)
-	if err != nil || !moved {
-		return w, err
-	}
-	return l.walk(ctx, c, after)
+	return nil, failed
 }
 
 func (p party) before(q party) bool {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -101,41 +102,40 @@ func (e *refusedEntry) Error() string { return e.err.Error() }
 func (e *refusedEntry) Unwrap() error { return e.err }
 
 // admitDue moves what stands in the outbox into the ledger, the head of each
-// line, and says whether it moved anything. Lines take turns.
+// line, and says whether it moved anything. Lines take turns. An error of one
+// line keeps no other waiting.
 func (l *Ledger) admitDue(ctx context.Context) (moved bool, err error) {
 	for range maxAdmitRounds {
 		l.turns.mu.Lock()
 		after := l.turns.line
 		l.turns.mu.Unlock()
-		taken, last, full, err := l.admitHeads(ctx, after)
-		moved = moved || taken
-		if err != nil {
-			return moved, err
-		}
-		if !full { // that was the end: from the first line on again
-			last = ""
+		found, taken, failed := l.admitHeads(ctx, after)
+		moved, err = moved || taken > 0, cmp.Or(err, failed)
+		full, last := len(found) == maxAdmit, ""
+		if full { // else that was the end: from the first line on again
+			last = found[maxAdmit-1].KeyDigest
 		}
 		l.turns.mu.Lock()
 		l.turns.line = last
 		l.turns.mu.Unlock()
-		if full && taken {
+		if full && taken > 0 {
 			continue
 		}
-		if full || after == "" {
+		if full || after == "" || len(found) == 0 && failed != nil {
 			break
 		}
 	}
 	if moved {
 		l.ring() // there may be more
 	}
-	return moved, nil
+	return moved, err
 }
 
 // admitHeads moves the heads of some lines: those with nothing in their way in
 // one step, the others one by one. A line that somebody has locked keeps no
 // other waiting, nor the claim.
-func (l *Ledger) admitHeads(ctx context.Context, after string) (moved bool, last string, full bool, err error) {
-	var found, left []entry
+func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, taken int, err error) {
+	var left []entry
 	err = l.begun(ctx, beginBriefly, func(t *tx) (err error) {
 		left = nil
 		if found, err = t.entries("heads", after, maxAdmit); err != nil || len(found) == 0 {
@@ -144,21 +144,24 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (moved bool, last
 		left, err = t.admitFree(found)
 		return err
 	})
-	if locked(err) {
-		left, err = found, nil
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && !isFatal(pg): // one of them is not like the others
+		left = found
+	case err != nil:
+		return nil, 0, err
 	}
-	if err != nil || len(found) == 0 {
-		return false, "", false, err
-	}
-	moved = len(left) < len(found)
+	taken, err = len(found)-len(left), nil
 	for _, e := range left {
-		one, err := l.admitOne(ctx, e.n)
-		if err != nil {
-			return moved, "", false, err
+		moved, failed := l.admitOne(ctx, e.n)
+		if moved && failed == nil {
+			taken++
 		}
-		moved = moved || one
+		if err = cmp.Or(err, failed); gaveUp(ctx) != nil || lost(failed) && !errors.Is(failed, errAgain) {
+			break
+		}
 	}
-	return moved, found[len(found)-1].KeyDigest, len(found) == maxAdmit, nil
+	return found, taken, err
 }
 
 // admitFree makes writes of those entries that nothing is in the way of, and

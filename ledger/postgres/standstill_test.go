@@ -94,3 +94,26 @@ func TestClaimAgain(t *testing.T) {
 		CREATE TRIGGER fail BEFORE UPDATE ON ledger_writes FOR EACH ROW EXECUTE FUNCTION fail()`)
 	are(t, claimed(t, l), asked("w"))
 }
+
+// A line that contradicts itself, as one does that somebody changed by hand,
+// takes nothing in. The others do, and what is due is lent.
+func TestBrokenLineHoldsUpNoOther(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	must(t, enqueue(t, l, true, about("r", 1)))
+	are(t, claimed(t, l), about("r", 1))
+	d.exec("UPDATE ledger_writes SET followed = TRUE") // by nobody
+	must(t, enqueue(t, l, true, about("r", 2), about("s", 1), about("t", 1), about("u", 1)))
+	rec, _, err := l.Reserve(t.Context(), reservation(t, asked("w")))
+	must(t, err)
+	deferredNow(t, l, rec)
+	are(t, claimed(t, l), about("s", 1), about("t", 1), about("u", 1), asked("w"))
+	if _, err := l.Claim(t.Context(), ledger.Claim{Owner: "w", LeaseFor: time.Hour}); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("error %v, want that something is wrong", err)
+	}
+	d.exec("UPDATE ledger_writes SET followed = FALSE WHERE id = '" + string(idOf(about("r", 1))) + "'")
+	are(t, claimed(t, l))
+	if rec, err := l.Get(t.Context(), "acme", idOf(about("r", 2))); err != nil || rec.Behind != idOf(about("r", 1)) {
+		t.Errorf("behind %q, error %v; want it in its line", rec.Behind, err)
+	}
+}
