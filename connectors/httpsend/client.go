@@ -31,7 +31,7 @@ type Options struct {
 	// Transport carries the requests. It should report its connections to
 	// net/http/httptrace, as [http.Transport] does; without that, no failure
 	// counts as proof that nothing was sent. Default: an http.Transport of
-	// the client's own.
+	// the client's own, which keeps [MaxIdleConns] to a host.
 	Transport http.RoundTripper
 	// MaxBody is how many bytes of an answer are read. Default
 	// [DefaultMaxBody].
@@ -62,13 +62,21 @@ func New(o *Options) *Client {
 	}
 	transport := o.Transport
 	if transport == nil {
-		transport = http.DefaultTransport.(*http.Transport).Clone()
+		transport = defaultTransport()
 	}
 	c.http = &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c
+}
+
+// defaultTransport is that of net/http, but that it keeps more connections to
+// one host. How many there are altogether, and how a request is sent, stays.
+func defaultTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = MaxIdleConns
+	return t
 }
 
 // Answer is what came back.

@@ -13,6 +13,13 @@ const (
 	// default send timeout of a profile.
 	DefaultTimeout = 30 * time.Second
 
+	// MaxIdleConns is how many idle connections to one host the default
+	// transport keeps. A worker carries 64 writes at once; of fewer connections
+	// the rest would be closed after each call and dialled anew, with a new
+	// handshake, for each send and each read. They are closed when unused for as
+	// long as net/http does by default.
+	MaxIdleConns = 64
+
 	// MaxRetryAfter is the longest wait that a destination can ask for. A date
 	// in the far future is a mistake or an attack, and a record that waits for
 	// it is as good as lost.
