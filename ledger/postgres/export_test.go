@@ -58,3 +58,10 @@ func (l *Ledger) Occupy(t testing.TB, n int) (release func()) {
 		}
 	}
 }
+
+// Waiting is how many operations of a ledger wait for a transaction.
+func Waiting(l *Ledger) int {
+	l.writer.mu.Lock()
+	defer l.writer.mu.Unlock()
+	return len(l.writer.queue)
+}

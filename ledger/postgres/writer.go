@@ -177,8 +177,11 @@ func (w *writer) flush(batch []*operation) {
 			answerAll(batch, fmt.Errorf("%w: %s: tried %d times: the clock or the locks of the database do not hold still", ledger.ErrUnavailable, w.l.name, try))
 			return
 		}
-		var err error
-		if batch, err = w.attempt(ctx, batch); err == nil {
+		rest, err := w.attempt(ctx, batch)
+		if len(rest) < len(batch) {
+			try = 0 // many may be about one write, of which each attempt answers one
+		}
+		if batch = rest; err == nil {
 			continue
 		}
 		switch {
