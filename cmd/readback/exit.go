@@ -54,7 +54,7 @@ var exits = []struct {
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
-	{exitAttention, "attention", "`readback status` or `readback doctor` found something that a person should see to"},
+	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
 	{exitInvalid, "invalid", "the intent, or a declaration, is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},

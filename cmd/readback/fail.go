@@ -25,6 +25,8 @@ type failure struct {
 	Hint string `json:"hint,omitempty"`
 	// Write is the write that it is about, where one is known.
 	Write ledger.ID `json:"write,omitempty"`
+	// Writes are those that could not be read.
+	Writes []ledger.ID `json:"writes,omitempty"`
 	// Problems are those of an intent.
 	Problems []intent.Problem `json:"problems,omitempty"`
 }
@@ -64,6 +66,9 @@ func explain(err error) failure {
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return failure{Kind: "usage", Exit: exitUsage, Message: err.Error(), Hint: "`readback --help` says how."}
+	}
+	if left := unread(err); left != nil {
+		return *left
 	}
 	for _, k := range kinds {
 		if errors.Is(err, k.is) {

@@ -61,7 +61,8 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	}
 	defer d.close()
 	f.Tenant = d.tenant
-	recs, err := d.ledger.List(ctx, f)
+	recs, listing := d.ledger.List(ctx, f)
+	left, err := partly(listing)
 	if err != nil {
 		return 0, err
 	}
@@ -69,15 +70,18 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 		Writes []ledger.Record `json:"writes"`
 		// Before continues the list; left out at its end.
 		Before ledger.ID `json:"before,omitempty"`
-	}{Writes: shown(recs...)}
+		// Error names writes that are left out because they cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}{shown(recs...), goesOn(listing), left}
 	if len(recs) == limit {
 		page.Before = recs[limit-1].ID
 	}
-	return 0, a.print(page, func() string {
-		if len(recs) == 0 {
-			return report.List(nil, a.time())
+	return a.part(page, left, func() string {
+		now := a.time()
+		if len(recs) > 0 {
+			now = recs[0].Now
 		}
-		text := report.List(recs, recs[0].Now)
+		text := report.List(recs, left != nil, now)
 		if page.Before != "" {
 			text += fmt.Sprintf("More: --before %s\n", page.Before)
 		}

@@ -69,19 +69,21 @@ func (a *app) prune(ctx context.Context, keep, remember string) (int, error) {
 		return 0, usagef("--remember is %s; want at least %s, %s: a repeat within it would be sent again", report.Short(asked.Remember), report.Short(longest.lasts), longest.what)
 	}
 	done, err := d.pruneAll(ctx, asked)
-	if err != nil && done.Buried+done.Forgotten > 0 {
+	if done.Error, err = partly(err); err != nil && done.Buried+done.Forgotten > 0 {
 		err = fmt.Errorf("%s before it failed, and that stays so: %w", done.text(), err)
 	}
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(done, func() string { return done.text() + ".\n" })
+	return a.part(done, done.Error, func() string { return done.text() + ".\n" })
 }
 
 // pruned is what a prune forgot.
 type pruned struct {
 	Buried    int `json:"buried"`
 	Forgotten int `json:"forgotten"`
+	// Error names writes that were left alone because they cannot be read.
+	Error *failure `json:"error,omitempty"`
 }
 
 func (p pruned) text() string {
@@ -99,7 +101,8 @@ func (d *desk) pruneAll(ctx context.Context, r config.Retention) (pruned, error)
 		step, err := pruner.Prune(ctx, ledger.Prune{Keep: r.Keep, Remember: r.Remember, Limit: pruneBatch})
 		done.Buried += step.Buried
 		done.Forgotten += step.Forgotten
-		if err != nil || step.Buried+step.Forgotten == 0 {
+		var unread *ledger.UnreadError // of everything else, there may be more
+		if err != nil && !errors.As(err, &unread) || step.Buried+step.Forgotten == 0 {
 			return done, err
 		}
 		d.log.Info("pruning", "buried", done.Buried, "forgotten", done.Forgotten)

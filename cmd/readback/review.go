@@ -93,7 +93,8 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer d.close()
-	recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
+	recs, listing := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
+	left, err := partly(listing)
 	if err != nil {
 		return 0, err
 	}
@@ -101,10 +102,12 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	list := struct {
 		Waiting []ledger.Record `json:"waiting"`
 		More    bool            `json:"more"`
-	}{shown(recs...), len(recs) == maxWaiting}
+		// Error names writes that are left out because they cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}{shown(recs...), len(recs) == maxWaiting || goesOn(listing) != "", left}
 	now := a.time()
 	if len(recs) > 0 {
 		now = recs[0].Now
 	}
-	return 0, a.print(list, func() string { return report.Waiting(recs, list.More, now) })
+	return a.part(list, left, func() string { return report.Waiting(recs, list.More, left != nil, now) })
 }

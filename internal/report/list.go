@@ -8,9 +8,13 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// List is a table of writes, in the order given.
-func List(recs []ledger.Record, now time.Time) string {
-	if len(recs) == 0 {
+// List is a table of writes, in the order given. partly says that there are
+// others, which cannot be read.
+func List(recs []ledger.Record, partly bool, now time.Time) string {
+	switch {
+	case len(recs) == 0 && partly:
+		return "No writes that can be read.\n"
+	case len(recs) == 0:
 		return "No writes.\n"
 	}
 	rows := []string{"ID\tSTATE\tBEGUN\tWRITE\tWHY"}
@@ -23,9 +27,13 @@ func List(recs []ledger.Record, now time.Time) string {
 }
 
 // Waiting is what waits for a person, in the order given, with the reason, the
-// differences and the command that answers. more says that there are others.
-func Waiting(recs []ledger.Record, more bool, now time.Time) string {
-	if len(recs) == 0 {
+// differences and the command that answers. more says that there are others, and
+// partly that there are some which cannot be read.
+func Waiting(recs []ledger.Record, more, partly bool, now time.Time) string {
+	switch {
+	case len(recs) == 0 && partly:
+		return "Nothing that can be read waits for a person.\n"
+	case len(recs) == 0:
 		return "Nothing waits for a person.\n"
 	}
 	count := fmt.Sprintf("%d writes wait", len(recs))

@@ -49,8 +49,8 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	for name, text := range map[string]string{
 		"life":    report.Life(r, events, o, base),
 		"outcome": report.Outcome(o, r, base),
-		"list":    report.List([]ledger.Record{r}, base),
-		"waiting": report.Waiting([]ledger.Record{r}, false, base),
+		"list":    report.List([]ledger.Record{r}, false, base),
+		"waiting": report.Waiting([]ledger.Record{r}, false, false, base),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i, c := range text {

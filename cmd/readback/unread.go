@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// unreadHint is what to do about writes that cannot be read.
+const unreadHint = "Everything else goes on. What became of these is in the ledger, and cannot be told until their rows are mended: keep a copy of the ledger, look at the destination, then restore the rows from a backup or mend them, and set their column `damaged` to NULL. Do not submit them again unless they are idempotent. What only a newer program can read is left to that."
+
+// unread is what is said of writes that a ledger left out, or nil.
+func unread(err error) *failure {
+	var left *ledger.UnreadError
+	var known *engine.Error // says what is known of one write, which is more
+	if !errors.As(err, &left) || errors.As(err, &known) {
+		return nil
+	}
+	f := &failure{Kind: "unread_writes", Exit: exitAttention, Message: err.Error(), Hint: unreadHint}
+	for _, w := range left.Writes {
+		f.Writes = append(f.Writes, w.ID)
+	}
+	return f
+}
+
+// partly separates what could not be read of an answer from an error that
+// leaves none.
+func partly(err error) (left *failure, fatal error) {
+	if left = unread(err); left != nil {
+		return left, nil
+	}
+	return nil, err
+}
+
+// goesOn is where a listing goes on that ended before its time, if it did.
+func goesOn(err error) ledger.ID {
+	var left *ledger.UnreadError
+	if errors.As(err, &left) {
+		return left.Next
+	}
+	return ""
+}
+
+// part prints an answer and then what it lacks, which its JSON holds already,
+// and says what the command ends with.
+func (a *app) part(v any, left *failure, text func() string) (int, error) {
+	if err := a.print(v, text); err != nil || left == nil {
+		return 0, err
+	}
+	if !a.json {
+		_, _ = fmt.Fprint(a.stderr, left.text()) // the exit code says it as well
+	}
+	return left.Exit, nil
+}
