@@ -75,7 +75,7 @@ var damages = map[string]tearing{
 			slices.Reverse(bad)
 			for limit := 1; limit <= 12; limit++ {
 				recs, unread := h.pages(ledger.Filter{Tenant: "a", Limit: limit})
-				if !slices.Equal(ids(recs), ids(good)) || !slices.Equal(slices.Compact(unread), ids(bad)) {
+				if !slices.Equal(ids(recs), ids(good)) || !slices.Equal(unread, ids(bad)) {
 					h.Errorf("pages of %d: read %v, named %v; want %v and %v", limit, ids(recs), unread, ids(good), ids(bad))
 				}
 			}
