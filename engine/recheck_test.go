@@ -153,3 +153,37 @@ func TestRecheckKnowsItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// Whoever takes a write over that was announced owes two rechecks, also where
+// the repeat was harmless: the process that announced it may only stand still.
+func TestATakeoverOwesRechecks(t *testing.T) {
+	for _, class := range simulated.Classes() {
+		t.Run(string(class), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, class.Options(), &engine.Options{Recheck: 10 * time.Minute})
+				w := order("A-1", intent.Create)
+				rec, err := ledger.NewRecord(w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				announced := ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute}
+				if _, _, err = b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Events: []ledger.Event{announced}, Owner: "stands still", LeaseFor: time.Minute}); err != nil {
+					t.Fatal(err)
+				}
+				out := b.do(w)
+				got := b.state(out.ID)
+				if in := got.Due.Sub(got.LastSend); out.Status != engine.StatusVerified || in < 10*time.Minute {
+					t.Fatalf("%s, to be looked at %s after the send%s", out.Status, in, b.life(out.ID))
+				}
+				b.work(time.Hour)
+				if in := b.state(out.ID).Due.Sub(got.LastSend); in < 24*time.Hour {
+					t.Errorf("after the first recheck: %s after the send%s", in, b.life(out.ID))
+				}
+				b.work(24 * time.Hour)
+				if got = b.state(out.ID); !got.Due.IsZero() || got.State != ledger.Settled {
+					t.Errorf("after the last: %s, due %s%s", got.Phase(), got.Due, b.life(out.ID))
+				}
+			})
+		})
+	}
+}

@@ -240,8 +240,8 @@ func (t *task) step() (parked bool, err error) {
 }
 
 // recovered says that a write was found announced.
-var recovered = ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery",
-	Reason: "found announced with nobody at work: it may have been sent"}
+var recovered = ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true,
+	Reason: "found announced with nobody at work: it may have been sent, or may yet be by a process that stood still"}
 
 // letGo ends the lease on a write that waits behind another one.
 func (t *task) letGo() error {

@@ -139,6 +139,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r = sent(r, e, now)
 	case EvRecovered:
 		r.LastFate, r.Unknown = FateUnknown, true
+		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:
