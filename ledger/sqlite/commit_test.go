@@ -322,7 +322,8 @@ func TestQueryPlans(t *testing.T) {
 		"list":      "SEARCH w USING INDEX ledger_writes_listing (tenant=? AND state=? AND n<?)",
 		"about": "MERGE (UNION ALL); LEFT; SEARCH l USING COVERING INDEX ledger_writes_line (key_digest=? AND place>?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY; " + // of one line
 			"RIGHT; SEARCH b USING INDEX ledger_writes_beside (key_digest=? AND rowid<?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY",
-		"meta": "SCAN ledger_meta", // of its one row
+		"meta":    "SCAN ledger_meta",                         // of its one row
+		"persons": "SCAN w USING INDEX ledger_writes_waiting", // of what is open and has no due time
 	}
 	for name, query := range sqlite.Queries {
 		plan, err := l.Read("EXPLAIN QUERY PLAN " + query)

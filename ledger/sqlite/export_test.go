@@ -14,7 +14,7 @@ var Queries = map[string]string{
 	"find": sqlFind, "operation": sqlOperation, "update": sqlUpdate,
 	"last": sqlLast, "next": sqlNext, "before": sqlBefore,
 	"party": sqlParty, "due": sqlDue, "numbered": sqlNumbered, "damaged": sqlDamaged,
-	"get": sqlGet, "events": sqlEvents, "list": sqlList, "about": sqlAbout, "meta": sqlMeta,
+	"get": sqlGet, "events": sqlEvents, "list": sqlList, "about": sqlAbout, "meta": sqlMeta, "persons": sqlPersons,
 }
 
 // HardLog is the bound of the log, in pages, and LookEvery after how many
