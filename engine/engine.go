@@ -176,7 +176,8 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer e.callers.Add(-1)
+	var mine *flight
+	defer func() { e.vacate(mine) }()
 	if n := e.callers.Add(1); n > int64(e.opts.MaxFlights) {
 		return Outcome{}, fmt.Errorf("%w: %d calls are in hand already, at most %d may be", ledger.ErrFull, n-1, e.opts.MaxFlights)
 	}
@@ -190,6 +191,7 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 		}
 		return e.wait(ctx, f, rec, true)
 	}
+	mine = f
 	go func() {
 		err := guarded(rec.ID, func() (err error) {
 			_, err = e.begin(w, rec, f, e.life())
@@ -198,6 +200,24 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
+}
+
+// vacate gives the place of a caller back when the flight that it began is over
+// too: who asks and does not wait must not have ever more in hand.
+func (e *Engine) vacate(f *flight) {
+	if f == nil {
+		e.callers.Add(-1)
+		return
+	}
+	select {
+	case <-f.done:
+		e.callers.Add(-1)
+	default:
+		go func() {
+			<-f.done
+			e.callers.Add(-1)
+		}()
+	}
 }
 
 // accept refuses an intent that can never be carried out, and says what it is

@@ -64,8 +64,12 @@ func (t *task) hurried() (off bool, err error) {
 		}
 		asked := time.Now()
 		claimed, err := t.e.ledger.Claim(t.life.hard, ledger.Claim{Owner: t.e.opts.Owner, LeaseFor: t.e.leaseFor(t.rec), Tenant: t.rec.Tenant, ID: t.rec.ID, Early: true})
-		if err != nil || len(claimed) == 0 { // somebody else hurried it
-			return true, err
+		switch {
+		case err != nil: // it is put off, and that is its outcome for now
+			t.log().Warn("a look that another write waits for was not brought forward", "error", err)
+			return true, nil
+		case len(claimed) == 0: // somebody else hurried it
+			return true, nil
 		}
 		t.adopt(claimed[0], asked)
 		return false, nil

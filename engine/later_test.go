@@ -203,3 +203,24 @@ func TestOverdueLookIsMadeForWhoAsks(t *testing.T) {
 		}
 	})
 }
+
+// A look that could not be brought forward takes nothing from the outcome.
+func TestHurryingThatFailsIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
+		b.engine = b.engineOn(noClaim{b.ledger}, d, batches(time.Hour))
+		time.AfterFunc(5*time.Second, func() { b.enqueue(wish("A-1", 1, intent.Upsert)) })
+		if out := b.do(wish("A-1", 0, intent.Upsert)); out.Status != engine.StatusUnverified {
+			t.Errorf("%+v%s", out, b.life(out.ID))
+		}
+	})
+}
+
+// noClaim is a ledger that lends nothing.
+type noClaim struct{ ledger.Ledger }
+
+func (noClaim) Claim(context.Context, ledger.Claim) ([]ledger.Record, error) {
+	return nil, ledger.ErrUnavailable
+}

@@ -135,6 +135,31 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 	})
 }
 
+// A caller that does not wait leaves its write in hand: it counts until the work
+// on it stops.
+func TestCallersThatDoNotWaitAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
+		e := b.engineOn(b.ledger, d, &engine.Options{MaxFlights: 2})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for n := range 2 {
+			if _, err := e.Do(ctx, order(fmt.Sprint("A-", n), intent.Create)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := e.Do(ctx, order("A-2", intent.Create)); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v; want it full", err)
+		}
+		time.Sleep(11 * time.Second)
+		if out, err := e.Do(t.Context(), order("A-2", intent.Create)); err != nil || out.Status != engine.StatusVerified {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
 // A subscriber hears of each write once, when it is done, and of those that are
 // not known.
 func TestSubscribe(t *testing.T) {
