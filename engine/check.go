@@ -140,31 +140,6 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 	return false, nil
 }
 
-// recheckIn is when a settled write is to be looked at again, 0 for never.
-func (t *task) recheckIn(how ledger.Settlement) time.Duration {
-	due := t.recheckAfter(how)
-	if due == 0 {
-		return 0
-	}
-	return max(due-t.sinceSend(), time.Second)
-}
-
-// recheckAfter is how long after its last send a settled write is to be looked
-// at again, 0 for never: where the destination asks for it, and where a send
-// that was given up could still land.
-func (t *task) recheckAfter(how ledger.Settlement) (due time.Duration) {
-	if after, ok := t.profile.Recheck.Declared(); ok && how == ledger.Verified && t.rec.Sends > 0 {
-		due = after
-	}
-	mayLand := t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered))
-	if mayLand {
-		horizon, _ := t.profile.Horizon.Declared()
-		settle, _ := t.profile.Settle.Declared()
-		due = max(due, horizon+settle, t.e.opts.Recheck)
-	}
-	return due
-}
-
 // relook reads a write that a person has: a later read may settle it, or show
 // a repeat to be harmless. Everything else stays with the person.
 func (t *task) relook() error {
@@ -218,7 +193,7 @@ func (t *task) lookUntilAgreed() (parked bool, err error) {
 }
 
 // nextLook is the pause before the next look at a write that is in review or
-// owes a recheck that long after its send, ever longer, 0 for no more.
+// owes a look that long after its send, ever longer, 0 for no more.
 func (t *task) nextLook(owed time.Duration) time.Duration {
 	since := t.sinceSend()
 	if since > owed+reviewEnd {

@@ -30,10 +30,10 @@ func (t *task) recheck() error {
 			d = policies.Decision{Kind: policies.Accept, Rule: "recheck", Reason: fmt.Sprintf("write %s has changed the record since: %s", later, d.Reason)}
 		}
 	}
-	next := t.nextLook(t.recheckAfter(t.rec.Settlement))
+	next := t.nextLook(t.owed())
 	switch {
 	case d.Kind == policies.Accept:
-		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.lastRecheck()})
+		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.nextRecheck()})
 	case d.Kind == policies.Wait && next > 0:
 		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
 	}
@@ -42,14 +42,56 @@ func (t *task) recheck() error {
 	return t.escalateFor(d, 0)
 }
 
-// lastRecheck is when a write is to be looked at once more that may have been
-// doubled by a send which nobody can bound: one of a process that stood still.
-// 0 where that has been done, or need not be.
-func (t *task) lastRecheck() time.Duration {
-	if !t.rec.OwesRecheck {
-		return 0
+// rechecks are how long after its last send a write that was settled so is to be
+// looked at again, in order: where a send could still land, when it should have;
+// where one may have been doubled, once more when no process can stand still any
+// longer; and when the destination asks for it.
+func (t *task) rechecks(how ledger.Settlement) []time.Duration {
+	var at []time.Duration
+	if t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered)) {
+		horizon, _ := t.profile.Horizon.Declared()
+		settle, _ := t.profile.Settle.Declared()
+		landed := max(horizon+settle, t.e.opts.Recheck)
+		at = append(at, landed)
+		if t.rec.OwesRecheck {
+			at = append(at, max(recheckLast, landed))
+		}
 	}
-	return max(recheckLast-t.sinceSend(), 0)
+	if after, ok := t.profile.Recheck.Declared(); ok && after > 0 && how == ledger.Verified && t.rec.Sends > 0 {
+		at = append(at, after)
+	}
+	slices.Sort(at)
+	return at
+}
+
+// recheckIn is when a write that is settled now is first to be looked at again, 0
+// for never.
+func (t *task) recheckIn(how ledger.Settlement) time.Duration {
+	for _, at := range t.rechecks(how) {
+		return max(at-t.sinceSend(), time.Second)
+	}
+	return 0
+}
+
+// nextRecheck is when a write that was just rechecked is to be looked at again, 0
+// for never.
+func (t *task) nextRecheck() time.Duration {
+	for _, at := range t.rechecks(t.rec.Settlement) {
+		if in := at - t.sinceSend(); in > 0 {
+			return in
+		}
+	}
+	return 0
+}
+
+// owed is which of the rechecks is being made.
+func (t *task) owed() (last time.Duration) {
+	for _, at := range t.rechecks(t.rec.Settlement) {
+		if at <= t.sinceSend() {
+			last = at
+		}
+	}
+	return last
 }
 
 // cameAfterAll reports whether what a write left that was settled as not applied

@@ -154,6 +154,28 @@ func TestRecheckKnowsItsOwn(t *testing.T) {
 	})
 }
 
+// What a destination asks for much later does not put off the look at what may
+// have been doubled.
+func TestRechecksDoNotPutEachOtherOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Recheck = connectors.Within(96 * time.Hour)
+		b := newBench(t, o, &engine.Options{Recheck: 10 * time.Minute})
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		sent := b.state(out.ID).LastSend
+		for _, want := range []time.Duration{10 * time.Minute, 24 * time.Hour, 96 * time.Hour} {
+			if in := b.state(out.ID).Due.Sub(sent); in < want || in > want+time.Second {
+				t.Errorf("rechecked %s after the send, want %s", in, want)
+			}
+			b.work(time.Until(sent.Add(want + time.Minute)))
+		}
+		if rec := b.state(out.ID); !rec.Due.IsZero() || rec.State != ledger.Settled {
+			t.Errorf("%s, due %s after the last recheck", rec.Phase(), rec.Due)
+		}
+	})
+}
+
 // Whoever takes a write over that was announced owes two rechecks, also where
 // the repeat was harmless: the process that announced it may only stand still.
 func TestATakeoverOwesRechecks(t *testing.T) {
