@@ -3,7 +3,8 @@
 // A destination is reached through a [Connector], which has two methods: write
 // once, and read every match. What the destination can do is data, its
 // [Profile]; what only some can do is an optional interface ([BulkReader],
-// [Checker], [Inverter], [Preparer], [Sampler], [Prober]). The zero value of everything here is the cautious one:
+// [Checker], [Inverter], [Preparer], [Remover], [Sampler],
+// [Prober]). The zero value of everything here is the cautious one:
 // an error that says nothing is ambiguous, a read that says nothing is weak, a
 // bound that is not declared is unknown.
 //
@@ -112,6 +113,18 @@ type Inverter interface {
 	// changed since: it requires what after shows. An error means that the
 	// write cannot be undone.
 	Invert(w intent.WriteIntent, before *Observation, after Observation) (intent.WriteIntent, error)
+}
+
+// Remover is an optional power: the intent that removes one of two records that
+// a create made.
+type Remover interface {
+	// Remove builds the delete of surplus, a record that w, a create, made beside
+	// another one. It fills destination, kind, key, write and require; the engine
+	// fills the rest. The key is the record's own, by which no other one can ever
+	// be found, and not the business key that both share. It requires all that was
+	// seen of the record that can tell whether somebody worked on it. An error
+	// means that the record cannot be addressed, or is not surely as w made it.
+	Remove(w intent.WriteIntent, surplus Record) (intent.WriteIntent, error)
 }
 
 // BulkReader is an optional power: several reads in one call. The answers

@@ -102,6 +102,12 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 	if t.life.ending.Err() != nil {
 		return true, t.commit(handBack)
 	}
+	if why, err := t.removesWrongly(); why != "" || err != nil {
+		if err == nil {
+			err = t.escalate(policies.Decision{Rule: ruleSurplus, Reason: why})
+		}
+		return false, err
+	}
 	ev := t.announcement(d.Permit)
 	if d.Permit.Conditional && !ev.Conditional {
 		// The table allowed a conditional send only; without its condition it
@@ -144,6 +150,9 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 // a repeat to be harmless. Everything else stays with the person.
 func (t *task) relook() error {
 	if handled, err := t.awaitUndoing(); handled || err != nil {
+		return err
+	}
+	if handled, err := t.awaitRemoval(); handled || err != nil {
 		return err
 	}
 	if parked, err := t.lookUntilAgreed(); parked || err != nil {

@@ -56,7 +56,7 @@ func (t *task) compensating() (parked bool, err error) {
 		return false, t.escalate(policies.Decision{Rule: "compensate", Reason: fmt.Sprintf("the compensating write %s cannot be made: %v", t.rec.Child, err)})
 	case err != nil:
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "compensate", Reason: err.Error(), In: childMost})
-	case undid(child):
+	case t.undid(child):
 		return false, t.commit(t.compensated(child))
 	case child.State == ledger.Settled, child.State == ledger.Review, child.State == ledger.Held:
 		return false, t.escalate(policies.Decision{Rule: "compensate",
@@ -109,8 +109,16 @@ func hopeless(err error) bool {
 	return false
 }
 
-func undid(child ledger.Record) bool {
-	return child.State == ledger.Settled && child.Settlement == ledger.Verified
+// undid reports whether a write under the key of the undoing is the undoing that
+// was asked for, and verified. One that removed a surplus record has that key
+// too, and undid nothing.
+func (t *task) undid(child ledger.Record) bool {
+	w, err := intent.DecodeStored(t.rec.ChildIntent)
+	if err != nil {
+		return false
+	}
+	asked, err := w.Digest()
+	return err == nil && child.Digest == asked && removed(child)
 }
 
 // compensated is the end of a write whose undoing was verified.
@@ -132,7 +140,7 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 		return false, nil
 	case err != nil:
 		return true, err
-	case undid(child):
+	case t.undid(child):
 		return true, t.commit(t.compensated(child))
 	case child.Settlement == ledger.NotApplied, child.Settlement == ledger.Denied:
 		return false, nil
@@ -147,6 +155,12 @@ func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
 	if err != nil {
 		return ledger.Record{}, fmt.Errorf("%w: write %s: the stored compensation: %w", ledger.ErrCorrupt, parent.ID, err)
 	}
+	return e.carry(w, l)
+}
+
+// carry takes a compensating write as far as it goes without a long wait, and
+// returns its record.
+func (e *Engine) carry(w intent.WriteIntent, l life) (ledger.Record, error) {
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		return ledger.Record{}, err

@@ -42,6 +42,9 @@ const (
 	// write that is not settled yet.
 	childFirst = time.Second
 	childMost  = time.Minute
+	// surplusPause is how long after a write was found doubled it is looked at
+	// again, before anything is removed.
+	surplusPause = time.Second
 	// recheckLast is when a write that may be doubled is rechecked a second and
 	// last time: a process that was stopped, or a machine that slept, with a
 	// request half sent goes on within a day, or its connection has long been

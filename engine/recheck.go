@@ -21,6 +21,9 @@ func (t *task) recheck() error {
 	}
 	c := t.policyCase()
 	d := policies.Recheck(c, t.rec.Settlement == ledger.Verified)
+	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
+		return err
+	}
 	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !t.cameAfterAll() {
 		later, err := t.superseded()
 		if err != nil {

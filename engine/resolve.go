@@ -101,10 +101,10 @@ func (d Decision) fits(rec ledger.Record) error {
 // undoingOpen refuses another send, or another undoing, while one that was
 // begun is open: it could undo what the new send makes.
 func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision) error {
-	if rec.Child == "" || (d.Word != WordRetry && d.Word != WordCompensate) {
+	if d.Word != WordRetry && d.Word != WordCompensate {
 		return nil
 	}
-	child, err := e.ledger.Get(ctx, rec.Tenant, rec.Child)
+	child, err := e.ledger.Get(ctx, rec.Tenant, undoingID(rec))
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return nil

@@ -290,6 +290,10 @@ func (t *task) queued() (parked bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	wrong, err := t.removesWrongly()
+	if err != nil {
+		return false, err
+	}
 	var events []ledger.Event
 	switch unfit := t.e.fits(t.conn, t.profile, t.intent); {
 	case t.life.ending.Err() != nil:
@@ -300,6 +304,8 @@ func (t *task) queued() (parked bool, err error) {
 		events = []ledger.Event{notSent("unfit", "its destination can never serve it: "+unfit.Error())}
 	case unapproved:
 		events = []ledger.Event{held}
+	case wrong != "":
+		events = []ledger.Event{notSent(ruleSurplus, wrong)}
 	default:
 		events = t.firstEvents(t.now().Sub(t.rec.QueuedAt))
 	}

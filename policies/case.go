@@ -64,6 +64,9 @@ type Case struct {
 	// Invertible says that the connector can build the write that undoes this
 	// one.
 	Invertible bool
+	// Doubled is set at a recheck of a verified create that finds more records
+	// than declared, else nil.
+	Doubled *Doubled
 }
 
 // What a person may direct.
@@ -84,9 +87,10 @@ const (
 	Retry                  // send again
 	Compensate             // undo
 	Fail                   // settled as not applied
+	Remove                 // at a recheck: remove the surplus record of a doubled create
 )
 
-var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail"}
+var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove"}
 
 // String is the word for the kind.
 func (k Kind) String() string {

@@ -102,7 +102,7 @@ func TestDecideOrder(t *testing.T) {
 }
 
 func TestKindWords(t *testing.T) {
-	want := []string{"escalate", "accept", "wait", "retry", "compensate", "fail"}
+	want := []string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove"}
 	for i, word := range want {
 		if got := policies.Kind(i).String(); got != word {
 			t.Errorf("kind %d is %q, want %q", i, got, word)

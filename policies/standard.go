@@ -60,6 +60,10 @@ func bounded(c Case, d Decision) Decision {
 		}
 	case Compensate:
 		why = notUndoable(c)
+	case Remove:
+		if _, not := Surplus(c); not != "" {
+			why = "no record is removed: " + not
+		}
 	default:
 		why = "a policy decided what there is no word for"
 	}

@@ -68,6 +68,11 @@ const (
 	// up after a minute or two.
 	defaultHorizon = 5 * time.Minute
 
+	// bornWithin is how much later than its creation a record may have been
+	// changed last and still be as we made it: Jira itself finishes a record in
+	// several steps, and no person reads and changes one so fast.
+	bornWithin = 2 * time.Second
+
 	// defaultReadTimeout bounds one read, which may take several calls.
 	defaultReadTimeout = 30 * time.Second
 )

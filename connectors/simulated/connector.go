@@ -24,7 +24,8 @@ var ErrIntent = errors.New("orders cannot serve this intent")
 
 // Connector reaches the orders of one destination over HTTP.
 //
-// The business key is {"order_id": "…"} and nothing else. What is written is
+// The business key is {"order_id": "…"}, or, for a delete, the destination's own
+// {"id": "…"}, and nothing else. What is written is
 // the key, what is expected and the payload; of an object inside, an update
 // changes only the members that are named, and it removes what the intent wants
 // absent. Updates and deletes
@@ -143,6 +144,9 @@ func revision(v int64) string {
 func (c *Connector) request(ctx context.Context, r connectors.Request) (*http.Request, error) {
 	w := r.Intent
 	orderID, err := orderIDOf(w)
+	if ownID(w) != "" {
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +218,9 @@ func beforeOf(r connectors.Request) *connectors.Record {
 
 // Check refuses an intent that names no order. The error wraps [ErrIntent].
 func (c *Connector) Check(w intent.WriteIntent) error {
+	if ownID(w) != "" {
+		return nil
+	}
 	_, err := orderIDOf(w)
 	return err
 }

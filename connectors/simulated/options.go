@@ -122,6 +122,7 @@ func (o Options) reads() []connectors.ReadPath {
 const (
 	pathList   = "list"
 	pathLookup = "lookup"
+	pathGet    = "get"
 )
 
 // Profile is what the options declare about orders.

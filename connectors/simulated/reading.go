@@ -27,6 +27,9 @@ type incoming struct {
 // strong when the options declare strong reads and every page says that it
 // comes from the primary. Query.Ref is not used: the list holds it.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	if id := ownID(q.Intent); id != "" {
+		return c.one(ctx, id)
+	}
 	orderID, err := orderIDOf(q.Intent)
 	if err != nil {
 		return connectors.Observation{}, err
@@ -101,6 +104,10 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 		Questions []question `json:"questions"`
 	}
 	for i, q := range qs {
+		if ownID(q.Intent) != "" {
+			out[i].Observation, out[i].Err = c.Read(ctx, q)
+			continue
+		}
 		orderID, err := orderIDOf(q.Intent)
 		if out[i].Err = err; err == nil {
 			asked = append(asked, i)
