@@ -30,7 +30,7 @@ func TestCrowdAboutOneWrite(t *testing.T) {
 			}
 		})
 	}
-	for postgres.Waiting(l) < callers-20 {
+	for postgres.Waiting(l) < callers {
 		runtime.Gosched()
 	}
 	release()

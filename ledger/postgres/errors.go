@@ -103,10 +103,12 @@ func isFatal(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" || pg.Severity == "FATAL" || pg.Severity == "PANIC"
 }
 
-// unsent says that the database cannot have got what was meant for it.
+// unsent says that the database cannot have got what was meant for it. That the
+// connection is closed does not say so: pgx says it of a COMMIT too whose answer
+// was lost with the connection, and calls that safe to try again.
 func unsent(err error) bool {
 	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || pgconn.SafeToRetry(err)
+	return errors.As(err, &connect) || pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // lost says that a connection broke, or none was to be had: another one may

@@ -59,9 +59,9 @@ func (l *Ledger) Occupy(t testing.TB, n int) (release func()) {
 	}
 }
 
-// Waiting is how many operations of a ledger wait for a transaction.
+// Waiting is how many operations of a ledger wait for a transaction or are in one.
 func Waiting(l *Ledger) int {
 	l.writer.mu.Lock()
 	defer l.writer.mu.Unlock()
-	return len(l.writer.queue)
+	return len(l.writer.queue) + l.writer.flying
 }
