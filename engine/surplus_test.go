@@ -174,19 +174,20 @@ func TestRemovalThatWaited(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*bench, engine.Outcome, string)
 		removed bool
+		want    ledger.Settlement // "" for review
 		reason  string
 	}{
-		"nothing happened": {func(*bench, engine.Outcome, string) {}, true, "it still is surplus"},
+		"nothing happened": {func(*bench, engine.Outcome, string) {}, true, ledger.Verified, "it still is surplus"},
 		"the verified one is gone": {func(b *bench, _ engine.Outcome, kept string) {
 			if err := b.world.Remove(kept); err != nil {
 				b.t.Error(err)
 			}
-		}, false, "it would be the last"},
+		}, false, "", "it would be the last"},
 		"a person accepted both": {func(b *bench, out engine.Outcome, _ string) {
 			if _, err := b.engine.Resolve(b.t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "both"}); err != nil {
 				b.t.Error(err)
 			}
-		}, false, "the write is settled"},
+		}, false, ledger.Accepted, "the write is settled"},
 		"it was worked on": {func(b *bench, _ engine.Outcome, kept string) {
 			for _, r := range b.world.Records("A-1") {
 				if r.ID != kept {
@@ -195,8 +196,8 @@ func TestRemovalThatWaited(t *testing.T) {
 					}
 				}
 			}
-		}, false, "their work would be lost"},
-		"another write came": {func(b *bench, _ engine.Outcome, _ string) { b.enqueue(call(order("A-1", intent.Delete), 1)) }, false, "it may be about either"},
+		}, false, "", "their work would be lost"},
+		"another write came": {func(b *bench, _ engine.Outcome, _ string) { b.enqueue(call(order("A-1", intent.Delete), 1)) }, false, "", "it may be about either"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -223,8 +224,8 @@ func TestRemovalThatWaited(t *testing.T) {
 				if c.removed != (len(gone) == 1) || slices.Contains(gone, kept) {
 					t.Errorf("removed %v: %s%s%s", gone, c.reason, b.life(out.ID), b.life(child.ID))
 				}
-				if got := b.state(out.ID); c.removed && got.Settlement != ledger.Verified || got.Settlement == ledger.Compensated {
-					t.Errorf("%s%s", got.Phase(), b.life(out.ID))
+				if got := b.state(out.ID); got.Settlement != c.want {
+					t.Errorf("%s, want %q%s%s", got.Phase(), c.want, b.life(out.ID), b.life(child.ID))
 				}
 			})
 		})
@@ -249,6 +250,9 @@ func TestRemovalIsNoUndoing(t *testing.T) {
 		_, err = b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordCompensate, By: "ada", Reason: "not wanted"})
 		b.live()
 		got := b.state(out.ID)
+		if strings.Contains(b.life(out.ID), "undone by") {
+			t.Errorf("called undone%s", b.life(out.ID))
+		}
 		if err != nil || got.State != ledger.Review || len(b.world.Records("A-1")) != 1 || b.world.Records("A-1")[0].ID != kept {
 			t.Errorf("%v, %s with %+v%s", err, got.Phase(), b.world.Records("A-1"), b.life(out.ID))
 		}

@@ -26,7 +26,7 @@ func removing() []Mutant {
 	}
 	return append(all, []Mutant{
 		{6, "A surplus record is removed: never the one that was verified.", surplusPolicy,
-			"\t\tkept, surplus = surplus, kept\n", "", "", "TestSurplus/the_other_one_first"},
+			"\t\tkept, surplus = surplus, kept\n", "", "", "TestSurplus/ours,_twice"},
 		{6, "No policy of anybody's removes what is not proven to be surplus.", "policies/standard.go",
 			"_, not := Surplus(c); not != \"\"", "_, not := Surplus(c); not != \"\" && false", "", "TestSurplus/one_send"},
 		{6, "What removed a surplus record has undone nothing.", undoGo,
@@ -38,6 +38,6 @@ func removing() []Mutant {
 		{6, "While a removal is open its write is neither repeated nor undone.", "engine/resolve.go",
 			"undoingID(rec))", "rec.Child)", "", "TestRemovalThatWaited/nothing_happened"},
 		{6, "What has a removal is given to a person until that is settled.", checkGo,
-			"if handled, err := t.awaitRemoval(); handled || err != nil {", "if handled, err := t.awaitRemoval(); handled && err != nil {", "", "TestRemovalSurvivesEveryCrash/plain/before"},
+			"if handled, err := t.awaitRemoval(); handled || err != nil {", "if handled, err := t.awaitRemoval(); handled && err != nil {", "", "TestRemovalThatWaited/the_verified_one_is_gone"},
 	}...)
 }
