@@ -84,7 +84,8 @@ func (t *task) opening() ([]ledger.Event, error) {
 	if events := t.turnedDown(); events != nil {
 		return events, nil
 	}
-	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() {
+	// Nor may a repeat take a permit, or a breaker's only probe, from a send.
+	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() && t.e.opts.Guards == nil {
 		return t.firstEvents(0), nil
 	}
 	switch _, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.ID); {
