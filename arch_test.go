@@ -40,8 +40,8 @@ var rooms = map[string][]string{
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
-	"ledger/postgres":   {"intent", "ledger"},
-	"ledger/sqlite":     {"intent", "ledger"},
+	"ledger/postgres":   {"intent", "internal/driver", "ledger"},
+	"ledger/sqlite":     {"intent", "internal/driver", "ledger"},
 
 	"verify":            {"connectors", "intent"},
 	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
@@ -62,6 +62,7 @@ var rooms = map[string][]string{
 	"internal/probe":      {"connectors", "intent", "verify"},
 	"internal/report":     {"connectors", "engine", "guards", "intent", "lag", "ledger"},
 	"internal/soak":       {},
+	"internal/driver":     {"ledger"},
 	"internal/storebench": {"connectors", "engine", "intent", "ledger"},
 	"internal/wire":       {},
 	"internal/yamlfile":   {},

@@ -3,6 +3,7 @@ package postgres
 import (
 	"sync"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -24,7 +25,7 @@ func (m *memory) recall(id ledger.ID) (row, bool) {
 // keep remembers what is still open and not large.
 func (m *memory) keep(r row) {
 	size := len(r.rec.Intent) + len(r.rec.Prepared)
-	for _, raw := range raws(&r.rec) {
+	for _, raw := range driver.Raws(&r.rec) {
 		size += len(*raw)
 	}
 	m.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -34,7 +35,7 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, 
 	if err != nil {
 		return did, err
 	}
-	return did, left(forgotten, buried)
+	return did, forgotten.left.Error(buried.left)
 }
 
 // part is where a sweep goes on, and what it did so far.
@@ -43,7 +44,7 @@ type part struct {
 	settledAt, n int64 // of the last row that was looked at
 	done, atMost int
 	ended        bool
-	unread       []ledger.Unread // what was left because it cannot be read
+	left         driver.Left // what was left because it cannot be read
 }
 
 // sweep goes through the tombstones, or through the writes that may become
@@ -62,22 +63,6 @@ func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atM
 		at = next
 	}
 	return at, nil
-}
-
-// left is what two sweeps left because it cannot be read.
-func left(a, b part) error {
-	unread := append(a.unread, b.unread...)
-	if len(unread) == 0 {
-		return nil
-	}
-	return &ledger.UnreadError{Writes: unread[:min(len(unread), ledger.MaxUnread)]}
-}
-
-// leave notes a row that cannot be read.
-func (p *part) leave(r row, why error) {
-	if len(p.unread) < ledger.MaxUnread {
-		p.unread = append(p.unread, ledger.Unread{ID: r.rec.ID, Err: why})
-	}
 }
 
 func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
@@ -123,7 +108,7 @@ func (t *tx) sweepable(p ledger.Prune, from part) (rows []row, next part, err er
 			}
 			next.settledAt, next.n = nanos(r.rec.SettledAt), r.n
 			if err != nil {
-				next.leave(r, err)
+				next.left.Leave(r.rec.ID, err)
 				continue
 			}
 			rows = append(rows, r)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -102,7 +103,7 @@ func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]led
 				continue
 			}
 			evidence, mismatches := e.Evidence, e.Mismatches
-			if err := decode(*body, &e); err != nil {
+			if err := driver.Decode([]byte(*body), &e); err != nil {
 				return fmt.Errorf("write %s: event %d: %w", id, *at, err)
 			}
 			e.Evidence, e.Mismatches = evidence, mismatches

@@ -1,14 +1,13 @@
 package postgres
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -66,7 +65,7 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	dest := append(before, &r.n, &c.id, &c.tenant, &c.destination, &c.tool, &c.structuralKey, &c.idempotencyKey, &c.about,
 		&c.created, &c.state, &c.due, &c.settledAt, &c.keyDigest, &c.behind, &c.seq, &c.tombstone,
 		&lease.Owner, &leaseUntil, &lease.LeaseFor, &lease.Fence, &r.followed, &body, (*[]byte)(&raw.Intent))
-	for _, of := range raws(&raw) {
+	for _, of := range driver.Raws(&raw) {
 		dest = append(dest, (*[]byte)(of))
 	}
 	if err := rows.Scan(dest...); err != nil || r.n == 0 {
@@ -74,7 +73,7 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	}
 	id := ledger.ID(c.id)
 	unread := ledger.Record{ID: id, Tenant: c.tenant, Fence: lease.Fence, Created: at(c.created), SettledAt: at(c.settledAt)}
-	if err := decode(body, &r.rec); err != nil {
+	if err := driver.Decode([]byte(body), &r.rec); err != nil {
 		r.rec = unread
 		return r, fmt.Errorf("write %s: its body: %w", id, err)
 	}
@@ -84,8 +83,8 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	}
 	r.rec.Owner, r.rec.LeaseFor, r.rec.Fence = lease.Owner, lease.LeaseFor, lease.Fence
 	r.rec.LeaseUntil, r.rec.Intent = at(leaseUntil), raw.Intent
-	from := raws(&raw)
-	for i, to := range raws(&r.rec) {
+	from := driver.Raws(&raw)
+	for i, to := range driver.Raws(&r.rec) {
 		*to = *from[i]
 	}
 	return r, nil
@@ -106,45 +105,11 @@ func unreadable(err error) string {
 	return plain(err.Error())
 }
 
-// decode reads a body. What this program does not know was written by a newer
-// one that works on the same ledger, and must not be dropped when the body is
-// written again.
-func decode(body string, v any) error {
-	d := json.NewDecoder(strings.NewReader(body))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	switch {
-	case err == nil:
-		return nil
-	case strings.Contains(err.Error(), "unknown field"): // encoding/json has no other sign for it
-		return fmt.Errorf("%w: %w; use the program that wrote it, or a newer one", ledger.ErrVersion, err)
-	}
-	return fmt.Errorf("%w: cannot be read: %w", ledger.ErrCorrupt, err)
-}
-
-// raws are what changes in the life of a write and must come back byte for
-// byte, which encoding/json does not promise for raw messages. They have
-// columns of their own, in this order, as the intent has.
-func raws(r *ledger.Record) []*json.RawMessage {
-	return []*json.RawMessage{&r.Before, &r.Evidence, &r.Mismatches, &r.ChildIntent}
-}
-
 // encode is the body of a record: everything but the raw messages and the
 // lease.
 func encode(r ledger.Record) (string, error) {
-	r.Intent = nil
-	for _, raw := range raws(&r) {
-		*raw = nil
-	}
 	r.Owner, r.LeaseUntil, r.LeaseFor, r.Fence = "", time.Time{}, 0, 0
-	b, err := json.Marshal(r)
-	return string(b), err
-}
-
-func encodeEvent(e ledger.Event) (string, error) {
-	e.Evidence, e.Mismatches = nil, nil
-	b, err := json.Marshal(e)
-	return string(b), err
+	return driver.Encode(r)
 }
 
 // nanos is a time as it stands in a column: ns since 1970, and 0 for the zero

@@ -3,40 +3,20 @@ package postgres
 import (
 	"encoding/json"
 	"io/fs"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
-
-// A raw message that somebody adds to a record or an event must get a column:
-// in the body it would be compacted and escaped.
-func TestRawMessagesHaveColumns(t *testing.T) {
-	raw := reflect.TypeFor[json.RawMessage]()
-	count := func(of reflect.Type) (n int) {
-		for i := range of.NumField() {
-			if of.Field(i).Type == raw {
-				n++
-			}
-		}
-		return n
-	}
-	if got, want := len(raws(&ledger.Record{}))+len([]string{"intent"}), count(reflect.TypeFor[ledger.Record]()); got != want {
-		t.Errorf("a record has %d raw messages, %d have columns", want, got)
-	}
-	if got, want := len([]string{"evidence", "mismatches"}), count(reflect.TypeFor[ledger.Event]()); got != want {
-		t.Errorf("an event has %d raw messages, %d have columns", want, got)
-	}
-}
 
 // What has a column of its own is not written a second time into the body:
 // a claim changes the lease and leaves the body alone.
 func TestBodyIsWithoutColumns(t *testing.T) {
 	large := json.RawMessage(`"large"`)
 	rec := ledger.Record{Intent: large, Owner: "owner", LeaseFor: 77, Fence: 77, LeaseUntil: time.Unix(77, 0)}
-	for _, raw := range raws(&rec) {
+	for _, raw := range driver.Raws(&rec) {
 		*raw = large
 	}
 	body, err := encode(rec)
@@ -46,7 +26,7 @@ func TestBodyIsWithoutColumns(t *testing.T) {
 	if string(rec.Intent) != string(large) || rec.Owner == "" {
 		t.Error("the record itself was changed")
 	}
-	event, err := encodeEvent(ledger.Event{Evidence: large, Mismatches: large})
+	event, err := driver.EncodeEvent(ledger.Event{Evidence: large, Mismatches: large})
 	if err != nil || strings.Contains(event, "large") {
 		t.Errorf("error %v, event %s", err, event)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -128,7 +129,7 @@ func (b *binding) add(c change) error {
 	b.state, b.due, b.settledAt = append(b.state, of.state), append(b.due, of.due), append(b.settledAt, of.settledAt)
 	b.keyDigest, b.behind, b.seq = append(b.keyDigest, of.keyDigest), append(b.behind, of.behind), append(b.seq, of.seq)
 	b.body = append(b.body, body)
-	for i, raw := range raws(&r) {
+	for i, raw := range driver.Raws(&r) {
 		b.raw[i] = append(b.raw[i], *raw)
 	}
 	b.owner, b.leaseUntil = append(b.owner, r.Owner), append(b.leaseUntil, nanos(r.LeaseUntil))
@@ -138,7 +139,7 @@ func (b *binding) add(c change) error {
 
 func (b *binding) addEvents(id string, events []ledger.Event) error {
 	for _, e := range events {
-		body, err := encodeEvent(e)
+		body, err := driver.EncodeEvent(e)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -30,7 +31,7 @@ type change struct {
 // may be called again with a later one, when the one before came to nothing.
 type operation struct {
 	prepare func(now time.Time) (change, error)
-	fate    atomic.Int32
+	fate    driver.Fate
 	done    chan answer // of capacity 1: nobody may be left to receive
 	change  change
 }
@@ -42,20 +43,6 @@ type answer struct {
 	row     row
 	err     error
 }
-
-// The fates of an operation. Whoever moves it away from queued decides: the
-// flush that begins it or the caller that gives it up.
-const (
-	queued int32 = iota
-	begun
-	abandoned
-)
-
-func (o *operation) begin() bool {
-	return o.fate.CompareAndSwap(queued, begun) || o.fate.Load() == begun
-}
-
-func (o *operation) abandon() bool { return o.fate.CompareAndSwap(queued, abandoned) }
 
 // writer stores changes. Each is a statement of its own as long as a
 // connection is free for it; under load those that wait share the next one.
@@ -90,7 +77,7 @@ func (w *writer) do(ctx context.Context, prepare func(now time.Time) (change, er
 		return a
 	case <-ctx.Done():
 	}
-	if o.abandon() {
+	if o.fate.Abandon() {
 		return answer{err: gaveUp(ctx)}
 	}
 	late := time.NewTimer(patience)
@@ -232,7 +219,7 @@ func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*opera
 func prepare(batch []*operation, now time.Time) (ready, rest []*operation) {
 	seen := make(map[ledger.ID]bool, len(batch))
 	for _, o := range batch {
-		if !o.begin() {
+		if !o.fate.Begin() {
 			continue
 		}
 		c, err := o.prepare(now)

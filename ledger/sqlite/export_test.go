@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -54,7 +55,7 @@ func insertVersion1(conn *sqlite.Conn, r ledger.Record) error {
 	if c.dueSet {
 		due = c.due
 	}
-	body, err := encode(r)
+	body, err := driver.Encode(r)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
@@ -52,7 +53,7 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, 
 	if err := l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) }); err != nil {
 		return did, err
 	}
-	return did, left(forgotten, buried)
+	return did, forgotten.left.Error(buried.left)
 }
 
 // part is where a sweep goes on, and what it did so far.
@@ -61,7 +62,7 @@ type part struct {
 	key, n       int64 // of the last row that was looked at
 	done, atMost int
 	ended        bool
-	unread       []ledger.Unread // what was left because it cannot be read
+	left         driver.Left // what was left because it cannot be read
 }
 
 // sweep goes through the tombstones, or through the writes that may become
@@ -80,22 +81,6 @@ func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atM
 		at = next
 	}
 	return at, nil
-}
-
-// left is what two sweeps left because it cannot be read.
-func left(a, b part) error {
-	unread := append(a.unread, b.unread...)
-	if len(unread) == 0 {
-		return nil
-	}
-	return &ledger.UnreadError{Writes: unread[:min(len(unread), ledger.MaxUnread)]}
-}
-
-// leave notes a row that cannot be read.
-func (p *part) leave(r row, why error) {
-	if len(p.unread) < ledger.MaxUnread {
-		p.unread = append(p.unread, ledger.Unread{ID: r.rec.ID, Err: why})
-	}
 }
 
 func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
@@ -152,7 +137,7 @@ func (t *tx) sweepable(p ledger.Prune, at part, now time.Time) (rows []row, next
 		r, err := scan(s, 0)
 		switch {
 		case err != nil && ofOneRow(err):
-			at.leave(r, err)
+			at.left.Leave(r.rec.ID, err)
 			return nil
 		case err == nil:
 			rows = append(rows, r)

@@ -1,13 +1,12 @@
 package sqlite
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
@@ -63,7 +62,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	}
 	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
 	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id), Tenant: c.tenant, Created: moment(s, at+6)}}
-	if err := decode(text(s, at+13), &r.rec); err != nil {
+	if err := driver.Decode(text(s, at+13), &r.rec); err != nil {
 		return unread, damaged(fmt.Errorf("write %s: its body: %w", c.id, err))
 	}
 	want := columnsOf(r.rec)
@@ -79,7 +78,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	if r.rec.Intent = text(s, at+12); r.rec.Tombstone {
 		r.rec.Intent = nil // the column is never NULL
 	}
-	for i, raw := range raws(&r.rec) {
+	for i, raw := range driver.Raws(&r.rec) {
 		*raw = text(s, at+14+i)
 	}
 	return r, nil
@@ -113,22 +112,6 @@ func unreadable(err error) string {
 	return ""
 }
 
-// decode reads a body. What this program does not know was written by a newer
-// one that works on the same file, and must not be dropped when the body is
-// written again.
-func decode(body []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	switch {
-	case err == nil:
-		return nil
-	case strings.Contains(err.Error(), "unknown field"): // encoding/json has no other sign for it
-		return fmt.Errorf("%w: %w; use the program that wrote it, or a newer one", ledger.ErrVersion, err)
-	}
-	return fmt.Errorf("%w: cannot be read: %w", ledger.ErrCorrupt, err)
-}
-
 // text is the bytes of a column, or nil for NULL.
 func text(s *sqlite.Stmt, col int) []byte {
 	if s.ColumnIsNull(col) {
@@ -139,32 +122,9 @@ func text(s *sqlite.Stmt, col int) []byte {
 	return b
 }
 
-// raws are what changes in the life of a write and must come back byte for
-// byte, which encoding/json does not promise for raw messages. They have
-// columns of their own, in this order, as the intent has.
-func raws(r *ledger.Record) []*json.RawMessage {
-	return []*json.RawMessage{&r.Before, &r.Evidence, &r.Mismatches, &r.ChildIntent}
-}
-
-// encode is the body of a record: everything but the raw messages.
-func encode(r ledger.Record) (string, error) {
-	r.Intent = nil
-	for _, raw := range raws(&r) {
-		*raw = nil
-	}
-	b, err := json.Marshal(r)
-	return string(b), err
-}
-
-func encodeEvent(e ledger.Event) (string, error) {
-	e.Evidence, e.Mismatches = nil, nil
-	b, err := json.Marshal(e)
-	return string(b), err
-}
-
 func scanEvent(s *sqlite.Stmt) (ledger.Event, error) {
 	var e ledger.Event
-	if err := decode(text(s, 0), &e); err != nil {
+	if err := driver.Decode(text(s, 0), &e); err != nil {
 		return e, fmt.Errorf("an event: %w", err)
 	}
 	e.Evidence, e.Mismatches = text(s, 1), text(s, 2)

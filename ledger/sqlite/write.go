@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
@@ -180,7 +181,7 @@ func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 func (t *tx) remember(r row) {
 	t.wakes = t.wakes || ledger.Wakes(r.rec)
 	size := len(r.rec.Intent)
-	for _, raw := range raws(&r.rec) {
+	for _, raw := range driver.Raws(&r.rec) {
 		size += len(*raw)
 	}
 	if size > maxRememberedSize {
@@ -194,7 +195,7 @@ func (t *tx) remember(r row) {
 }
 
 func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
-	body, err := encode(r)
+	body, err := driver.Encode(r)
 	if err != nil {
 		return 0, err
 	}
@@ -218,7 +219,7 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 // updateWrite writes what changed about a write. One that has left its line
 // gives up its place.
 func (t *tx) updateWrite(r row) error {
-	body, err := encode(r.rec)
+	body, err := driver.Encode(r.rec)
 	if err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 	s.BindInt64(from+3, c.fence)
 	s.BindInt64(from+4, c.seq)
 	s.BindText(from+5, body)
-	for i, raw := range raws(&r.rec) {
+	for i, raw := range driver.Raws(&r.rec) {
 		bindRaw(s, from+6+i, *raw)
 	}
 	s.BindText(from+10, c.destination)
@@ -265,7 +266,7 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 
 func (t *tx) insertEvents(n int64, events []ledger.Event) error {
 	for _, e := range events {
-		body, err := encodeEvent(e)
+		body, err := driver.EncodeEvent(e)
 		if err != nil {
 			return err
 		}

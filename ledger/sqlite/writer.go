@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
@@ -17,24 +18,9 @@ import (
 // again, when the transaction it was part of came to nothing.
 type operation struct {
 	run  func(*tx) error
-	fate atomic.Int32
+	fate driver.Fate
 	done chan error // of capacity 1: nobody may be left to receive
 }
-
-// The fates of an operation. Whoever moves it away from queued decides: the
-// writer that begins it or the caller that gives it up.
-const (
-	queued int32 = iota
-	begun
-	abandoned
-)
-
-// begin says whether the operation is to be run.
-func (o *operation) begin() bool {
-	return o.fate.CompareAndSwap(queued, begun) || o.fate.Load() == begun
-}
-
-func (o *operation) abandon() bool { return o.fate.CompareAndSwap(queued, abandoned) }
 
 // writer is the one goroutine of a process that writes to the file.
 type writer struct {
@@ -89,7 +75,7 @@ func (w *writer) do(ctx context.Context, run func(*tx) error) error {
 		return err
 	case <-ctx.Done():
 	}
-	if o.abandon() {
+	if o.fate.Abandon() {
 		return fmt.Errorf("the ledger was not reached, nothing was applied: %w", ctx.Err())
 	}
 	late := time.NewTimer(patience)
@@ -203,7 +189,7 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	answers := make([]error, len(batch))
 	wrote := int64(0)
 	for i, o := range batch {
-		if !o.begin() {
+		if !o.fate.Begin() {
 			continue
 		}
 		changed, err := w.tx.operate(o.run)
@@ -247,7 +233,7 @@ func (w *writer) begin(batch []*operation) error {
 
 func allAbandoned(batch []*operation) bool {
 	for _, o := range batch {
-		if o.fate.Load() != abandoned {
+		if !o.fate.Abandoned() {
 			return false
 		}
 	}
