@@ -41,7 +41,11 @@ func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, 
 	for i := range events {
 		events[i].By = e.opts.Owner
 	}
-	if _, _, err := e.ledger.Reserve(ctx, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window}); err != nil {
+	_, fresh, err := e.ledger.Reserve(ctx, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window})
+	if err != nil || !fresh {
+		e.queues.giveBack(party{rec.Tenant, rec.Destination})
+	}
+	if err != nil {
 		return "", e.refusedReservation(rec.ID, err)
 	}
 	return rec.ID, nil
@@ -64,6 +68,15 @@ type queues struct {
 }
 
 type party struct{ tenant, destination string }
+
+// giveBack returns the room of a write that did not come to wait.
+func (q *queues) giveBack(p party) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n := q.waiting[p]; n > 0 {
+		q.waiting[p] = n - 1
+	}
+}
 
 // room refuses a write for which no room is left in the queue.
 func (e *Engine) room(ctx context.Context, rec ledger.Record) error {

@@ -115,6 +115,20 @@ func TestFullQueueRefuses(t *testing.T) {
 	})
 }
 
+// A repeat of what waits takes no room from others.
+func TestRepeatsTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{MaxQueued: 2})
+		for range 5 {
+			b.enqueue(order("A-1", intent.Create))
+		}
+		b.enqueue(order("A-2", intent.Create))
+		if _, err := b.engine.Enqueue(t.Context(), order("A-3", intent.Create)); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v; want it full with two", err)
+		}
+	})
+}
+
 func TestTooManyCallersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Lagging.Options(), &engine.Options{MaxFlights: 2})
