@@ -29,8 +29,8 @@ soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeat
 	READBACK_SOAK=full $(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m $(SOAK)
 
 .PHONY: bench
-bench: ## benchmarks; see docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./verify ./ledger/... ./engine
+bench: ## benchmarks; see docs/performance.md (READBACK_BENCH_ROWS=1000000 for long histories)
+	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine
 
 .PHONY: mutants
 mutants: ## break each rule once and see its test fail
