@@ -379,7 +379,8 @@ func (t *task) concluded(age time.Duration, j verify.Judgement) []ledger.Event {
 // cannotPrepare waits for a pre-state that can be relied on, and gives up when
 // it took too long: nothing was sent, so that is known.
 func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Event {
-	if policies.PreparingTooLong(t.profile, j, age) {
+	untried := j.Verdict == verify.Unavailable && t.rec.Rule != "pre-state" // something else put it back last
+	if policies.PreparingTooLong(t.profile, j, age) && !untried {
 		return []ledger.Event{notSent("pre-state", j.Reason)}
 	}
 	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age)}}

@@ -85,3 +85,31 @@ func TestStopHoldsWhatIsBeingAnnounced(t *testing.T) {
 		})
 	}
 }
+
+// What was held for days is not given up at the first thing that goes wrong when
+// it is let go: a day is for trying.
+func TestWhatWasHeldForDaysIsTried(t *testing.T) {
+	for name, c := range map[string]struct {
+		class simulated.Class
+		fault simulated.Vice
+	}{
+		"throttled":                {simulated.Unique, simulated.Throttled},
+		"unreachable":              {simulated.Unique, simulated.Unreachable},
+		"pre-state cannot be read": {simulated.Plain, simulated.UnreadableRead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.class.Options(), nil)
+				g := switched{&gate{}, time.Now(), time.Now().Add(60 * time.Hour)}
+				b.engine = b.engineOn(b.ledger, b.world.Destination(), guarded(g))
+				id := b.enqueue(order("A-1", intent.Create))
+				b.work(60 * time.Hour)
+				b.set(simulated.Fault{Vice: c.fault, Times: 1})
+				b.work(time.Hour)
+				if got := b.state(id); got.Settlement != ledger.Verified {
+					t.Errorf("%s: %s", got.Phase(), got.Reason)
+				}
+			})
+		})
+	}
+}

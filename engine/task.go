@@ -274,10 +274,19 @@ func (t *task) policyCase() policies.Case {
 		Intent: t.intent, Profile: t.profile, Judgement: t.judged, Agreeing: t.agreeing,
 		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
-		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(r.QueuedAt),
+		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(tried(r)),
 		Looked: t.looked(), RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
 		Directed: r.Directed, Invertible: invertible,
 	}
+}
+
+// tried is since when the write is tried, or could be: what a guard held for long
+// has not been tried for long.
+func tried(r ledger.Record) time.Time {
+	if r.FirstSend.After(r.QueuedAt) {
+		return r.FirstSend
+	}
+	return r.QueuedAt
 }
 
 // looked is how long ago the first read after the last send was made.

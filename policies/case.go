@@ -45,7 +45,7 @@ type Case struct {
 
 	// SinceSend is the time since the last send can have ended, SinceKey
 	// since the first send under the present idempotency key, Age since the
-	// write was accepted.
+	// write was first tried.
 	SinceSend, SinceKey, Age time.Duration
 	// Looked is the time since the first read after the last send.
 	Looked time.Duration
