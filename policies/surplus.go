@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
@@ -61,7 +62,7 @@ func Surplus(c Case) (connectors.Record, string) {
 		why = "one of them does not bear our stamp"
 	case differs(c, kept):
 		why = "the record that was verified is not as declared any more"
-	case differs(c, surplus):
+	case differs(c, surplus), !slices.Equal(names(kept), names(surplus)):
 		why = "the surplus record is not as we made it: somebody has worked on it"
 	}
 	if why != "" {
@@ -102,6 +103,10 @@ func notDoubledByUs(c Case) string {
 	}
 	return ""
 }
+
+// names are the fields of a record. Two records that one create made have the
+// same; where one has more, somebody has added to it.
+func names(r connectors.Record) []string { return slices.Sorted(maps.Keys(r.Fields)) }
 
 func differs(c Case, r connectors.Record) bool {
 	return len(verify.Diff(c.Intent, c.Profile.Compare, r.Fields)) > 0

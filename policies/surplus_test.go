@@ -65,6 +65,7 @@ func TestSurplus(t *testing.T) {
 		"surplus not ours":      {"another stamp", doubled(func(d *policies.Doubled) { d.Records[0].Stamp = "rb-x" }), ""},
 		"verified not ours":     {"another stamp", doubled(func(d *policies.Doubled) { d.Records[1].Stamp = "" }), ""},
 		"surplus changed":       {"somebody works on it", doubled(func(d *policies.Doubled) { d.Records[0].Fields["total"] = "6" }), ""},
+		"surplus has more":      {"somebody added to it", doubled(func(d *policies.Doubled) { d.Records[0].Fields["note"] = "x" }), ""},
 		"verified changed":      {"it is not as declared", doubled(func(d *policies.Doubled) { d.Records[1].Fields["total"] = "6" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

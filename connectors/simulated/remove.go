@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -27,6 +28,15 @@ func (c *Connector) Remove(w intent.WriteIntent, surplus connectors.Record) (int
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record does not bear the stamp of the create: it may be somebody else's", ErrIrreversible)
 	case surplus.Version != "" && surplus.Version != "1":
 		return intent.WriteIntent{}, fmt.Errorf("%w: somebody has changed the record since it was made", ErrIrreversible)
+	}
+	sent := fieldsOf(w)
+	for name, v := range surplus.Fields {
+		was, given := sent[name]
+		_, seen := w.Expect[name] // and compared by its own rules
+		bySelf := name == fieldUpdated || name == fieldStatus && !given && v == "open"
+		if !bySelf && !seen && (!given || !reflect.DeepEqual(v, was)) {
+			return intent.WriteIntent{}, fmt.Errorf("%w: the field %s is not as the create made it", ErrIrreversible, name)
+		}
 	}
 	return intent.WriteIntent{
 		Destination: w.Destination, Kind: w.Kind, Write: intent.Delete,

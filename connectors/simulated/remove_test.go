@@ -73,7 +73,9 @@ func removeOne(t *testing.T, bulk bool) {
 func TestRemoveRefuses(t *testing.T) {
 	in := order(intent.Create, 1)
 	good := connectors.Record{Ref: "ord_000001", Stamp: in.Stamp(), Version: "1", Fields: intent.Fields{"order_id": "Order-001"}}
-	changed, strange := good, good
+	changed, strange, more, closed := good, good, good, good
+	more.Fields = intent.Fields{"order_id": "Order-001", "remark": "theirs"}
+	closed.Fields = intent.Fields{"order_id": "Order-001", "status": "closed"}
 	changed.Version, strange.Stamp = "2", "rb-other"
 	bare := simulated.Plain.Options()
 	bare.Stamps = false
@@ -85,6 +87,8 @@ func TestRemoveRefuses(t *testing.T) {
 	}{
 		"ours":           {simulated.Plain.Options(), in, good, true},
 		"changed since":  {simulated.Plain.Options(), in, changed, false},
+		"more in it":     {simulated.Plain.Options(), in, more, false},
+		"gone on":        {simulated.Plain.Options(), in, closed, false},
 		"somebody's":     {simulated.Plain.Options(), in, strange, false},
 		"no stamps here": {bare, in, good, false},
 		"an upsert":      {simulated.Plain.Options(), order(intent.Upsert, 1), good, false},

@@ -19,7 +19,8 @@ func removing() []Mutant {
 		{"Never beside another write of ours.", "\tcase d.Other != \"\":\n", "\tcase false:\n", "another_write"},
 		{"Never without the record that was verified.", "c.Doubled.Verified == \"\" || kept.Ref != c.Doubled.Verified", "false", "verified_one_gone"},
 		{"Never what does not bear our stamp.", " || surplus.Stamp != stamp", "", "surplus_not_ours"},
-		{"Never what somebody worked on.", "\tcase differs(c, surplus):\n", "\tcase false:\n", "surplus_changed"},
+		{"Never what somebody worked on.", "case differs(c, surplus), ", "case ", "surplus_changed"},
+		{"Never what somebody added to.", ", !slices.Equal(names(kept), names(surplus)):", ":", "surplus_has_more"},
 		{"Never where what stays is not as declared.", "\tcase differs(c, kept):\n", "\tcase false:\n", "verified_changed"},
 	} {
 		all = append(all, Mutant{6, "A surplus record is removed: " + m.rule, surplusPolicy, m.old, m.new, "", "TestSurplus/" + m.test})
