@@ -184,7 +184,7 @@ func TestBrokenLedgersAreFound(t *testing.T) {
 			const enough = 60
 			o := Linear{Seed: rand.Uint64()}
 			for n := range enough {
-				if explained([]ledger.Ledger{c.ledger}, o, n) != "" {
+				if _, wrong := explained([]ledger.Ledger{c.ledger}, o, n); wrong != "" {
 					return
 				}
 			}
