@@ -77,7 +77,7 @@ func looking() []Mutant {
 		{5, "A look is not put past the settle time, whatever is learned.", laggingGo,
 			"\treturn policies.WithinReason(c, pause)\n}", "\treturn pause\n}", "", "TestLooksArePlacedByTheLag/wrong_about_the_world"},
 		{6, "What may be doubled is rechecked once more, after a day.", recheckGo,
-			"if !t.rec.OwesRecheck {", "if true {", "", "TestFrozenInsideTheSendIsFoundByTheRecheck/hours"},
+			"at = append(at, max(recheckLast, landed))", "", "", "TestFrozenInsideTheSendIsFoundByTheRecheck/hours"},
 		{6, "What a later write of ours changed is no alarm.", recheckGo,
 			"if later != \"\" {", "if later != \"\" && false {", "", "TestRecheckKnowsLaterWritesOfOurs/we_removed_it"},
 		{6, "What was doubled is one, whatever we wrote since.", recheckGo,
