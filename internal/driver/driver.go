@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 
@@ -95,4 +96,44 @@ func (l Left) Error(more Left) error {
 		return nil
 	}
 	return &ledger.UnreadError{Writes: all[:min(len(all), ledger.MaxUnread)]}
+}
+
+// Sweep is where a sweep through what is settled goes on, and what it did so
+// far.
+type Sweep struct {
+	Tombstones   bool  // through the tombstones, or through what may become one
+	Key, N       int64 // of the last row that was looked at
+	Done, AtMost int
+	Ended        bool
+	Left         Left
+}
+
+// Prune is [ledger.Pruner] for a driver. Step goes on with a sweep, a few rows
+// in one transaction; refused forgets entries of the outbox.
+func Prune(p ledger.Prune, step func(ledger.Prune, Sweep) (Sweep, error), refused func(ledger.Prune) error) (did ledger.Pruned, err error) {
+	if p, err = p.Checked(); err != nil {
+		return did, err
+	}
+	through := func(tombstones bool, atMost int) (at Sweep, err error) {
+		for at = (Sweep{Tombstones: tombstones, Key: math.MinInt64, AtMost: atMost}); !at.Ended && at.Done < atMost; {
+			next, err := step(p, at)
+			if err != nil {
+				return at, err
+			}
+			at = next
+		}
+		return at, nil
+	}
+	forgotten, err := through(true, p.Limit)
+	if did.Forgotten = forgotten.Done; err != nil {
+		return did, err
+	}
+	buried, err := through(false, p.Limit-did.Forgotten)
+	if did.Buried = buried.Done; err != nil {
+		return did, err
+	}
+	if err := refused(p); err != nil {
+		return did, err
+	}
+	return did, forgotten.Left.Error(buried.Left)
 }

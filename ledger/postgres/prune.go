@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/internal/driver"
@@ -16,43 +15,9 @@ var _ ledger.Pruner = (*Ledger)(nil)
 // refused as well, as long after they were enqueued as tombstones after they
 // were settled. Any number of workers may do it at once. It fails with
 // [ledger.ErrClock] when the clock stands too far before the newest entry.
-func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, err error) {
-	p, err = p.Checked()
-	if err != nil {
-		return did, err
-	}
-	forgotten, err := l.sweep(ctx, p, true, p.Limit)
-	if did.Forgotten = forgotten.done; err != nil {
-		return did, err
-	}
-	buried, err := l.sweep(ctx, p, false, p.Limit-did.Forgotten)
-	if did.Buried = buried.done; err != nil {
-		return did, err
-	}
-	err = l.within(ctx, func(t *tx) error {
-		return t.exec("forget_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit))
-	})
-	if err != nil {
-		return did, err
-	}
-	return did, forgotten.left.Error(buried.left)
-}
-
-// part is where a sweep goes on, and what it did so far.
-type part struct {
-	tombstones   bool
-	settledAt, n int64 // of the last row that was looked at
-	done, atMost int
-	ended        bool
-	left         driver.Left // what was left because it cannot be read
-}
-
-// sweep goes through the tombstones, or through the writes that may become
-// such, oldest first, a few in each transaction.
-func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atMost int) (part, error) {
-	at := part{tombstones: tombstones, settledAt: math.MinInt64, atMost: atMost}
-	for !at.ended && at.done < atMost {
-		var next part
+func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, error) {
+	step := func(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
+		var next driver.Sweep // read only when it is done
 		err := l.within(ctx, func(t *tx) (err error) {
 			next, err = t.sweep(p, at)
 			return err
@@ -60,12 +25,16 @@ func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atM
 		if err != nil {
 			return at, err
 		}
-		at = next
+		return next, nil
 	}
-	return at, nil
+	return driver.Prune(p, step, func(p ledger.Prune) error {
+		return l.within(ctx, func(t *tx) error {
+			return t.exec("forget_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit))
+		})
+	})
 }
 
-func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
+func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	s, err := t.l.lookIn(t.ctx, t.pgx)
 	if err == nil {
 		err = t.l.trusted(s)
@@ -80,11 +49,11 @@ func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
 	if rows, err = t.ripe(p, rows); err != nil {
 		return at, err
 	}
-	if rows = rows[:min(len(rows), at.atMost-at.done)]; len(rows) == 0 {
+	if rows = rows[:min(len(rows), at.AtMost-at.Done)]; len(rows) == 0 {
 		return at, nil
 	}
-	at.done += len(rows)
-	if at.tombstones {
+	at.Done += len(rows)
+	if at.Tombstones {
 		return at, t.forget(rows)
 	}
 	return at, t.bury(rows)
@@ -92,13 +61,13 @@ func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
 
 // sweepable is the next rows to be looked at, locked. One that cannot be read
 // is left alone.
-func (t *tx) sweepable(p ledger.Prune, from part) (rows []row, next part, err error) {
+func (t *tx) sweepable(p ledger.Prune, from driver.Sweep) (rows []row, next driver.Sweep, err error) {
 	until := t.now.Add(-p.Keep)
-	if from.tombstones {
+	if from.Tombstones {
 		until = t.now.Add(-p.Remember)
 	}
 	next, seen := from, 0
-	args := []any{from.tombstones, from.settledAt, from.n, nanos(until), maxPruned}
+	args := []any{from.Tombstones, from.Key, from.N, nanos(until), maxPruned}
 	err = t.l.ask(t.ctx, t.pgx, t.l.sql["done"], args, func(got pgx.Rows) error {
 		for got.Next() {
 			seen++
@@ -106,16 +75,16 @@ func (t *tx) sweepable(p ledger.Prune, from part) (rows []row, next part, err er
 			if err != nil && !ofOneRow(err) {
 				return err
 			}
-			next.settledAt, next.n = nanos(r.rec.SettledAt), r.n
+			next.Key, next.N = nanos(r.rec.SettledAt), r.n
 			if err != nil {
-				next.left.Leave(r.rec.ID, err)
+				next.Left.Leave(r.rec.ID, err)
 				continue
 			}
 			rows = append(rows, r)
 		}
 		return got.Err()
 	})
-	next.ended = seen < maxPruned
+	next.Ended = seen < maxPruned
 	return rows, next, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/readback-go/readback/internal/driver"
@@ -37,40 +36,9 @@ var _ ledger.Pruner = (*Ledger)(nil)
 // were settled. The pages that become free are used again; the file does not
 // shrink. It fails with [ledger.ErrClock] when the clock stands too far before
 // the newest entry.
-func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (did ledger.Pruned, err error) {
-	p, err = p.Checked()
-	if err != nil {
-		return did, err
-	}
-	forgotten, err := l.sweep(ctx, p, true, p.Limit)
-	if did.Forgotten = forgotten.done; err != nil {
-		return did, err
-	}
-	buried, err := l.sweep(ctx, p, false, p.Limit-did.Forgotten)
-	if did.Buried = buried.done; err != nil {
-		return did, err
-	}
-	if err := l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) }); err != nil {
-		return did, err
-	}
-	return did, forgotten.left.Error(buried.left)
-}
-
-// part is where a sweep goes on, and what it did so far.
-type part struct {
-	tombstones   bool
-	key, n       int64 // of the last row that was looked at
-	done, atMost int
-	ended        bool
-	left         driver.Left // what was left because it cannot be read
-}
-
-// sweep goes through the tombstones, or through the writes that may become
-// such, oldest first, a few in each transaction.
-func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atMost int) (part, error) {
-	at := part{tombstones: tombstones, key: math.MinInt64, atMost: atMost}
-	for !at.ended && at.done < atMost {
-		var next part
+func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, error) {
+	step := func(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
+		var next driver.Sweep // read only when it is done
 		err := l.writer.do(ctx, func(t *tx) (err error) {
 			next, err = t.sweep(p, at)
 			return err
@@ -78,12 +46,14 @@ func (l *Ledger) sweep(ctx context.Context, p ledger.Prune, tombstones bool, atM
 		if err != nil {
 			return at, err
 		}
-		at = next
+		return next, nil
 	}
-	return at, nil
+	return driver.Prune(p, step, func(p ledger.Prune) error {
+		return l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) })
+	})
 }
 
-func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
+func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	now, err := t.trust()
 	if err != nil {
 		return at, err
@@ -93,7 +63,7 @@ func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
 		return at, err
 	}
 	for _, r := range rows {
-		if at.done == at.atMost {
+		if at.Done == at.AtMost {
 			break
 		}
 		ripe, err := t.ripe(p, r, now)
@@ -102,7 +72,7 @@ func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
 			return at, err
 		case !ripe:
 			continue
-		case at.tombstones:
+		case at.Tombstones:
 			err = t.forget(r)
 		default:
 			err = t.bury(r)
@@ -110,41 +80,41 @@ func (t *tx) sweep(p ledger.Prune, at part) (part, error) {
 		if err != nil {
 			return at, err
 		}
-		at.done++
+		at.Done++
 	}
 	return at, nil
 }
 
 // sweepable is the next rows to be looked at. One that cannot be read is left
 // alone.
-func (t *tx) sweepable(p ledger.Prune, at part, now time.Time) (rows []row, next part, err error) {
+func (t *tx) sweepable(p ledger.Prune, at driver.Sweep, now time.Time) (rows []row, next driver.Sweep, err error) {
 	until := now.Add(-p.Keep)
-	if at.tombstones {
+	if at.Tombstones {
 		until = now.Add(-p.Remember)
 	}
 	s, seen := t.settled, 0
-	s.BindBool(1, at.tombstones)
-	s.BindInt64(2, at.key)
-	s.BindInt64(3, at.n)
+	s.BindBool(1, at.Tombstones)
+	s.BindInt64(2, at.Key)
+	s.BindInt64(3, at.N)
 	bindTime(s, 4, until)
 	s.BindInt64(5, maxPruned)
 	err = each(t.path, s, func() error {
 		seen++
 		const settledAt, created = 22, 6
-		if at.n, at.key = s.ColumnInt64(0), s.ColumnInt64(settledAt); s.ColumnIsNull(settledAt) {
-			at.key = s.ColumnInt64(created)
+		if at.N, at.Key = s.ColumnInt64(0), s.ColumnInt64(settledAt); s.ColumnIsNull(settledAt) {
+			at.Key = s.ColumnInt64(created)
 		}
 		r, err := scan(s, 0)
 		switch {
 		case err != nil && ofOneRow(err):
-			at.left.Leave(r.rec.ID, err)
+			at.Left.Leave(r.rec.ID, err)
 			return nil
 		case err == nil:
 			rows = append(rows, r)
 		}
 		return err
 	})
-	at.ended = seen < maxPruned
+	at.Ended = seen < maxPruned
 	return rows, at, err
 }
 
