@@ -146,7 +146,7 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, t
 	})
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg) && !isFatal(pg): // one of them is not like the others
+	case len(found) > 0 && errors.As(err, &pg) && !isFatal(pg): // one of them is not like the others
 		left = found
 	case err != nil:
 		return nil, 0, err
