@@ -50,9 +50,9 @@ func fiery() simulated.Options {
 	o.Seed, _ = strconv.ParseUint(os.Getenv("SOAK_SEED"), 10, 64)
 	reads, updates := []simulated.Op{simulated.OpRead}, []simulated.Op{simulated.OpUpdate}
 	o.Faults = []simulated.Fault{
-		{Vice: simulated.LostAnswer, Chance: 0.05},
-		{Vice: simulated.DroppedBefore, Chance: 0.03},
-		{Vice: simulated.BadGateway, Chance: 0.03},
+		{Vice: simulated.LostAnswer, Chance: 0.03},
+		{Vice: simulated.DroppedBefore, Chance: 0.02},
+		{Vice: simulated.BadGateway, Chance: 0.02},
 		{Vice: simulated.LateCommit, Chance: 0.01, Delay: lateBy},
 		{Vice: simulated.PhantomSuccess, Chance: 0.01},
 		{Vice: simulated.Throttled, Chance: 0.01, Delay: time.Second},
