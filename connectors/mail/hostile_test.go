@@ -18,6 +18,7 @@ import (
 	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // TestNotNowToTheWholeMail: a relay answers so, too, when it loses the server
@@ -312,29 +313,49 @@ func TestWrongPassword(t *testing.T) {
 }
 
 // TestTwoWorkflowsOneName: both send at once, before either sees the other's
-// mail; neither is called verified.
+// mail; neither is called verified. They are of two ledgers: in one the second
+// waits in line for the first.
 func TestTwoWorkflowsOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
-		w := order(b.s)
-		w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
-		b.s.SetVice(mailtest.FiledLate, mailtest.Always)
-		ids := make(chan engine.Outcome, 2)
-		for i := range 2 {
+		one := newOffice(t, options)
+		other := &office{t: t, s: one.s, ledger: ledger.NewMemory()}
+		other.open(options(one.s))
+		w := invoice(one.s)
+		one.s.SetVice(mailtest.FiledLate, mailtest.Always)
+		ids := make([]ledger.ID, 2)
+		var wg sync.WaitGroup
+		for i, b := range []*office{one, other} {
 			w := w
 			w.Workflow = fmt.Sprintf("run-%d", i)
-			go func() {
-				out, err := b.engine.Do(t.Context(), w)
-				if err != nil {
-					t.Error(err)
-				}
-				ids <- out
-			}()
+			wg.Go(func() { ids[i] = b.do(w).ID })
 		}
-		for range 2 {
-			if out := b.later((<-ids).ID, time.Hour); out.Status != engine.StatusReview {
+		wg.Wait()
+		for i, b := range []*office{one, other} {
+			if out := b.later(ids[i], time.Hour); out.Status != engine.StatusReview {
 				t.Errorf("%s (%s), want review: there are two", out.Status, out.Text)
 			}
 		}
 	})
+}
+
+// TestOneNameInLine: in one ledger the second looks when the first is done,
+// finds the name taken, and sends nothing.
+func TestOneNameInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newOffice(t, options)
+		w := invoice(b.s)
+		first := b.do(w)
+		w.Workflow = "another"
+		second := b.later(b.do(w).ID, time.Hour)
+		if first.Status != engine.StatusVerified || second.Status != engine.StatusReview || second.Sends != 0 || len(b.s.Received()) != 1 {
+			t.Errorf("%s, then %s after %d sends (%s); %d mails", first.Status, second.Status, second.Sends, second.Text, len(b.s.Received()))
+		}
+	})
+}
+
+// invoice is a mail under a name that its caller gave it.
+func invoice(s *mailtest.Server) intent.WriteIntent {
+	w := order(s)
+	w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
+	return w
 }
