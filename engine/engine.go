@@ -233,7 +233,17 @@ func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.Write
 	if err != nil {
 		return w, rec, err
 	}
+	if _, profile, err := e.reg.Lookup(w.Destination, w.Kind); err == nil && alone(w, profile) {
+		rec.KeyDigest = ""
+	}
 	return w, rec, e.acceptable(ctx, w, rec)
+}
+
+// alone reports whether the write needs no place in a line: it creates a record
+// whose key is made for it, so that its business key names no record but where
+// it goes, say a mailbox.
+func alone(w intent.WriteIntent, p connectors.Profile) bool {
+	return w.Write == intent.Create && p.FreshKeys
 }
 
 // acceptable refuses an intent that its destination can never serve. One that

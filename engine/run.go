@@ -189,6 +189,7 @@ func (t *task) announcement(p policies.Permit) ledger.Event {
 		generation++
 	}
 	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Reason, Generation: generation,
+		Alone:       t.rec.KeyDigest != "" && alone(t.intent, t.profile), // from an outbox, which knows no profiles
 		Conditional: t.conditional(), SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), OwesRecheck: p.OwesRecheck}
 }
 

@@ -199,6 +199,7 @@ func later(a, b time.Time) time.Time {
 
 func announced(r Record, e Event, now time.Time) Record {
 	r.Sends++
+	r.Alone = r.Alone || e.Alone
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
 	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck

@@ -66,6 +66,9 @@ type Event struct {
 	// Prepared is what the connector built to be sent, on the first
 	// announcement alone. Default nothing.
 	Prepared []byte `json:"prepared,omitempty"`
+	// Announced: the write needs no place in its line, since its key names no
+	// record of its own. It leaves the line. Default false.
+	Alone bool `json:"alone,omitempty"`
 	// Sent: its fate ("" is unknown), the destination's code, whether it was
 	// refused because something exists or changed, how long the destination
 	// asked to wait, and the names it gave the record.

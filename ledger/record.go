@@ -75,7 +75,7 @@ type Record struct {
 	// KeyDigest names the record at the destination that the write is about:
 	// writes that share it form one line and are sent one after another (see
 	// [Record.InLine]). Empty for a compensating write, which has the place of
-	// the one it undoes.
+	// the one it undoes, and where the key is known to name no record of its own.
 	KeyDigest string `json:"key_digest,omitempty"`
 
 	// Intent is the declared write as JSON; Parent is the write that this one
@@ -143,10 +143,12 @@ type Record struct {
 	Directed    string          `json:"directed,omitempty"`
 
 	// Behind is the write of the same line that must be done first; "" when it
-	// is this one's turn. Passed says that the write was done once: from then on
-	// it holds nobody up, however it goes on.
+	// is this one's turn. Passed says that the write was done once, Alone that
+	// it needs no line, as its key names no record of its own: from then on it
+	// holds nobody up, however it goes on.
 	Behind ID   `json:"behind,omitempty"`
 	Passed bool `json:"passed,omitempty"`
+	Alone  bool `json:"alone,omitempty"`
 	// Unverified says that the destination answered with yes and that the look
 	// which is owed was put off on purpose: callers need not wait for it.
 	Unverified bool `json:"unverified,omitempty"`
@@ -226,7 +228,7 @@ func (r Record) Identity() Record {
 // it on the same record waits. A held write is not in line; it joins at its
 // approval.
 func (r Record) InLine() bool {
-	if r.KeyDigest == "" || r.Passed {
+	if r.KeyDigest == "" || r.Passed || r.Alone {
 		return false
 	}
 	switch r.State {

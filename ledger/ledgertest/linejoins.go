@@ -8,6 +8,25 @@ import (
 
 // joining is how writes come into a line, and what that does to the one before.
 var joining = map[string]scenario{
+	"needs no line": {
+		"what is appended to one mailbox would wait for whatever was appended before",
+		func(h *harness) {
+			first := h.fresh(about("k", "one"))
+			next := h.queuedUp(about("k", "two"))
+			h.behind(next, first)
+			alone := announced
+			alone.Alone = true
+			first = h.append(first, alone)
+			if first.InLine() || first.State != ledger.Sending {
+				h.Errorf("%s, in line %v", first.State, first.InLine())
+			}
+			h.append(h.atTurn(next), alone)
+			h.append(first, sent, escalated)
+			if third := h.fresh(about("k", "three")); third.Behind != "" {
+				h.Errorf("behind %s, which needs no line", third.Behind)
+			}
+		},
+	},
 	"held": {
 		"a held write has no place: what waits for a person must not hold up what does not",
 		func(h *harness) {
