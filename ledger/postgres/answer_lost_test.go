@@ -8,7 +8,6 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -27,38 +26,12 @@ type swallower struct {
 
 func (s *swallower) listen(t *testing.T, server string) (addr string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	must(t, err)
-	var wg sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
-	wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { s.serve(t, client, server) })
-		}
-	})
-	return l.Addr().String()
+	return between(t, server, s.serve)
 }
 
-func (s *swallower) serve(t *testing.T, client net.Conn, server string) {
-	defer func() { _ = client.Close() }()
-	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp4", server)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer func() { _ = upstream.Close() }()
-	back, front := pgproto3.NewBackend(client, client), pgproto3.NewFrontend(upstream, upstream)
-	startup, err := back.ReceiveStartupMessage()
-	if err != nil {
-		return
-	}
-	front.Send(startup)
+func (s *swallower) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 	status, changed := byte('I'), false
-	for err = errors.Join(front.Flush(), untilReady(front, back, &status)); err == nil; {
+	for err := error(nil); err == nil; {
 		kind := passOn(back, front)
 		changed = changed && status != 'I' || kind == "statement"
 		if kind == s.kind && (status == 'I' || kind == "commit" && changed) && s.asked.CompareAndSwap(true, false) {

@@ -14,9 +14,9 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// pooler is what a pooler in transaction mode looks like from outside: each
-// transaction finds a connection on which nothing of the one before is left.
-func pooler(t *testing.T, server string) (addr string) {
+// between listens, and connects each client to the server by whatever serve
+// does once the session has begun.
+func between(t *testing.T, server string, serve func(back *pgproto3.Backend, front *pgproto3.Frontend)) (addr string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
 	must(t, err)
@@ -28,14 +28,14 @@ func pooler(t *testing.T, server string) (addr string) {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { pooled(t, client, server) })
+			wg.Go(func() { session(t, client, server, serve) })
 		}
 	})
 	return l.Addr().String()
 }
 
-// pooled serves one client until it goes.
-func pooled(t *testing.T, client net.Conn, server string) {
+// session serves one client until it goes.
+func session(t *testing.T, client net.Conn, server string, serve func(back *pgproto3.Backend, front *pgproto3.Frontend)) {
 	defer func() { _ = client.Close() }()
 	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp4", server)
 	if err != nil {
@@ -49,9 +49,19 @@ func pooled(t *testing.T, client net.Conn, server string) {
 		return
 	}
 	front.Send(startup)
-	if err := errors.Join(front.Flush(), untilReady(front, back, new(byte))); err != nil {
-		return
+	if err := errors.Join(front.Flush(), untilReady(front, back, new(byte))); err == nil {
+		serve(back, front)
 	}
+}
+
+// pooler is what a pooler in transaction mode looks like from outside: each
+// transaction finds a connection on which nothing of the one before is left.
+func pooler(t *testing.T, server string) (addr string) {
+	t.Helper()
+	return between(t, server, pooled)
+}
+
+func pooled(back *pgproto3.Backend, front *pgproto3.Frontend) {
 	for status := byte('I'); ; {
 		if status == 'I' {
 			front.Send(&pgproto3.Query{String: "DISCARD ALL"})
