@@ -47,6 +47,9 @@ var rooms = map[string][]string{
 	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
 	"policies":          {"connectors", "intent", "verify"},
 	"engine":            {"connectors", "intent", "ledger", "policies", "verify"},
+	"workflow":          {"engine", "intent", "ledger", "policies"},
+	"workflow/rules":    {"internal/yamlfile", "workflow"},
+	"workflow/saga":     {"connectors", "engine", "intent", "ledger", "policies"},
 	"guards":            {"connectors", "engine", "ledger"},
 	"lag":               {"engine", "ledger"},
 
@@ -54,6 +57,8 @@ var rooms = map[string][]string{
 	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
+	"internal/httpapi":    {"engine", "ledger", "workflow"},
+	"internal/sagamatrix": {},
 	"internal/mailtext":   {},
 	"internal/matrix":     {},
 	"internal/mutants":    {},
@@ -67,7 +72,7 @@ var rooms = map[string][]string{
 	"internal/wire":       {},
 	"internal/yamlfile":   {},
 
-	"cmd/readback": {"connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:
@@ -79,6 +84,7 @@ var heavy = map[string][]string{
 	"github.com/andygrunwald/go-jira":   {"connectors/jira"},                                      // likewise
 	"github.com/jackc/pgx":              {"connectors/sql", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
 	"github.com/anishathalye/porcupine": {"ledger/ledgertest"},                                    // for tests of ledgers
+	"github.com/google/cel-go":          {"workflow/rules"},                                       // for who writes rules
 	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
 	"github.com/sony/gobreaker":         {"guards"},
 	"github.com/DataDog/sketches-go":    {"lag"},

@@ -140,3 +140,14 @@ func writeNetstring(h hash.Hash, part string) {
 	// A hash.Hash never returns an error.
 	_, _ = io.WriteString(h, strconv.Itoa(len(part))+":"+part+",")
 }
+
+// StepKey names the step of a workflow that its caller carries out itself: the
+// lower-case hex SHA-256 (64 characters) over, as netstrings,
+//
+//	readback/step-key/v1, tenant, workflow, step
+//
+// so that it never is the structural key of a write.
+func StepKey(tenant, workflow, step string) string {
+	sum := sumParts("readback/step-key/v1", tenant, workflow, step)
+	return hex.EncodeToString(sum[:])
+}

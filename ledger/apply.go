@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,18 +18,22 @@ var moves = map[EventKind]struct {
 	EvReserved:     {[]State{""}, Queued},
 	EvFreed:        {[]State{Queued}, ""},
 	EvHeld:         {[]State{Queued}, Held},
+	EvAgreed:       {[]State{Held}, ""},
+	EvOverdue:      {[]State{Held}, ""},
 	EvApproved:     {[]State{Held}, Queued},
-	EvRead:         {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
+	EvEntrusted:    {[]State{Queued, Entrusted}, Entrusted},
+	EvYielded:      {[]State{Queued, Checking, Entrusted, Review, Settled}, ""},
+	EvRead:         {[]State{Queued, Entrusted, Checking, Compensating, Review, Settled}, ""},
 	EvAnnounced:    {[]State{Queued, Checking}, Sending},
 	EvSent:         {[]State{Sending}, Checking},
 	EvRecovered:    {[]State{Sending}, Checking},
 	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
-	EvEscalated:    {[]State{Queued, Checking, Compensating, Review, Settled}, Review},
+	EvEscalated:    {[]State{Queued, Entrusted, Checking, Compensating, Review, Settled}, Review},
 	EvDirected:     {[]State{Review}, Checking},
-	EvCompensating: {[]State{Checking}, Compensating},
-	EvSettled:      {[]State{Held, Queued, Checking, Compensating, Review}, Settled},
+	EvCompensating: {[]State{Checking, Settled}, Compensating},
+	EvSettled:      {[]State{Held, Queued, Entrusted, Checking, Compensating, Review}, Settled},
 	EvRechecked:    {[]State{Settled}, ""},
-	EvLate:         {[]State{Held, Queued, Sending, Checking, Compensating, Review, Settled}, ""},
+	EvLate:         {[]State{Held, Queued, Entrusted, Sending, Checking, Compensating, Review, Settled}, ""},
 }
 
 // Apply returns the record after one event at the time now. It is pure, and
@@ -42,7 +47,7 @@ func Apply(r Record, e Event, now time.Time) (Record, error) {
 	if !slices.Contains(m.from, r.State) {
 		return r, fmt.Errorf("%w: write %s: %q is not legal when %q", ErrIllegalMove, r.ID, e.Kind, r.Phase())
 	}
-	if err := check(r, e); err != nil {
+	if err := cmp.Or(check(r, e), checkApproval(r, e, now)); err != nil {
 		return r, fmt.Errorf("%w: write %s: %w", ErrIllegalMove, r.ID, err)
 	}
 	next := r
@@ -67,12 +72,20 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)
 	case e.Kind == EvSettled && !slices.Contains(settlements, e.Settlement):
 		return fmt.Errorf("settled needs a settlement, one of %v, not %q", settlements, e.Settlement)
-	case e.Kind == EvApproved && e.By == "":
-		return fmt.Errorf("an approval needs the person's name")
-	case e.Kind == EvSettled && e.Settlement == Denied && r.State != Held:
-		return fmt.Errorf("only a held write can be denied")
-	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied:
-		return fmt.Errorf("a held write can only be approved or denied")
+	case r.Entrusted && slices.Contains([]EventKind{EvAnnounced, EvDirected, EvCompensating, EvDeferred}, e.Kind):
+		return fmt.Errorf("its caller makes the write itself; it is never sent or undone from here")
+	case e.Kind == EvEntrusted && !r.Entrusted:
+		return fmt.Errorf("only what was reserved for its caller can be entrusted to it")
+	case e.Kind == EvYielded && (e.By == "" || e.Reason == ""):
+		return fmt.Errorf("letting a business operation go needs the person's name and a reason")
+	case e.Kind == EvCompensating && r.State == Settled && (r.Settlement != Verified || e.By == ""):
+		return fmt.Errorf("a settled write can be undone only when it is verified, by somebody with a name")
+	case e.Kind == EvSettled && e.Settlement == Reported && (r.State != Entrusted || e.By == ""):
+		return fmt.Errorf("only an entrusted write is settled by what its caller, who has a name, reports")
+	case e.Kind == EvSettled && (e.Settlement == Denied || e.Settlement == Expired) && r.State != Held:
+		return fmt.Errorf("only a held write can be denied, or expire")
+	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:
+		return fmt.Errorf("a held write can only be approved, denied or expire")
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
 	case e.Kind == EvSettled && (e.Settlement == Accepted || e.Settlement == Abandoned) && e.By == "":
@@ -93,6 +106,31 @@ func check(r Record, e Event) error {
 	return nil
 }
 
+// checkApproval refuses an approval that is not one: by nobody, by whoever asked
+// for the write, by one person twice where two are needed, for something else,
+// or too late.
+func checkApproval(r Record, e Event, now time.Time) error {
+	switch {
+	case e.Kind != EvApproved && e.Kind != EvAgreed:
+		return nil
+	case e.By == "":
+		return fmt.Errorf("an approval needs the person's name")
+	case e.By == r.RequestedBy:
+		return fmt.Errorf("%q asked for this write, and somebody else must approve it", e.By)
+	case slices.Contains(r.Agreed, e.By):
+		return fmt.Errorf("%q has approved it already; %d different people must", e.By, r.Need)
+	case e.Digest != "" && e.Digest != r.Digest:
+		return fmt.Errorf("the approval is for digest %s, the write has %s", e.Digest, r.Digest)
+	case !r.Due.IsZero() && !r.Overdue && !now.Before(r.Due):
+		return fmt.Errorf("%w: the time for it was over at %s", ErrExpired, r.Due.UTC().Format(time.RFC3339))
+	case e.Kind == EvApproved && len(r.Agreed)+1 < r.Need:
+		return fmt.Errorf("%d different people must approve it, and this is number %d", r.Need, len(r.Agreed)+1)
+	case e.Kind == EvAgreed && len(r.Agreed)+1 >= max(r.Need, 1):
+		return fmt.Errorf("this is the last approval that it needs: that lets it go")
+	}
+	return nil
+}
+
 // note copies what an event says about the write, whatever its kind.
 func note(r Record, e Event) Record {
 	keep := func(dst *string, src string) {
@@ -104,7 +142,8 @@ func note(r Record, e Event) Record {
 	keep(&r.Ref, e.Ref)
 	keep(&r.URL, e.URL)
 	keep(&r.Version, e.Version)
-	if e.Kind != EvRead && (e.Rule != "" || e.Reason != "") { // what a read found is no decision
+	silent := e.Kind == EvRead || e.Kind == EvAgreed || e.Kind == EvYielded // they decide nothing about how the write goes on
+	if !silent && (e.Rule != "" || e.Reason != "") {
 		r.Rule, r.Reason = e.Rule, e.Reason
 	}
 	return r
@@ -144,10 +183,27 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:
 		r.Child, r.ChildIntent, r.Directed, r.Due = e.Child, e.Evidence, "", now
+		r.Settlement, r.SettledAt = "", time.Time{}
 	case EvApproved:
+		r.Agreed = append(slices.Clone(r.Agreed), e.By)
 		r = queue(r, e.Behind, now)
+		if r.Entrusted { // whoever asked has to come again for it
+			r.State, r.Due, r.Owner, r.LeaseUntil = Entrusted, time.Time{}, "", time.Time{}
+		}
+	case EvEntrusted:
+		r = release(r, e, now)
+	case EvYielded:
+		r.Yielded = true
+	case EvAgreed:
+		due := r.Due
+		r.Agreed = append(slices.Clone(r.Agreed), e.By)
+		r = release(r, e, now)
+		r.Due = due
+	case EvOverdue:
+		r.Overdue = true
+		r = release(r, e, now)
 	case EvHeld:
-		r.Behind = ""
+		r.Behind, r.Need, r.Agreed, r.Overdue = "", e.Need, nil, false
 		r = release(r, e, now)
 	case EvDeferred, EvRechecked:
 		r.Unverified = r.Unverified || e.Unverified
@@ -239,6 +295,9 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 			r.Tenant, len(r.Intent), r.ID, r.StructuralKey)
 	}
 	r.Intent = bytes.Clone(r.Intent)
+	if r.Entrusted && (r.KeyDigest != "" || len(res.Events) == 0) {
+		return r, nil, fmt.Errorf("reserve: write %s is entrusted to its caller: it has no key digest, and is held or entrusted with its reservation", r.ID)
+	}
 	held := len(res.Events) > 0 && res.Events[0].Kind == EvHeld
 	if behind != "" && r.KeyDigest != "" && !held {
 		r.Fence++
@@ -385,11 +444,15 @@ func Blocks(prior Record, res Reservation, now time.Time) bool {
 		return false
 	case r.Parent != "", prior.Parent != "": // an undoing is another operation than what it undoes
 		return false
+	case (r.Entrusted || prior.Entrusted) && r.Workflow == prior.Workflow: // a step, and what is written in it
+		return false
+	case prior.Yielded:
+		return false
 	case prior.State == Settled && res.Window > 0 && now.Sub(prior.Created) > res.Window:
 		return false // one that is still open can yet be sent, however old
 	}
 	switch prior.Settlement {
-	case NotApplied, Compensated, Denied:
+	case NotApplied, Compensated, Denied, Expired:
 		return false
 	}
 	return true

@@ -19,28 +19,32 @@ var at = time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
 // checking, compensating, review, settled. A dash is a move that is refused;
 // the letter is the first of the state that it leads to (M for compensating).
 var legal = map[ledger.EventKind]string{
-	//                     nhqscMrS
-	ledger.EvReserved:     "q-------",
-	ledger.EvFreed:        "--q-----",
-	ledger.EvHeld:         "--h-----",
-	ledger.EvApproved:     "-q------",
-	ledger.EvRead:         "--q-cMrS",
-	ledger.EvAnnounced:    "--s-s---",
-	ledger.EvSent:         "---c----",
-	ledger.EvRecovered:    "---c----",
-	ledger.EvDeferred:     "--q-cMrS",
-	ledger.EvEscalated:    "--r-rrrr",
-	ledger.EvDirected:     "------c-",
-	ledger.EvCompensating: "----M---",
-	ledger.EvSettled:      "-SS-SSS-",
-	ledger.EvRechecked:    "-------S",
-	ledger.EvLate:         "-hqscMrS",
+	//                     nhqescMrS
+	ledger.EvReserved:     "q--------",
+	ledger.EvFreed:        "--q------",
+	ledger.EvHeld:         "--h------",
+	ledger.EvAgreed:       "-h-------",
+	ledger.EvOverdue:      "-h-------",
+	ledger.EvApproved:     "-q-------",
+	ledger.EvEntrusted:    "--ee-----",
+	ledger.EvYielded:      "--qe-c-rS",
+	ledger.EvRead:         "--qe-cMrS",
+	ledger.EvAnnounced:    "--s--s---",
+	ledger.EvSent:         "----c----",
+	ledger.EvRecovered:    "----c----",
+	ledger.EvDeferred:     "--q--cMrS",
+	ledger.EvEscalated:    "--rr-rrrr",
+	ledger.EvDirected:     "-------c-",
+	ledger.EvCompensating: "-----M--M",
+	ledger.EvSettled:      "-SSS-SSS-",
+	ledger.EvRechecked:    "--------S",
+	ledger.EvLate:         "-hqescMrS",
 }
 
 var (
-	order   = []ledger.State{"", ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled}
+	order   = []ledger.State{"", ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled}
 	letters = map[byte]ledger.State{
-		'h': ledger.Held, 'q': ledger.Queued, 's': ledger.Sending, 'c': ledger.Checking,
+		'h': ledger.Held, 'q': ledger.Queued, 'e': ledger.Entrusted, 's': ledger.Sending, 'c': ledger.Checking,
 		'M': ledger.Compensating, 'r': ledger.Review, 'S': ledger.Settled,
 	}
 )
@@ -54,6 +58,10 @@ func inState(s ledger.State) ledger.Record {
 	switch s {
 	case "":
 		return ledger.Record{ID: "wr_1", Tenant: "a"}
+	case ledger.Held:
+		r.Due = at.Add(time.Hour)
+	case ledger.Entrusted:
+		r.Entrusted = true
 	case ledger.Settled:
 		r.Settlement, r.SettledAt = ledger.Verified, at.Add(-time.Minute)
 	}
@@ -73,6 +81,12 @@ func TestMoves(t *testing.T) {
 	for kind, row := range legal {
 		for i, s := range order {
 			before := inState(s)
+			switch kind {
+			case ledger.EvEntrusted:
+				before.Entrusted = true
+			case ledger.EvAgreed:
+				before.Need = 2
+			}
 			after, err := ledger.Apply(before, proper(kind, s), at)
 			if row[i] == '-' {
 				if !errors.Is(err, ledger.ErrIllegalMove) {
@@ -121,9 +135,9 @@ func TestRefusals(t *testing.T) {
 		"denied and not held": {
 			"denied promises that nothing was sent", ledger.Review, settle(ledger.Denied), "held"},
 		"held and verified": {
-			"a held write was not sent", ledger.Held, settle(ledger.Verified), "approved or denied"},
+			"a held write was not sent", ledger.Held, settle(ledger.Verified), "approved, denied or expire"},
 		"held and not applied": {
-			"expired is not rejected", ledger.Held, settle(ledger.NotApplied), "approved or denied"},
+			"expired is not rejected", ledger.Held, settle(ledger.NotApplied), "approved, denied or expire"},
 		"accepted by nobody": {
 			"responsibility has a name", ledger.Review,
 			with(ledger.EvSettled, func(e *ledger.Event) { e.Settlement, e.By = ledger.Accepted, "" }), "name"},

@@ -14,7 +14,11 @@ const (
 	EvReserved     EventKind = "reserved"     // the structural key was taken
 	EvFreed        EventKind = "freed"        // the write before it in line is done
 	EvHeld         EventKind = "held"         // waits for approval
+	EvAgreed       EventKind = "agreed"       // a person approved it, and another one must as well
+	EvOverdue      EventKind = "overdue"      // nobody approved it in time; it goes on waiting, and others are told
 	EvApproved     EventKind = "approved"     // a person let it go
+	EvEntrusted    EventKind = "entrusted"    // its caller may make the write itself
+	EvYielded      EventKind = "yielded"      // a person let the business operation go
 	EvRead         EventKind = "read"         // the destination was read, or could not be
 	EvAnnounced    EventKind = "announced"    // a send is about to be made
 	EvSent         EventKind = "sent"         // what became of the send, as far as known
@@ -48,6 +52,11 @@ type Event struct {
 	// Reserved, approved, freed: the write of the same line that must be done
 	// first. Default none. Drivers give it.
 	Behind ID `json:"behind,omitempty"`
+	// Held: how many people must approve. Default one.
+	Need int `json:"need,omitempty"`
+	// Agreed, approved, settled as denied: the digest that the person saw.
+	// Default not said.
+	Digest string `json:"digest,omitempty"`
 	// Deferred: the look that is owed to an answered send is put off on
 	// purpose, and callers need not wait for it. Default false.
 	Unverified bool `json:"unverified,omitempty"`
@@ -80,8 +89,8 @@ type Event struct {
 	URL        string        `json:"url,omitempty"`
 	Version    string        `json:"version,omitempty"`
 	// In is when the record wants work again, counted from the append, for
-	// deferred, escalated, settled, rechecked and held. Default: at once for
-	// deferred, never for the others.
+	// deferred, escalated, settled, rechecked, held (until when it must be
+	// approved) and overdue. Default: at once for deferred, never for the others.
 	In time.Duration `json:"in,omitempty"`
 	// Settled: how. Compensating: by which write. Directed: what to do.
 	Settlement Settlement `json:"settlement,omitempty"`

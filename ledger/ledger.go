@@ -46,6 +46,8 @@ var (
 	ErrCorrupt = errors.New("ledger corrupt")
 	// ErrVersion: the ledger was written by a newer version.
 	ErrVersion = errors.New("ledger of a newer version")
+	// ErrExpired: the time in which a held write could be approved is over.
+	ErrExpired = errors.New("approval expired")
 	// ErrClock: the clock stands before the newest entry by more than drivers
 	// tolerate, so that no lease, settle time or horizon can be trusted.
 	ErrClock = errors.New("clock went backwards")
@@ -71,11 +73,18 @@ func (e *DigestMismatchError) Unwrap() error { return ErrDigestMismatch }
 // the same tenant and tool inside the window. Nothing was changed.
 type BlockedError struct {
 	Prior Record
+	// Received is the digest of the refused intent: another than the prior
+	// write's says that one name was given to two different things.
+	Received string
 }
 
 func (e *BlockedError) Error() string {
-	return fmt.Sprintf("idempotency key %q was used by write %s of workflow %q, now %s: that write is the operation, ask for its outcome",
-		e.Prior.IdempotencyKey, e.Prior.ID, e.Prior.Workflow, e.Prior.Phase())
+	what := "ask for its outcome"
+	if e.Received != "" && e.Received != e.Prior.Digest {
+		what = fmt.Sprintf("and it asks for something else (recorded %s, received %s): ask for its outcome, or name another operation", e.Prior.Digest, e.Received)
+	}
+	return fmt.Sprintf("idempotency key %q was used by write %s of workflow %q, now %s: that write is the operation, %s",
+		e.Prior.IdempotencyKey, e.Prior.ID, e.Prior.Workflow, e.Prior.Phase(), what)
 }
 
 // Unwrap returns [ErrBlocked].

@@ -18,11 +18,14 @@ type Memory struct {
 	commits int
 	notes   map[string]Note // also the removed ones, with an empty value
 	bell    Bell
+	papers  map[paperName]Paper
+	// paperOrder is the order in which papers came.
+	paperOrder []paperName
 }
 
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
-	return &Memory{records: make(map[ID]Record), events: make(map[ID][]Event)}
+	return &Memory{records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper)}
 }
 
 // Commits counts the calls that changed a write.
@@ -39,7 +42,10 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	return m.reserve(res, time.Now())
+}
+
+func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	if have, ok := m.records[res.Record.ID]; ok {
 		if err := Same(have, res); err != nil {
 			return Record{}, false, err
@@ -50,7 +56,7 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 	for _, id := range m.order {
 		if prior := m.records[id]; Blocks(prior, res, now) {
 			prior.Now = now
-			return Record{}, false, &BlockedError{Prior: prior}
+			return Record{}, false, &BlockedError{Prior: prior, Received: res.Record.Digest}
 		}
 	}
 	last, _ := m.last(res.Record.KeyDigest)
@@ -152,11 +158,14 @@ func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.append(id, fence, events, time.Now())
+}
+
+func (m *Memory) append(id ID, fence int64, events []Event, now time.Time) (Record, error) {
 	rec, ok := m.records[id]
 	if !ok {
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	now := time.Now()
 	var last Record
 	if Joins(rec, events) {
 		last, _ = m.last(rec.KeyDigest)

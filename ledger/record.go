@@ -27,6 +27,7 @@ const (
 	Queued       State = "queued"       // to be sent when due; nothing sent
 	Sending      State = "sending"      // announced: it may or may not have been sent
 	Checking     State = "checking"     // sent; being read back
+	Entrusted    State = "entrusted"    // let go to its caller, who makes the write itself; never sent from here
 	Compensating State = "compensating" // a compensating write is under way
 	Review       State = "review"       // a person decides
 	Settled      State = "settled"      // done; see Settlement
@@ -43,9 +44,11 @@ const (
 	Accepted    Settlement = "accepted"    // a person took responsibility for it as it is
 	Abandoned   Settlement = "abandoned"   // a person gave it up; its effect stays unknown
 	Denied      Settlement = "denied"      // a person refused it; nothing sent
+	Expired     Settlement = "expired"     // nobody approved it in time; nothing sent
+	Reported    Settlement = "reported"    // entrusted, and its caller says that it is done; nobody looked
 )
 
-var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied}
+var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}
 
 // FateAnswered and FateUnknown are the fates of a send (see connectors.Fate)
 // that change what is known for good.
@@ -77,6 +80,12 @@ type Record struct {
 	// [Record.InLine]). Empty for a compensating write, which has the place of
 	// the one it undoes, and where the key is known to name no record of its own.
 	KeyDigest string `json:"key_digest,omitempty"`
+
+	// Entrusted says that the caller makes the write itself and the ledger only
+	// knows of it: it is never sent from here, stands in no line, and its intent
+	// may be any JSON object. RequestedBy is whose credentials asked for it.
+	Entrusted   bool   `json:"entrusted,omitempty"`
+	RequestedBy string `json:"requested_by,omitempty"`
 
 	// Intent is the declared write as JSON; Parent is the write that this one
 	// compensates.
@@ -141,6 +150,17 @@ type Record struct {
 	Child       ID              `json:"child,omitempty"`
 	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
 	Directed    string          `json:"directed,omitempty"`
+
+	// Need is how many people must approve a held write, 0 for one; Agreed are
+	// those who have and were not enough. While it is held, Due is when the time
+	// for it is over, and Overdue says that it was once and that somebody else was
+	// to be told.
+	Need    int      `json:"need,omitempty"`
+	Agreed  []string `json:"agreed,omitempty"`
+	Overdue bool     `json:"overdue,omitempty"`
+	// Yielded says that a person let the business operation go although this
+	// write may have done it: it blocks no other any more.
+	Yielded bool `json:"yielded,omitempty"`
 
 	// Behind is the write of the same line that must be done first; "" when it
 	// is this one's turn. Passed says that the write was done once, Alone that
@@ -220,6 +240,7 @@ func (r Record) Identity() Record {
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
+		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // states are those that can be asked for.
 var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+	ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
 }
 
 func (a *app) listCommand() *cobra.Command {

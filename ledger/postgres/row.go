@@ -47,10 +47,10 @@ func columnsOf(r ledger.Record) columns {
 // does again.
 func holds(r ledger.Record) bool {
 	switch r.Settlement {
-	case ledger.NotApplied, ledger.Compensated, ledger.Denied:
+	case ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired:
 		return false
 	}
-	return r.IdempotencyKey != "" && r.Parent == ""
+	return r.IdempotencyKey != "" && r.Parent == "" && !r.Yielded
 }
 
 // scanRow reads columnsOfRow, after whatever stands before them. Of a row that

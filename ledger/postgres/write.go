@@ -122,7 +122,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 			}
 			if ledger.Blocks(prior.rec, res, t.now) {
 				prior.rec.Now = t.now
-				return &ledger.BlockedError{Prior: prior.rec}
+				return &ledger.BlockedError{Prior: prior.rec, Received: res.Record.Digest}
 			}
 			if holder && r.Parent == "" {
 				holders = append(holders, string(prior.rec.ID))

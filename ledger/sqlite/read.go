@@ -28,7 +28,7 @@ var sqlAbout string
 
 // states is every state there is: a listing of all walks each.
 var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+	ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
 }
 
 // Get implements [ledger.Ledger].

@@ -124,7 +124,7 @@ func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 		prior, err := scan(t.operation, 0)
 		if err == nil && ledger.Blocks(prior.rec, res, now) {
 			prior.rec.Now = now
-			err = &ledger.BlockedError{Prior: prior.rec}
+			err = &ledger.BlockedError{Prior: prior.rec, Received: res.Record.Digest}
 		}
 		return err
 	})

@@ -1,0 +1,33 @@
+package engine
+
+import "context"
+
+// Role is what whoever calls may do.
+type Role string
+
+// The roles. The zero value is a caller in this process, who may do everything.
+const (
+	RoleAgent    Role = "agent"    // declares writes, and never decides about them
+	RoleReviewer Role = "reviewer" // decides about writes of others
+	RoleOperator Role = "operator" // decides, overrides and stops
+)
+
+// Principal is whose credentials a call came with.
+type Principal struct {
+	// Name is kept with what the call asks for and decides. "" is not known.
+	Name string
+	Role Role
+}
+
+type principalKey struct{}
+
+// As returns a context whose calls are made by somebody.
+func As(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// Caller is who makes the calls of a context.
+func Caller(ctx context.Context) Principal {
+	p, _ := ctx.Value(principalKey{}).(Principal)
+	return p
+}

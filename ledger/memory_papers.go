@@ -1,0 +1,151 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+var _ Papers = (*Memory)(nil)
+
+type paperName struct{ tenant, kind, id string }
+
+func (p Paper) name() paperName { return paperName{p.Tenant, p.Kind, p.ID} }
+
+// File implements [Papers].
+func (m *Memory) File(ctx context.Context, f Filing) (Filed, error) {
+	if err := cmp.Or(ctx.Err(), f.Check()); err != nil {
+		return Filed{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	did := Filed{Now: now}
+	for _, p := range f.Unchanged {
+		if _, err := p.Next(m.papers[p.name()], now); err != nil {
+			return Filed{}, err
+		}
+	}
+	for _, p := range f.Papers {
+		next, err := p.Next(m.papers[p.name()], now)
+		if err != nil {
+			return Filed{}, err
+		}
+		did.Papers = append(did.Papers, next)
+	}
+	undo := m.snapshot()
+	if err := m.fileWrites(f, &did, now); err != nil {
+		m.restore(undo)
+		return Filed{}, err
+	}
+	for _, p := range did.Papers {
+		if p.Version == 1 {
+			m.paperOrder = append(m.paperOrder, p.name())
+		}
+		m.papers[p.name()] = p
+	}
+	return did, nil
+}
+
+func (m *Memory) fileWrites(f Filing, did *Filed, now time.Time) (err error) {
+	if f.Reserve != nil {
+		if did.Reserved, did.Fresh, err = m.reserve(*f.Reserve, now); err != nil {
+			return err
+		}
+	}
+	for _, a := range f.Append {
+		rec, err := m.append(a.ID, a.Fence, a.Events, now)
+		if err != nil {
+			return err
+		}
+		did.Appended = append(did.Appended, rec)
+	}
+	return nil
+}
+
+// state is what a filing that fails half-way is taken back to.
+type state struct {
+	records map[ID]Record
+	events  map[ID][]Event
+	order   []ID
+	commits int
+}
+
+func (m *Memory) snapshot() state {
+	return state{records: cloned(m.records), events: cloned(m.events), order: slices.Clone(m.order), commits: m.commits}
+}
+
+func (m *Memory) restore(s state) {
+	m.records, m.events, m.order, m.commits = s.records, s.events, s.order, s.commits
+}
+
+func cloned[K comparable, V any](m map[K]V) map[K]V {
+	c := make(map[K]V, len(m))
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+// Paper implements [Papers].
+func (m *Memory) Paper(ctx context.Context, tenant, kind, id string) (Paper, error) {
+	if err := ctx.Err(); err != nil {
+		return Paper{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.papers[paperName{tenant, kind, id}]
+	if !ok {
+		return Paper{}, fmt.Errorf("%w: %s %q", ErrNoPaper, kind, id)
+	}
+	return p.read(time.Now()), nil
+}
+
+func (p Paper) read(now time.Time) Paper {
+	p.Body, p.Now = slices.Clone(p.Body), now
+	return p
+}
+
+// FindPapers implements [Papers].
+func (m *Memory) FindPapers(ctx context.Context, q PaperQuery) (found []Paper, total int, err error) {
+	q, err = q.Checked()
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return nil, 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	order := slices.Clone(m.paperOrder)
+	if q.Binder == "" {
+		slices.Reverse(order)
+	}
+	now := time.Now()
+	for _, name := range order {
+		p := m.papers[name]
+		if !q.Selects(p) {
+			continue
+		}
+		if total++; total > q.Offset && len(found) < q.Limit {
+			found = append(found, p.read(now))
+		}
+	}
+	return found, total, nil
+}
+
+// DuePapers implements [Papers].
+func (m *Memory) DuePapers(ctx context.Context, kind string, limit int) (due []Paper, now time.Time, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, now, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now = time.Now()
+	for _, name := range m.paperOrder {
+		if p := m.papers[name]; p.Kind == kind && !p.Due.IsZero() && !p.Due.After(now) {
+			due = append(due, p.read(now))
+		}
+	}
+	slices.SortStableFunc(due, func(a, b Paper) int { return a.Due.Compare(b.Due) })
+	return due[:min(len(due), max(limit, 1))], now, nil
+}

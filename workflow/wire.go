@@ -1,0 +1,303 @@
+package workflow
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The names in JSON are those of the published contract of the step gate
+// (AxonFlow v7.3.0); fields that are ours say so, and old clients ignore them.
+
+// Decision is what the gate says to a step.
+type Decision string
+
+// The decisions. The zero value is none of them and means nothing.
+const (
+	Allow           Decision = "allow"
+	Block           Decision = "block"
+	RequireApproval Decision = "require_approval"
+)
+
+// Status is where a workflow stands.
+type Status string
+
+// The statuses of workflows.
+const (
+	InProgress Status = "in_progress"
+	Completed  Status = "completed"
+	Failed     Status = "failed"
+	Aborted    Status = "aborted"
+)
+
+// Completion says what is known about earlier attempts at a step.
+type Completion string
+
+// The prior completion statuses.
+const (
+	PriorNone         Completion = "none"
+	PriorCompleted    Completion = "completed"
+	PriorNotCompleted Completion = "gated_not_completed"
+)
+
+// ApprovalStatus is where the approval of a step stands.
+type ApprovalStatus string
+
+// The approval statuses. The zero value: none is needed.
+const (
+	Pending  ApprovalStatus = "pending"
+	Approved ApprovalStatus = "approved"
+	Rejected ApprovalStatus = "rejected"
+	Expired  ApprovalStatus = "expired"
+)
+
+// CreateRequest begins a workflow.
+type CreateRequest struct {
+	WorkflowName string          `json:"workflow_name"`      // required
+	Source       string          `json:"source,omitempty"`   // langgraph, langchain, crewai, external. Default external
+	Metadata     json.RawMessage `json:"metadata,omitempty"` // an object
+	TraceID      string          `json:"trace_id,omitempty"` // at most 255 characters
+}
+
+// Created is a workflow that was begun.
+type Created struct {
+	WorkflowID   string    `json:"workflow_id"` // "wf_" and 8 hex digits
+	WorkflowName string    `json:"workflow_name"`
+	Source       string    `json:"source"`
+	Status       Status    `json:"status"`
+	CreatedAt    time.Time `json:"created_at"`
+	TraceID      string    `json:"trace_id,omitempty"`
+}
+
+// ToolContext is the tool that a step calls.
+type ToolContext struct {
+	ToolName  string          `json:"tool_name"` // required
+	ToolType  string          `json:"tool_type,omitempty"`
+	ToolInput json.RawMessage `json:"tool_input,omitempty"` // an object
+}
+
+// GateRequest asks whether a step may be carried out.
+type GateRequest struct {
+	StepName       string          `json:"step_name,omitempty"`
+	StepType       string          `json:"step_type"` // llm_call, tool_call, connector_call, human_task; required
+	StepInput      json.RawMessage `json:"step_input,omitempty"`
+	Model          string          `json:"model,omitempty"`
+	Provider       string          `json:"provider,omitempty"`
+	TokensIn       *int            `json:"tokens_in,omitempty"`
+	TokensOut      *int            `json:"tokens_out,omitempty"`
+	CostUSD        *float64        `json:"cost_usd,omitempty"`
+	ToolContext    *ToolContext    `json:"tool_context,omitempty"`
+	RetryPolicy    string          `json:"retry_policy,omitempty"`    // idempotent (default) or reevaluate
+	IdempotencyKey string          `json:"idempotency_key,omitempty"` // at most 255 characters
+
+	// Intent is ours: the WriteIntent that the step carries out by itself, with
+	// tenant, workflow, step and idempotency key left out or the same as the
+	// step's. With it the gate can say whether the effect is there.
+	Intent json.RawMessage `json:"intent,omitempty"`
+	// LeaseSeconds is ours: how long the caller may need for the step.
+	LeaseSeconds int `json:"lease_seconds,omitempty"`
+
+	// IncludePriorOutput stands in the query of the address.
+	IncludePriorOutput bool `json:"-"`
+}
+
+// PolicyMatch is one rule that was looked at.
+type PolicyMatch struct {
+	PolicyID          string `json:"policy_id"`
+	PolicyName        string `json:"policy_name"`
+	Action            string `json:"action"`
+	Reason            string `json:"reason,omitempty"`
+	RiskLevel         string `json:"risk_level,omitempty"`
+	AllowOverride     bool   `json:"allow_override,omitempty"`
+	MatchedRule       string `json:"matched_rule,omitempty"`
+	PolicyDescription string `json:"policy_description,omitempty"`
+}
+
+// GateResponse is the answer of the gate.
+type GateResponse struct {
+	Decision          Decision      `json:"decision"`
+	StepID            string        `json:"step_id"`
+	DecisionID        string        `json:"decision_id,omitempty"`
+	PolicyIDs         []string      `json:"policy_ids,omitempty"`
+	Reason            string        `json:"reason,omitempty"`
+	ApprovalID        string        `json:"approval_id,omitempty"`
+	ApprovalURL       string        `json:"approval_url,omitempty"`
+	PoliciesEvaluated []PolicyMatch `json:"policies_evaluated,omitempty"`
+	PoliciesMatched   []PolicyMatch `json:"policies_matched,omitempty"`
+	Cached            bool          `json:"cached"`          // deprecated in the contract
+	DecisionSource    string        `json:"decision_source"` // fresh, cached; deprecated in the contract
+	RetryContext      RetryContext  `json:"retry_context"`
+
+	// Ours from here on. Lease is there when the decision is allow: whether this
+	// caller may carry the step out now, or must wait for another one.
+	*Lease
+	// Prior is there when the decision is block because the business operation
+	// was begun by another workflow.
+	*Prior
+}
+
+// Lease says who may carry a step out.
+type Lease struct {
+	LeaseGranted   bool      `json:"lease_granted"` // to this caller
+	LeaseID        string    `json:"lease_id"`      // of whoever has it
+	LeaseHolder    string    `json:"lease_holder,omitempty"`
+	LeaseExpiresAt time.Time `json:"lease_expires_at"`
+	// Fence goes with the completion of the step; it grows whenever the lease
+	// goes to somebody else. It is there only with a lease that was granted.
+	Fence int64 `json:"fence,omitempty"`
+	// RetryAfterSeconds is when to ask again, where it was not granted.
+	RetryAfterSeconds int `json:"retry_after_seconds,omitempty"`
+}
+
+// Prior is the attempt of another workflow at the same business operation.
+type Prior struct {
+	PriorWorkflowID string `json:"prior_workflow_id"`
+	PriorStepID     string `json:"prior_step_id"`
+	PriorWriteID    string `json:"prior_write_id"`
+	PriorState      string `json:"prior_state"`             // as ledger.Record.Phase
+	PriorOutcome    any    `json:"prior_outcome,omitempty"` // when it is settled
+	PriorDiffers    bool   `json:"prior_differs,omitempty"` // it asked for something else under the same key
+}
+
+// RetryContext is what is known about attempts at a step. Every field of the
+// contract is always present.
+type RetryContext struct {
+	GateCount             int             `json:"gate_count"` // including this one
+	CompletionCount       int             `json:"completion_count"`
+	PriorCompletionStatus Completion      `json:"prior_completion_status"`
+	PriorOutputAvailable  bool            `json:"prior_output_available"`
+	PriorOutput           json.RawMessage `json:"prior_output"` // an object or null
+	PriorCompletionAt     *time.Time      `json:"prior_completion_at"`
+	FirstAttemptAt        time.Time       `json:"first_attempt_at"`
+	LastAttemptAt         time.Time       `json:"last_attempt_at"`
+	LastDecision          Decision        `json:"last_decision"`
+	IdempotencyKey        string          `json:"idempotency_key"`
+
+	// Verification is ours: what the destination says about the WriteIntent of a
+	// step that was gated and not completed. Absent where there is nothing to say.
+	Verification *Verification `json:"verification,omitempty"`
+}
+
+// Verification is what a read-back of a step's WriteIntent found.
+type Verification struct {
+	// Effect is present, absent or unknown. Present: do not carry the step out
+	// again, complete it. Absent: it is safe to carry out. Unknown: neither is
+	// known; do not carry it out again before it is.
+	Effect     string          `json:"effect"`
+	Verdict    string          `json:"verdict"`
+	Reason     string          `json:"reason"`
+	Mismatches json.RawMessage `json:"mismatches,omitempty"`
+	RecordRef  string          `json:"record_ref,omitempty"`
+	RecordURL  string          `json:"record_url,omitempty"`
+	WriteID    string          `json:"write_id,omitempty"` // the write of readback that made it, if one did
+	CheckedAt  time.Time       `json:"checked_at"`
+	AskAfter   *time.Time      `json:"ask_after,omitempty"` // when another look can say more
+}
+
+// CompleteRequest says that a step was carried out.
+type CompleteRequest struct {
+	Output         json.RawMessage `json:"output,omitempty"`
+	TokensIn       *int            `json:"tokens_in,omitempty"`
+	TokensOut      *int            `json:"tokens_out,omitempty"`
+	CostUSD        *float64        `json:"cost_usd,omitempty"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty"`
+
+	// Fence is ours: the one that was granted. A stale one is refused. Default:
+	// not said, and not checked.
+	Fence int64 `json:"fence,omitempty"`
+}
+
+// Ended is a workflow after complete, fail, abort or resume.
+type Ended struct {
+	WorkflowID string `json:"workflow_id"`
+	Status     Status `json:"status"`
+	Message    string `json:"message"`
+	Reason     string `json:"reason,omitempty"`
+}
+
+// View is a workflow with its steps.
+type View struct {
+	WorkflowID       string          `json:"workflow_id"`
+	WorkflowName     string          `json:"workflow_name"`
+	Source           string          `json:"source"`
+	Status           Status          `json:"status"`
+	CurrentStepIndex int             `json:"current_step_index"`
+	TotalSteps       *int            `json:"total_steps,omitempty"`
+	StartedAt        time.Time       `json:"started_at"`
+	CompletedAt      *time.Time      `json:"completed_at,omitempty"`
+	TraceID          string          `json:"trace_id,omitempty"`
+	Metadata         json.RawMessage `json:"metadata,omitempty"` // ours
+	Steps            []StepView      `json:"steps,omitempty"`
+}
+
+// StepView is a step of a workflow. Its output is not in it.
+type StepView struct {
+	StepID         string         `json:"step_id"`
+	StepIndex      int            `json:"step_index"`
+	StepName       string         `json:"step_name,omitempty"`
+	StepType       string         `json:"step_type,omitempty"`
+	Decision       Decision       `json:"decision"`
+	DecisionReason string         `json:"decision_reason,omitempty"`
+	ApprovalStatus ApprovalStatus `json:"approval_status,omitempty"`
+	ApprovedBy     string         `json:"approved_by,omitempty"`
+	ApprovedAt     *time.Time     `json:"approved_at,omitempty"`
+	GateCheckedAt  time.Time      `json:"gate_checked_at"`
+	CompletedAt    *time.Time     `json:"completed_at,omitempty"`
+}
+
+// ListRequest selects workflows of a tenant.
+type ListRequest struct {
+	Limit, Offset           int // default 20 and 0
+	Status, Source, TraceID string
+}
+
+// List is a page of workflows, newest first.
+type List struct {
+	Workflows []View `json:"workflows"`
+	Total     int    `json:"total"`
+	Limit     int    `json:"limit"`
+	Offset    int    `json:"offset"`
+	HasMore   bool   `json:"has_more"`
+}
+
+// ApprovalResult is a step after a person decided about it.
+type ApprovalResult struct {
+	WorkflowID      string         `json:"workflow_id"`
+	PlanID          string         `json:"plan_id,omitempty"`
+	StepID          string         `json:"step_id"`
+	Status          string         `json:"status,omitempty"`
+	Decision        Decision       `json:"decision"`
+	Reason          string         `json:"reason,omitempty"`
+	ApprovalStatus  ApprovalStatus `json:"approval_status,omitempty"`
+	ApprovalID      string         `json:"approval_id,omitempty"`
+	ApprovedBy      string         `json:"approved_by,omitempty"`
+	ApprovedAt      *time.Time     `json:"approved_at,omitempty"`
+	RejectedBy      string         `json:"rejected_by,omitempty"`
+	RejectedAt      *time.Time     `json:"rejected_at,omitempty"`
+	PoliciesMatched []PolicyMatch  `json:"policies_matched,omitempty"`
+	RetryContext    RetryContext   `json:"retry_context"`
+	Message         string         `json:"message,omitempty"`
+}
+
+// PendingApproval is a step that waits for a person.
+type PendingApproval struct {
+	WorkflowID      string          `json:"workflow_id"`
+	WorkflowName    string          `json:"workflow_name"`
+	PlanID          string          `json:"plan_id,omitempty"`
+	StepID          string          `json:"step_id"`
+	StepIndex       int             `json:"step_index"`
+	StepName        string          `json:"step_name,omitempty"`
+	StepType        string          `json:"step_type,omitempty"`
+	Decision        Decision        `json:"decision"`
+	DecisionReason  string          `json:"decision_reason,omitempty"`
+	PoliciesMatched []PolicyMatch   `json:"policies_matched,omitempty"`
+	StepInput       json.RawMessage `json:"step_input,omitempty"`
+	ApprovalStatus  ApprovalStatus  `json:"approval_status,omitempty"`
+	CreatedAt       time.Time       `json:"created_at"`
+
+	// Ours: when the time for it is over, how many people must approve, and who
+	// has already.
+	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
+	Need       int        `json:"approvals_needed,omitempty"`
+	ApprovedBy []string   `json:"approved_by,omitempty"`
+	Overdue    bool       `json:"overdue,omitempty"`
+}
