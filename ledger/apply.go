@@ -430,30 +430,3 @@ func Same(recorded Record, res Reservation) error {
 	}
 	return &DigestMismatchError{ID: recorded.ID, Recorded: recorded.Digest, Received: res.Record.Digest}
 }
-
-// Blocks reports whether a recorded write stops a reservation that names the
-// same business operation: same tenant, tool and idempotency key, another
-// structural key, begun inside the window or still open, and not known to have
-// come to nothing.
-func Blocks(prior Record, res Reservation, now time.Time) bool {
-	r := res.Record
-	switch {
-	case r.IdempotencyKey == "", r.IdempotencyKey != prior.IdempotencyKey,
-		r.Tenant != prior.Tenant, r.Tool != prior.Tool,
-		r.StructuralKey == prior.StructuralKey:
-		return false
-	case r.Parent != "", prior.Parent != "": // an undoing is another operation than what it undoes
-		return false
-	case (r.Entrusted || prior.Entrusted) && r.Workflow == prior.Workflow: // a step, and what is written in it
-		return false
-	case prior.Yielded:
-		return false
-	case prior.State == Settled && res.Window > 0 && now.Sub(prior.Created) > res.Window:
-		return false // one that is still open can yet be sent, however old
-	}
-	switch prior.Settlement {
-	case NotApplied, Compensated, Denied, Expired:
-		return false
-	}
-	return true
-}

@@ -47,3 +47,22 @@ func (p Prune) Forgets(r Record, now time.Time, relatives ...Record) bool {
 
 // done reports whether a write is settled and owes no look.
 func done(r Record) bool { return r.State == Settled && r.Due.IsZero() && !r.InLine() }
+
+// ForgetsPaper reports whether a paper may be forgotten at the time now, as far
+// as it alone can tell: it is done, nobody is to look at it, and it has not been
+// changed for long enough. The cover of a binder ([Paper.Covers]) stays while
+// some paper of the binder is due or was changed since then; else all of the
+// binder goes with it, the cover last.
+func (p Prune) ForgetsPaper(paper Paper, now time.Time) bool {
+	return paper.Done && p.Rests(paper, now)
+}
+
+// Rests reports whether a paper is in nobody's hands at the time now: nobody is
+// to look at it, and it has not been changed for as long as writes are
+// remembered.
+func (p Prune) Rests(paper Paper, now time.Time) bool {
+	return paper.Due.IsZero() && now.Sub(paper.Updated) >= p.Remember
+}
+
+// Covers reports whether the paper is the cover of a binder.
+func (p Paper) Covers() bool { return p.Binder != "" && p.Binder == p.ID }

@@ -136,3 +136,18 @@ func (p Prune) Checked() (Prune, error) {
 // maxRefusal bounds, in runes, the reason that is kept with a refused entry of
 // the outbox: a sentence for a person.
 const maxRefusal = 500
+
+const (
+	maxPaperName = 255     // a tenant, a binder, a subject: names as intents have them
+	maxPaperID   = 600     // a workflow and a step of it, and what stands between
+	maxPaperWord = 32      // a kind, a state
+	maxPaperText = 1024    // 255 runes of a trace id
+	maxPaperBody = 1 << 20 // what a step put out, and what decided about it
+	// maxFiling and maxFilingBody bound one filing, which is one transaction that
+	// others wait for: its parts, and the bodies of its papers together.
+	maxFiling     = 100
+	maxFilingBody = 4 << 20
+)
+
+// DueLimit is how many papers [Papers.DuePapers] returns at the most.
+func DueLimit(limit int) int { return min(max(limit, 1), maxList) }

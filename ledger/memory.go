@@ -53,11 +53,9 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 		have.Now = now
 		return have, false, nil
 	}
-	for _, id := range m.order {
-		if prior := m.records[id]; Blocks(prior, res, now) {
-			prior.Now = now
-			return Record{}, false, &BlockedError{Prior: prior, Received: res.Record.Digest}
-		}
+	if prior, blocked := m.prior(res, now); blocked {
+		prior.Now = now
+		return Record{}, false, &BlockedError{Prior: prior, Received: res.Record.Digest}
 	}
 	last, _ := m.last(res.Record.KeyDigest)
 	rec, events, err := Begin(res, last.ID, now)
@@ -70,6 +68,18 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	m.order = append(m.order, rec.ID)
 	m.store(rec, events)
 	return rec, true, nil
+}
+
+// prior is the write that blocks a reservation: one that is open before one
+// that is settled, and the newest of those.
+func (m *Memory) prior(res Reservation, now time.Time) (prior Record, blocked bool) {
+	for _, id := range slices.Backward(m.order) {
+		r := m.records[id]
+		if (!blocked || r.State != Settled && prior.State == Settled) && Blocks(r, res, now) {
+			prior, blocked = r, true
+		}
+	}
+	return prior, blocked
 }
 
 // last is the last write in line.

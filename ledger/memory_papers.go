@@ -133,6 +133,45 @@ func (m *Memory) FindPapers(ctx context.Context, q PaperQuery) (found []Paper, t
 	return found, total, nil
 }
 
+// prunePapers forgets at most so many papers, oldest first.
+func (m *Memory) prunePapers(p Prune, most int, now time.Time) (forgotten int) {
+	oldest := slices.SortedStableFunc(slices.Values(m.paperOrder), func(a, b paperName) int {
+		return m.papers[a].Updated.Compare(m.papers[b].Updated)
+	})
+	for _, name := range oldest {
+		if forgotten == most {
+			break
+		}
+		paper, there := m.papers[name]
+		if !there || !p.ForgetsPaper(paper, now) {
+			continue
+		}
+		bound := m.boundBy(paper)
+		if slices.ContainsFunc(bound, func(n paperName) bool { return !p.Rests(m.papers[n], now) }) {
+			continue
+		}
+		for _, n := range append(bound, name)[:min(len(bound)+1, most-forgotten)] {
+			delete(m.papers, n)
+			forgotten++
+		}
+	}
+	m.paperOrder = slices.DeleteFunc(m.paperOrder, func(n paperName) bool { _, there := m.papers[n]; return !there })
+	return forgotten
+}
+
+// boundBy are the papers of the binder that a paper covers, but for itself.
+func (m *Memory) boundBy(cover Paper) (bound []paperName) {
+	if !cover.Covers() {
+		return nil
+	}
+	for _, n := range m.paperOrder {
+		if p, there := m.papers[n]; there && p.Tenant == cover.Tenant && p.Binder == cover.Binder && n != cover.name() {
+			bound = append(bound, n)
+		}
+	}
+	return bound
+}
+
 // DuePapers implements [Papers].
 func (m *Memory) DuePapers(ctx context.Context, kind string, limit int) (due []Paper, now time.Time, err error) {
 	if err := ctx.Err(); err != nil {
@@ -147,5 +186,5 @@ func (m *Memory) DuePapers(ctx context.Context, kind string, limit int) (due []P
 		}
 	}
 	slices.SortStableFunc(due, func(a, b Paper) int { return a.Due.Compare(b.Due) })
-	return due[:min(len(due), max(limit, 1))], now, nil
+	return due[:min(len(due), DueLimit(limit))], now, nil
 }

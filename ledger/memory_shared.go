@@ -96,6 +96,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			did.Buried++
 		}
 	}
+	did.Papers = m.prunePapers(p, p.Limit-did.Buried-did.Forgotten, now)
 	return did, nil
 }
 

@@ -27,9 +27,9 @@ type Papers interface {
 	// there are in all without Limit and Offset.
 	FindPapers(ctx context.Context, q PaperQuery) (found []Paper, total int, err error)
 	// DuePapers returns papers of a kind of all tenants whose time has come,
-	// oldest due first, and the time on the ledger's clock. Who wants to work on
-	// one takes it by filing it with a later due time: the loser is told
-	// [ErrStale].
+	// oldest due first, at most limit (from 1 to 1000), and the time on the
+	// ledger's clock. Who wants to work on one takes it by filing it with a later
+	// due time: the loser is told [ErrStale].
 	DuePapers(ctx context.Context, kind string, limit int) ([]Paper, time.Time, error)
 }
 
@@ -47,7 +47,12 @@ type Paper struct {
 	State string
 	// Due is when somebody is to look at it. Zero: never.
 	Due time.Time
-	// Body is JSON, at most 1 MiB.
+	// Done says that nothing will come of it any more, so that [Pruner] may
+	// forget it. A paper whose binder is its own id is the cover of that binder:
+	// when it is forgotten, all papers of the tenant that are in the binder go
+	// with it. Default false: kept for ever.
+	Done bool
+	// Body is JSON in UTF-8, at most 1 MiB. It comes back byte for byte.
 	Body json.RawMessage
 	// Version is 0 for a paper that is not in the ledger, and grows by one with
 	// each change.
@@ -99,16 +104,6 @@ type PaperQuery struct {
 	Limit, Offset int
 }
 
-const (
-	maxPaperName = 255     // a tenant, a binder, a subject: names as intents have them
-	maxPaperID   = 600     // a workflow and a step of it, and what stands between
-	maxPaperWord = 32      // a kind, a state
-	maxPaperText = 1024    // 255 runes of a trace id
-	maxPaperBody = 1 << 20 // what a step put out, and what decided about it
-	// maxFiling bounds one filing, which is one transaction.
-	maxFiling = 100
-)
-
 // Check says what is wrong with a filing before anything is done, or nil.
 func (f Filing) Check() error {
 	if n := len(f.Papers) + len(f.Unchanged) + len(f.Append); n > maxFiling || n == 0 && f.Reserve == nil {
@@ -125,10 +120,14 @@ func (f Filing) Check() error {
 			seen[name] = true
 		}
 	}
+	size := 0
 	for _, p := range f.Papers {
-		if !json.Valid(p.Body) {
-			return fmt.Errorf("filing: the body of paper %s %q is no JSON", p.Kind, p.ID)
+		if size += len(p.Body); !json.Valid(p.Body) || !utf8.Valid(p.Body) {
+			return fmt.Errorf("filing: the body of paper %s %q is no JSON in UTF-8", p.Kind, p.ID)
 		}
+	}
+	if size > maxFilingBody {
+		return fmt.Errorf("filing: the bodies of its papers have %d bytes; want at most %d together", size, maxFilingBody)
 	}
 	return nil
 }
@@ -167,6 +166,7 @@ func (p Paper) Next(have Paper, now time.Time) (Paper, error) {
 		p.Binder, p.Subject, p.Trace, p.Created = have.Binder, have.Subject, have.Trace, have.Created
 	}
 	p.Body = slices.Clone(p.Body)
+	p.Due = p.Due.Round(0).UTC() // as drivers keep it
 	p.Version++
 	p.Updated, p.Now = now, now
 	return p, nil

@@ -261,9 +261,9 @@ func (r Record) InLine() bool {
 
 // Claimable reports whether a worker may take the record at the time now: its
 // lease has ended and it is due, or early is set, and nothing is before it. A
-// tombstone is no work.
+// tombstone is no work, and what is in its caller's hands is nobody else's.
 func (r Record) Claimable(now time.Time, early bool) bool {
-	if r.LeaseUntil.After(now) || r.Behind != "" || r.Tombstone {
+	if r.LeaseUntil.After(now) || r.Behind != "" || r.Tombstone || r.State == Entrusted {
 		return false
 	}
 	return early || (!r.Due.IsZero() && !r.Due.After(now))

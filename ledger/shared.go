@@ -11,7 +11,8 @@ import (
 // readback have them; they stand apart so that no interface is large and that
 // each user names what it needs.
 
-// ErrStale says that a note was changed by somebody else since it was read.
+// ErrStale says that a note or a paper was changed by somebody else since it was
+// read.
 var ErrStale = errors.New("changed by somebody else meanwhile")
 
 // ErrFull says that the queue is full and takes nothing more now. Nothing was recorded.
@@ -57,9 +58,10 @@ type Note struct {
 
 // Pruner forgets what has been settled for long.
 type Pruner interface {
-	// Prune turns settled writes into tombstones and forgets tombstones, at
-	// most Limit in all, in short transactions. What is not settled, owes a
-	// recheck, or is still waited for stays. So does what cannot be read: an
+	// Prune turns settled writes into tombstones and forgets tombstones, then
+	// papers, at most Limit in all, in short transactions. What is not settled,
+	// owes a recheck, or is still waited for stays, and so does a paper that
+	// [Prune.ForgetsPaper] does not let go. So does what cannot be read: an
 	// [UnreadError] names those of it whose time may have come, when all else
 	// is done.
 	Prune(ctx context.Context, p Prune) (Pruned, error)
@@ -71,7 +73,8 @@ type Prune struct {
 	// Required.
 	Keep time.Duration
 	// Remember is how long after it was settled its keys and its outcome stay
-	// known, so that a repeat of it is not sent again. At least Keep; required.
+	// known, so that a repeat of it is not sent again; and how long after its last
+	// change a paper that is done stays. At least Keep; required.
 	Remember time.Duration
 	// Limit bounds one call. Default 1000.
 	Limit int
@@ -81,6 +84,7 @@ type Prune struct {
 type Pruned struct {
 	Buried    int // became tombstones
 	Forgotten int // tombstones that are gone
+	Papers    int // papers that are gone
 }
 
 // Surveyor counts what is open. It looks at nothing that is settled and owes
