@@ -1,0 +1,101 @@
+package sagamatrix
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// TestAlone takes the step of each destination through the engine alone, once
+// for each vice. It holds the table of what a vice leads to, which the matrix
+// builds on, against the engine and the destination's account.
+func TestAlone(t *testing.T) {
+	for _, p := range plans {
+		for _, step := range steps {
+			for _, v := range append([]vice{""}, vices...) {
+				if v != "" && !knows(step, v) {
+					continue
+				}
+				t.Run(p.name+"/"+step+"/"+string(v), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { alone(t, p, step, v) })
+				})
+			}
+		}
+	}
+}
+
+func alone(t *testing.T, p plan, step string, v vice) {
+	w, err := opened(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	time.Sleep(time.Hour) // what is there was there for long
+	book := ledger.NewMemory()
+	one := newProcess(t.Context(), "one", point{})
+	m := &mischief{world: w, step: step, vice: v}
+	e, err := m.engine(book, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	in := p.intent(w, step)
+	in.Tenant, in.Workflow, in.Step = tenant, "alone", step
+	if _, err := e.Do(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if err := worked(t.Context(), book, e, one, 3*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	out, err := e.Do(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v != "" && !m.met {
+		t.Errorf("the vice was never met")
+	}
+	a := w[step].account()
+	if a.twice(v) {
+		t.Errorf("done twice: %+v", a)
+	}
+	if got, want := out.Status, leadsTo(step, v, in); got != want {
+		t.Errorf("%s (%s), want %s; there is %+v", got, out.Text, want, a)
+	}
+	if want := map[engine.Status]standing{engine.StatusVerified: asDeclared, engine.StatusNotApplied: asBefore, engine.StatusCompensated: asBefore}[out.Status]; want != "" && a.Stands != want {
+		t.Errorf("%s, and the destination stands %s: %+v", out.Status, a.Stands, a)
+	}
+}
+
+// leadsTo is what must come of a step whose destination shows the vice once,
+// where nothing else fails.
+func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
+	switch v {
+	case refused:
+		return engine.StatusNotApplied
+	case duplicate:
+		return engine.StatusReview
+	case noField, otherForm:
+		if in.OnMismatch == intent.MismatchCompensate {
+			return engine.StatusCompensated
+		}
+		return engine.StatusReview
+	case rollback:
+		if step == ticket { // it is seen first, and gone when it is looked at again
+			return engine.StatusReview
+		}
+		fallthrough
+	case dropped, cutShort, phantom:
+		if step == letter { // a mail cannot be taken back: a person sends the second
+			return engine.StatusReview
+		}
+	}
+	return engine.StatusVerified
+}

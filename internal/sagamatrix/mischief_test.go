@@ -1,0 +1,112 @@
+package sagamatrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// mischief is all that the destinations do wrong in one cell.
+type mischief struct {
+	world world
+	// step is whose destination shows the vice, once: when the step is written,
+	// or, where undoing is set, when it is undone.
+	step    string
+	vice    vice
+	undoing bool
+	// failing is the step whose destination refuses every write of it. Default
+	// none.
+	failing string
+
+	mu  sync.Mutex
+	met bool
+	err error
+}
+
+// coming is told what is about to be asked of a destination, and arms what is to
+// go wrong with it.
+func (m *mischief) coming(w intent.WriteIntent, read bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	undoing := w.Compensates != ""
+	if w.Destination == m.failing && !undoing && !read {
+		m.err = errors.Join(m.err, m.world[w.Destination].meet(refused))
+	}
+	if m.vice == "" || m.met || w.Destination != m.step || undoing != m.undoing || read != m.vice.reading() {
+		return
+	}
+	m.met = true
+	m.err = errors.Join(m.err, m.world[m.step].meet(m.vice))
+}
+
+// engine is the engine of a process, on the ledger and the destinations that
+// all of them share.
+func (m *mischief) engine(l *ledger.Memory, p *process) (*engine.Engine, error) {
+	var reg connectors.Registry
+	for name, at := range m.world {
+		d := at.reach()
+		d.Connector = linked(link{d.Connector, p, l, m.coming})
+		if err := reg.Register(name, d); err != nil {
+			return nil, err
+		}
+	}
+	return engine.New(newBook(l, p), &reg, &engine.Options{Owner: p.name, Patience: sitOut}), nil
+}
+
+const (
+	// sitOut is what a process sits out between two reads. The pauses between
+	// reads are spread by a fifth; none of them is spread over this length, so
+	// that each life has the same calls every time.
+	sitOut = 1500 * time.Millisecond
+	// maxRounds bounds the work of one life: a life that needs more has no end.
+	maxRounds  = 2000
+	betweenAll = 10 * time.Millisecond
+	// inReview is how long a write that a person has is watched: it is looked at
+	// again from time to time.
+	inReview = 3 * time.Hour
+)
+
+// worked is a worker that wakes up whenever a write is due, until none is for as
+// long as it is watched.
+func worked(ctx context.Context, l *ledger.Memory, e *engine.Engine, p *process, watch time.Duration) error {
+	until := time.Now().Add(watch)
+	for range maxRounds {
+		next, err := nextDue(ctx, l)
+		if err != nil || next.IsZero() || next.After(until) || !p.alive() {
+			return err
+		}
+		time.Sleep(max(time.Until(next), betweenAll))
+		if _, err := e.Resume(ctx); err != nil && p.alive() {
+			return fmt.Errorf("resume of the %s process: %w", p.name, err)
+		}
+	}
+	return fmt.Errorf("still busy after %d rounds", maxRounds)
+}
+
+// nextDue is when the ledger next wants work on a write; zero: never.
+func nextDue(ctx context.Context, l *ledger.Memory) (next time.Time, err error) {
+	all, err := l.List(ctx, ledger.Filter{Tenant: tenant})
+	if err != nil {
+		return next, err
+	}
+	for _, rec := range all {
+		due := rec.Due
+		if due.IsZero() || rec.State == ledger.Review && due.Sub(rec.LastSend) > inReview {
+			continue
+		}
+		if rec.LeaseUntil.After(due) {
+			due = rec.LeaseUntil
+		}
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	return next, nil
+}

@@ -1,0 +1,143 @@
+package sagamatrix
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// The steps, in their order. Each has a destination of its own, of the same
+// name.
+const (
+	contact = "contact"
+	ticket  = "ticket"
+	order   = "order"
+	letter  = "mail"
+)
+
+var steps = []string{contact, ticket, order, letter}
+
+// place is one destination: how it is reached, how it misbehaves, and what it
+// says itself about what was done to it.
+type place interface {
+	// reach is the destination as a registry wants it.
+	reach() connectors.Destination
+	// declare is the step's intent.
+	declare() intent.WriteIntent
+	// meet makes the next request that the vice concerns meet it.
+	meet(v vice) error
+	// account is what is there now.
+	account() account
+	close() error
+}
+
+// account is what a destination says itself.
+type account struct {
+	// Stands says how what is there relates to the saga.
+	Stands standing
+	// Live is how many records are there that the saga is about, Made how often
+	// requests made one that was not there.
+	Live, Made int
+	// What is shown of it in failures.
+	What string
+}
+
+// standing is how a destination stands.
+type standing string
+
+const (
+	asBefore   standing = "as before"
+	asDeclared standing = "as declared"
+	otherwise  standing = "neither as before nor as declared"
+)
+
+// twice reports whether the saga did something there that it should have done
+// once.
+func (a account) twice(v vice) bool {
+	switch v {
+	case duplicate: // the destination made the second by itself
+		return a.Made > 1
+	case rollback: // and took the first back
+		return a.Live > 1
+	}
+	return a.Live > 1 || a.Made > 1 && a.Stands != asBefore
+}
+
+// vice is one way in which a destination misbehaves, in words that all four
+// share.
+type vice string
+
+// The vices. The first are about a write, the last about the reads after it.
+const (
+	lostAnswer  vice = "answer lost after the commit"
+	gateway     vice = "5xx after the commit"
+	nonsense    vice = "the yes cannot be understood"
+	conflict    vice = "409 after the commit"
+	silence     vice = "committed and never answered"
+	late        vice = "late commit, after the client has gone"
+	dropped     vice = "dropped before the commit"
+	cutShort    vice = "cut in the middle of the request"
+	redirected  vice = "redirected elsewhere"
+	phantom     vice = "phantom success"
+	unreachable vice = "no connection"
+	throttled   vice = "told to wait"
+	refused     vice = "refused once"
+	noField     vice = "a field is silently not stored"
+	otherForm   vice = "a field is stored in another form"
+	duplicate   vice = "a second record appears"
+	rollback    vice = "the record disappears"
+	lagging     vice = "reads lag"
+	unreadable  vice = "reads fail three times"
+	hanging     vice = "a read hangs"
+)
+
+// vices lists them in the order in which they are shown.
+var vices = []vice{lostAnswer, gateway, nonsense, conflict, silence, late, dropped, cutShort, redirected, phantom, unreachable,
+	throttled, refused, noField, otherForm, duplicate, rollback, lagging, unreadable, hanging}
+
+// reading reports whether the vice meets reads.
+func (v vice) reading() bool { return v == lagging || v == unreadable || v == hanging }
+
+// world is all destinations of one saga.
+type world map[string]place
+
+// opened makes a world; sale says which plan is carried out in it.
+func opened(p plan) (world, error) {
+	w := world{}
+	for name, open := range map[string]func(plan) (place, error){contact: newCRM, ticket: newDesk, order: newTill, letter: newPost} {
+		var err error
+		if w[name], err = open(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return w, nil
+}
+
+func (w world) close() error {
+	for _, name := range slices.Sorted(maps.Keys(w)) {
+		if err := w[name].close(); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// accounts are those of all destinations.
+func (w world) accounts() map[string]account {
+	all := map[string]account{}
+	for name, p := range w {
+		all[name] = p.account()
+	}
+	return all
+}
+
+// knows reports whether the destination of a step can misbehave so.
+func knows(step string, v vice) bool {
+	return slices.Contains(map[string][]vice{contact: ofCRM(), ticket: ofDesk(), order: ofTill(), letter: ofPost()}[step], v)
+}
+
+// unknown is the error of a destination that has no such vice.
+func unknown(v vice) error { return fmt.Errorf("this destination has no vice %q", v) }

@@ -1,0 +1,106 @@
+package sagamatrix
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/imap/imaptest"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
+	"github.com/readback-go/readback/intent"
+)
+
+// post sends the mail, which nothing takes back.
+type post struct {
+	fake *mailtest.Server
+	conn *mail.Connector
+}
+
+func newPost(plan) (place, error) {
+	s, err := mailtest.NewServer(mailtest.Options{InProcess: true, Lag: 90 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	sender, password := s.Account()
+	secret := func(context.Context) (string, error) { return password, nil }
+	c, err := mail.New(mail.Options{
+		Addr: s.Addr(), Dial: s.Dial, Security: mail.Insecure, Username: sender, Password: secret,
+		Account: sender, From: sender, Proof: mail.Filed,
+		IMAP: imap.Options{Addr: s.Mailbox.Addr(), Dial: s.Mailbox.Dial, Security: imap.Insecure, Password: secret, Username: sender},
+	})
+	return &post{s, c}, err
+}
+
+func (p *post) close() error { return p.fake.Close() }
+
+func (p *post) reach() connectors.Destination {
+	return connectors.Destination{Connector: p.conn, Profiles: p.conn.Profiles()}
+}
+
+func (p *post) declare() intent.WriteIntent {
+	sender, _ := p.fake.Account()
+	return intent.WriteIntent{
+		Tool: "send_mail", Kind: mail.KindMessage, Write: intent.Create, Key: intent.Fields{"account": sender},
+		Expect: intent.Fields{"to": []any{address}, "subject": "Welcome", "body": "Dear Ada,\nwelcome.\n"},
+	}
+}
+
+var postVices = map[vice]mailtest.Vice{
+	lostAnswer:  mailtest.LostAnswer,
+	gateway:     mailtest.ShutDown,
+	conflict:    mailtest.PutOff,
+	nonsense:    mailtest.Nonsense,
+	silence:     mailtest.Silence,
+	late:        mailtest.LateCommit,
+	dropped:     mailtest.DroppedBefore,
+	cutShort:    mailtest.CutBeforeDot,
+	phantom:     mailtest.Phantom,
+	unreachable: mailtest.Unreachable,
+	throttled:   mailtest.Greylisted,
+	refused:     mailtest.Refused,
+	otherForm:   mailtest.Capitals,
+	duplicate:   mailtest.FiledTwice,
+	rollback:    mailtest.TakenAway,
+	lagging:     mailtest.FiledLate,
+}
+
+var postReadVices = map[vice]imaptest.Vice{unreadable: imaptest.UnreadableRead, hanging: imaptest.HangingRead}
+
+func ofPost() []vice {
+	return slices.AppendSeq(slices.Collect(maps.Keys(postVices)), maps.Keys(postReadVices))
+}
+
+func (p *post) meet(v vice) error {
+	if of, ok := postReadVices[v]; ok {
+		times := 1
+		if v == unreadable {
+			times = 3
+		}
+		p.fake.Mailbox.SetVice(of, times)
+		return nil
+	}
+	of, ok := postVices[v]
+	if !ok {
+		return unknown(v)
+	}
+	p.fake.SetVice(of, 1)
+	return nil
+}
+
+func (p *post) account() account {
+	taken := p.fake.Accepted()
+	a := account{Live: len(taken), Made: len(taken), What: fmt.Sprintf("%d mails taken over, %d given in", len(taken), len(p.fake.Received())), Stands: otherwise}
+	switch {
+	case len(taken) == 0:
+		a.Stands = asBefore
+	case len(taken) == 1 && slices.Equal(taken[0].To, []string{address}) && bytes.Contains(taken[0].Raw, []byte("welcome.")):
+		a.Stands = asDeclared
+	}
+	return a
+}
