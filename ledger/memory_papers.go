@@ -44,7 +44,7 @@ func (m *Memory) File(ctx context.Context, f Filing) (Filed, error) {
 		if p.Version == 1 {
 			m.paperOrder = append(m.paperOrder, p.name())
 		}
-		m.papers[p.name()] = p
+		m.papers[p.name()] = p.read(now) // with a body of its own
 	}
 	return did, nil
 }

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"survey":      surveying,
 		"wake":        waking,
 		"outbox":      outbox,
+		"papers":      papers,
 	} {
 		if o.Enqueue == nil && subject == "outbox" {
 			continue

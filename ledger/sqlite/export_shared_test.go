@@ -14,3 +14,11 @@ var SharedQueries = map[string]string{
 
 // MaxPruned is how many writes one transaction looks at to forget them.
 const MaxPruned = maxPruned
+
+// PaperQueries are the statements about papers, by name.
+var PaperQueries = map[string]string{
+	"paper": sqlPaper, "update": sqlUpdatePaper, "numbered": sqlNumberedPaper,
+	"all": sqlPapersAll, "state": sqlPapersState, "subject": sqlPapersSubject, "trace": sqlPapersTrace, "binder": sqlPapersBinder,
+	"count all": count(sqlPapersAll), "count state": count(sqlPapersState), "count binder": count(sqlPapersBinder),
+	"due": sqlDuePapers, "done": sqlDonePapers, "stirring": sqlStirring, "forget": sqlForgetPaper, "forget bound": sqlForgetBound,
+}

@@ -44,10 +44,10 @@ INSERT INTO made
 	SELECT n, lower(hex(randomblob(32))) FROM count;
 INSERT INTO ledger_writes (n, id, tenant, tool, structural_key, idempotency_key, created, intent, key_digest,
 	state, due, lease_until, fence, seq, body, before, evidence, mismatches, child_intent,
-	destination, place, behind, settled_at, tombstone)
+	destination, place, behind, settled_at, tombstone, blocks)
 	SELECT m.n, 'wr_' || substr(m.key, 1, 32), w.tenant, w.tool, m.key, w.idempotency_key || m.n, w.created, w.intent, w.key_digest,
 		w.state, w.due, w.lease_until, w.fence, w.seq, replace(w.body, w.structural_key, m.key), w.before, w.evidence, w.mismatches, w.child_intent,
-		w.destination, w.place, w.behind, w.settled_at, w.tombstone
+		w.destination, w.place, w.behind, w.settled_at, w.tombstone, w.blocks
 	FROM made AS m, ledger_writes AS w WHERE w.n = 1;
 INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
 	SELECT m.n, e.seq, e.body, e.evidence, e.mismatches FROM made AS m, ledger_events AS e WHERE e.write = 1;

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -48,9 +49,16 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		}
 		return next, nil
 	}
-	return driver.Prune(p, step, func(p ledger.Prune) error {
+	did, err := driver.Prune(p, step, func(p ledger.Prune) error {
 		return l.writer.do(ctx, func(t *tx) error { return t.forgetRefused(p) })
 	})
+	if _, unread := errors.AsType[*ledger.UnreadError](err); err != nil && !unread {
+		return did, err
+	}
+	p, _ = p.Checked() // driver.Prune has refused what is wrong with it
+	var failed error
+	did.Papers, failed = l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
+	return did, cmp.Or(failed, err)
 }
 
 func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {

@@ -22,9 +22,9 @@ type row struct {
 // columns are what a row repeats of its body so that it can be searched.
 type columns struct {
 	id, tenant, tool, structuralKey, idempotencyKey, state string
-	destination, keyDigest, behind                         string
+	destination, keyDigest, behind, stepOf                 string
 	created, due, leaseUntil, fence, seq, settledAt        int64
-	dueSet, inLine, tombstone                              bool
+	dueSet, inLine, tombstone, blocks                      bool
 }
 
 func columnsOf(r ledger.Record) columns {
@@ -33,7 +33,7 @@ func columnsOf(r ledger.Record) columns {
 		idempotencyKey: r.IdempotencyKey, state: string(r.State),
 		destination: r.Destination, keyDigest: r.KeyDigest, behind: string(r.Behind),
 		created: nanos(r.Created), fence: r.Fence, seq: r.Seq,
-		inLine: r.InLine(), tombstone: r.Tombstone,
+		inLine: r.InLine(), tombstone: r.Tombstone, blocks: r.Blocking(), stepOf: r.StepOf(),
 	}
 	if c.dueSet = !r.Due.IsZero(); c.dueSet {
 		c.due = nanos(r.Due)
@@ -59,6 +59,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		leaseUntil: s.ColumnInt64(at + 9), fence: s.ColumnInt64(at + 10), seq: s.ColumnInt64(at + 11),
 		destination: s.ColumnText(at + 18), keyDigest: s.ColumnText(at + 19), inLine: !s.ColumnIsNull(at + 20),
 		behind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
+		blocks: s.ColumnBool(at + 24), stepOf: s.ColumnText(at + 25),
 	}
 	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
 	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id), Tenant: c.tenant, Created: moment(s, at+6)}}
@@ -71,6 +72,9 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	}
 	if s.ColumnIsNull(at + 22) {
 		c.settledAt = want.settledAt
+	}
+	if s.ColumnIsNull(at + 24) { // nor did versions 1 and 2 have this one
+		c.blocks = want.blocks
 	}
 	if c != want {
 		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))

@@ -81,6 +81,10 @@ type tx struct {
 	note, setNote                          *sqlite.Stmt
 	settled, followed, clear, clearEvents  *sqlite.Stmt
 	forgetWrite, forgetEntries             *sqlite.Stmt
+	savepoint, release, rollbackTo         *sqlite.Stmt
+	paper, insertPaper, updatePaper        *sqlite.Stmt
+	donePaper, stirring                    *sqlite.Stmt
+	forgetBound, forgetPaper               *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
 	visited party
@@ -99,6 +103,10 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlTaken: &t.taken, sqlRefuse: &t.refuse, sqlNote: &t.note, sqlSetNote: &t.setNote,
 		sqlDone: &t.settled, sqlFollowed: &t.followed, sqlClear: &t.clear, sqlClearEvents: &t.clearEvents,
 		sqlForget: &t.forgetWrite, sqlForgetRefused: &t.forgetEntries,
+		"SAVEPOINT filing": &t.savepoint, "RELEASE filing": &t.release, "ROLLBACK TO filing": &t.rollbackTo,
+		sqlPaper: &t.paper, sqlInsertPaper: &t.insertPaper, sqlUpdatePaper: &t.updatePaper,
+		sqlDonePapers: &t.donePaper, sqlStirring: &t.stirring,
+		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
 	} {
 		s, err := conn.Prepare(query)
 		if err != nil {

@@ -75,7 +75,7 @@ func TestVersion1(t *testing.T) {
 	}
 	oldGoesOn(t, l, recs)
 	version, err := l.Read("SELECT version || ' from ' || compatible_from FROM ledger_meta")
-	if err != nil || len(version) != 1 || version[0] != "2 from 2" {
+	if err != nil || len(version) != 1 || version[0] != "3 from 3" {
 		t.Errorf("version %v, error %v", version, err)
 	}
 }

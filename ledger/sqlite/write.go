@@ -109,7 +109,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 // unblocked looks for another write of the same business operation.
 func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 	r := res.Record
-	if r.IdempotencyKey == "" {
+	if r.IdempotencyKey == "" || r.Parent != "" { // Blocks says the same
 		return nil
 	}
 	since := earliest
@@ -120,6 +120,7 @@ func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 	t.operation.BindText(2, r.Tool)
 	t.operation.BindText(3, r.IdempotencyKey)
 	bindTime(t.operation, 4, since)
+	t.operation.BindText(5, r.Workflow)
 	return each(t.path, t.operation, func() error {
 		prior, err := scan(t.operation, 0)
 		if err == nil && ledger.Blocks(prior.rec, res, now) {
@@ -209,7 +210,8 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	bindTime(s, 6, r.Created)
 	bindRaw(s, 7, r.Intent)
 	bindSome(s, 8, r.KeyDigest)
-	bindChanging(s, 9, row{place: place, rec: r}, body)
+	bindSome(s, 9, r.StepOf())
+	bindChanging(s, 10, row{place: place, rec: r}, body)
 	err = exec(t.path, s)
 	n = t.conn.LastInsertRowID()
 	t.remember(row{n: n, place: place, rec: r})
@@ -262,6 +264,7 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 		s.BindInt64(from+13, c.settledAt)
 	}
 	s.BindBool(from+14, c.tombstone)
+	s.BindBool(from+15, c.blocks)
 }
 
 func (t *tx) insertEvents(n int64, events []ledger.Event) error {

@@ -1,6 +1,6 @@
 -- Writes about one record that are open or owe a recheck, newest first, created
 -- before number ?3, in the states that ?4 names.
-SELECT w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempotency_key, w.created, w.state, w.due, w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent, w.destination, w.key_digest, w.place, w.behind, w.settled_at, w.tombstone
+SELECT w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempotency_key, w.created, w.state, w.due, w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent, w.destination, w.key_digest, w.place, w.behind, w.settled_at, w.tombstone, w.blocks, w.step_of
 FROM (
 	SELECT l.n FROM ledger_writes AS l WHERE l.key_digest = ?1 AND l.place IS NOT NULL
 	UNION ALL

@@ -1,0 +1,1 @@
+DELETE FROM ledger_papers WHERE n = ?1
