@@ -1,0 +1,89 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/workflow"
+)
+
+// TestIntentFields: every member of an intent can be asked for, and no other.
+func TestIntentFields(t *testing.T) {
+	want := map[string]bool{}
+	for f := range reflect.TypeFor[intent.WriteIntent]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		want[name] = true
+	}
+	got := map[string]bool{}
+	for _, f := range intentFields() {
+		got[f.name] = true
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-members of an intent +fields of rules:\n%s", d)
+	}
+}
+
+// TestVariablesAreDocumented: what a rule can ask about stands in the manual.
+func TestVariablesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Variables() {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/policies.md does not say what `%s` is", name)
+		}
+	}
+}
+
+// gone is a context that ends after it was first asked.
+type gone struct {
+	context.Context
+	asked int
+}
+
+func (*gone) Done() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+func (g *gone) Err() error {
+	if g.asked++; g.asked == 1 {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// TestEvaluationIsInterrupted: a walk over a list stops when the time is over,
+// and does not first come to its end.
+func TestEvaluationIsInterrupted(t *testing.T) {
+	env, err := environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, faults := compile(env, "step.input.items.all(i, i < 1000)")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	items := make([]any, maxMembers)
+	for i := range items {
+		items[i] = float64(i)
+	}
+	items[maxMembers-1] = "the walk would fail here in another way"
+	f := workflow.Facts{Input: map[string]any{"items": items}}
+	if _, err := e.holds(&gone{Context: t.Context()}, values(&f)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v; want that the time is over", err)
+	}
+	out, _, err := e.program.ContextEval(&gone{Context: t.Context()}, values(&f))
+	if err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("%v, %v; want that the walk was interrupted", out, err)
+	}
+}

@@ -1,0 +1,233 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/readback-go/readback/workflow"
+)
+
+// object is a value with the fields of one of our types.
+type object struct {
+	kind   *types.Type
+	values map[string]any // what the step says; errors among them
+}
+
+// newObject is made at once, so that a rule costs no more than it asks; values
+// that are large are only looked at when a rule does.
+func newObject(kind *types.Type, fields []field, f *workflow.Facts) *object {
+	o := &object{kind: kind, values: make(map[string]any, len(fields))}
+	for _, each := range fields {
+		if v := each.get(f); v != nil {
+			o.values[each.name] = v
+		}
+	}
+	return o
+}
+
+// The methods of a value of CEL. An object can only be asked for its fields,
+// and compared with null and itself.
+
+// ConvertToNative is refused.
+func (o *object) ConvertToNative(t reflect.Type) (any, error) {
+	return nil, fmt.Errorf("%s is not converted to %v", o.kind, t)
+}
+
+// ConvertToType is its type, or refused.
+func (o *object) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return o.kind
+	}
+	return types.NewErr("%s is not converted to %s", o.kind, t.TypeName())
+}
+
+// Equal reports whether it is the same object.
+func (o *object) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(o)) }
+
+// Type is its type.
+func (o *object) Type() ref.Type { return o.kind }
+
+// Value is the object itself.
+func (o *object) Value() any { return o }
+
+// provider knows our types beside those of CEL.
+type provider struct{ types.Provider }
+
+// FindStructType finds a type.
+func (p provider) FindStructType(name string) (*types.Type, bool) {
+	if _, ours := objects[name]; ours {
+		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
+	}
+	return p.Provider.FindStructType(name)
+}
+
+// FindStructFieldNames lists the fields of a type.
+func (p provider) FindStructFieldNames(name string) ([]string, bool) {
+	fields, ours := objects[name]
+	if !ours {
+		return p.Provider.FindStructFieldNames(name)
+	}
+	var all []string
+	for _, f := range fields {
+		all = append(all, f.name)
+	}
+	return all, true
+}
+
+// FindStructFieldType finds a field. Of a value that is not there, such as the
+// intent of a step that declares none, nothing is set and nothing can be had.
+func (p provider) FindStructFieldType(name, member string) (*types.FieldType, bool) {
+	fields, ours := objects[name]
+	if !ours {
+		return p.Provider.FindStructFieldType(name, member)
+	}
+	for _, f := range fields {
+		if f.name == member {
+			return f.access(name), true
+		}
+	}
+	return nil, false
+}
+
+func (f field) access(of string) *types.FieldType {
+	return &types.FieldType{
+		Type: f.kind,
+		IsSet: func(of any) bool {
+			o, ok := of.(*object)
+			return ok && o.values[f.name] != nil
+		},
+		GetFrom: func(from any) (any, error) {
+			o, ok := from.(*object)
+			if kind := f.kind.Kind(); !ok && (kind == types.MapKind || kind == types.ListKind) {
+				return bounded{}.NativeToValue(f.otherwise), nil // has(intent.expect.amount)
+			} else if !ok {
+				return nil, fmt.Errorf("there is no %s here to ask for its %s; ask has() or != null first", of, f.name)
+			}
+			v := o.values[f.name]
+			if v == nil {
+				v = f.otherwise
+			}
+			switch v := v.(type) {
+			case nil:
+				return nil, fmt.Errorf("%s is not given; ask has() first", f.name)
+			case error:
+				return nil, v
+			}
+			return bounded{}.NativeToValue(v), nil
+		},
+	}
+}
+
+// bounded makes values of CEL of decoded JSON, one level at a time as a rule
+// walks down, and none of what is larger than costs are estimated with. Numbers
+// are always doubles: a rule must not change its type with the digits.
+type bounded struct{}
+
+// NativeToValue adapts one value.
+func (b bounded) NativeToValue(v any) ref.Val {
+	switch v := v.(type) {
+	case nil:
+		return types.NullValue
+	case ref.Val:
+		return v
+	case bool:
+		return types.Bool(v)
+	case int64:
+		return types.Int(v)
+	case float64:
+		return types.Double(v)
+	case time.Time:
+		return types.Timestamp{Time: v}
+	case json.Number:
+		d, err := v.Float64()
+		if err != nil {
+			return types.NewErr("the number %.20s is out of range", string(v))
+		}
+		return types.Double(d)
+	case string:
+		if len(v) > maxText {
+			return types.NewErr("a text of %d bytes is longer than rules may look at (%d)", len(v), maxText)
+		}
+		return types.String(v)
+	case map[string]any:
+		if len(v) > maxMembers {
+			return types.NewErr("a mapping of %d members is larger than rules may look at (%d)", len(v), maxMembers)
+		}
+		return types.NewStringInterfaceMap(b, v)
+	case []any:
+		if len(v) > maxMembers {
+			return types.NewErr("a list of %d elements is longer than rules may look at (%d)", len(v), maxMembers)
+		}
+		return types.NewDynamicList(b, v)
+	}
+	return types.NewErr("a value of type %T is no JSON", v)
+}
+
+// typed is a member of an intent as its type, or an error where it is of
+// another one.
+func typed(kind *types.Type, name string, v any) any {
+	wrong := fmt.Errorf("intent.%s is not of type %s", name, kind)
+	switch kind.Kind() {
+	case types.StringKind:
+		if _, ok := v.(string); v != nil && !ok {
+			return wrong
+		}
+	case types.IntKind:
+		return whole(v, wrong)
+	case types.TimestampKind:
+		text, ok := v.(string)
+		if v == nil {
+			return nil
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		if !ok || err != nil {
+			return wrong
+		}
+		return at
+	case types.MapKind:
+		if _, ok := v.(map[string]any); v != nil && !ok {
+			return wrong
+		}
+	case types.ListKind:
+		return texts(v, wrong)
+	}
+	return v
+}
+
+func whole(v any, wrong error) any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+	case float64:
+		if v == float64(int64(v)) {
+			return int64(v)
+		}
+	}
+	return wrong
+}
+
+// texts is a list of texts: what rules are told is one must be.
+func texts(v any, wrong error) any {
+	if v == nil {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return wrong
+	}
+	for _, each := range list {
+		if _, ok := each.(string); !ok {
+			return wrong
+		}
+	}
+	return list
+}
