@@ -1,0 +1,311 @@
+package saga
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Run carries a saga on until it is done, undone or in review, or ctx ends; the
+// saga is then as it stands. What it waits for it waits for here; other workers
+// may do the same. Where the saga had given up and nothing speaks against it, a
+// call by anybody but an agent makes it go on: who acted on what it waited for
+// runs it again.
+//
+// It fails with [ErrNotFound], with an error of the ledger or of the engine; the
+// saga goes on all the same when it is run again.
+func (r *Runner) Run(ctx context.Context, tenant, id string) (Saga, error) {
+	urged := engine.Caller(ctx).Role != engine.RoleAgent
+	for ctx.Err() == nil {
+		t, err := r.drive(ctx, tenant, id, urged, false)
+		if err != nil && ctx.Err() == nil {
+			return Saga{}, err
+		}
+		urged = false
+		if err != nil || t.body.over() || !sleep(ctx, t.pause()) {
+			break
+		}
+	}
+	return r.Get(context.WithoutCancel(ctx), tenant, id)
+}
+
+// over reports whether nothing more happens by itself.
+func (b body) over() bool { return b.State == Done || b.State == Undone || b.State == Review }
+
+// pause is for how long a saga rests.
+func (t turn) pause() time.Duration {
+	if t.paper.Due.IsZero() {
+		return restMost
+	}
+	return max(t.paper.Due.Sub(t.paper.Now), time.Millisecond)
+}
+
+// drive carries a saga on until it rests or is over. A worker leaves one alone
+// that is not due: another one has it in hand.
+func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker bool) (turn, error) {
+	ctx = engine.As(ctx, engine.Principal{Name: actor(id)}) // it acts by itself, whoever began it
+	stale, mine := 0, !worker
+	for range maxTurns {
+		t, err := r.read(ctx, tenant, id)
+		if err != nil || !mine && (t.paper.Due.IsZero() || t.paper.Due.After(t.paper.Now)) {
+			return t, err
+		}
+		m := next(t.body, t.known, t.paper.Now, urged)
+		over, err := r.act(ctx, &t, m)
+		switch {
+		case errors.Is(err, ledger.ErrStale) && stale < maxStale:
+			stale, mine = stale+1, !worker
+			if !sleep(ctx, jitter()) {
+				return t, ctx.Err()
+			}
+			continue
+		case err != nil || over:
+			return t, err
+		case ctx.Err() != nil:
+			return t, ctx.Err()
+		}
+		stale, mine = 0, true
+		urged = urged && m.do == carry
+	}
+	return turn{}, fmt.Errorf("saga %q: it did not come to rest within %d moves", id, maxTurns)
+}
+
+// actor is who acts for a saga.
+func actor(id string) string { return "saga " + id }
+
+// act makes one move. It reports whether the saga rests then, or is over.
+func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error) {
+	t.body = t.body.copy()
+	now := t.paper.Now
+	switch m.do {
+	case endDone, endBack, rest:
+		return true, r.settle(ctx, t, m)
+	case hold:
+		t.body.Steps[m.step].NotBefore = now.Add(t.body.Steps[m.step].Grace)
+		t.body.says(m.state, m.reason, now)
+		_, err = r.file(ctx, t, t.body.Steps[m.step].NotBefore, nil)
+		return false, err
+	case begin:
+		return false, r.begin(ctx, t, m)
+	case goBack:
+		return false, r.turnBack(ctx, t, m.step, m.reason)
+	case carry:
+		return r.carry(ctx, t, m)
+	case undo:
+		return r.undo(ctx, t, m)
+	}
+	return true, nil
+}
+
+// settle files that a saga rests, or is over, unless its paper says so already.
+func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
+	now := t.paper.Now
+	t.body.says(m.state, m.reason, now)
+	due := m.at
+	if m.poll {
+		due = now.Add(restPause(now.Sub(t.body.Since)))
+	}
+	text, err := t.body.encode()
+	if err != nil {
+		return err
+	}
+	ahead := m.poll && t.paper.Due.After(now)
+	if same := due.Sub(t.paper.Due).Abs() < time.Millisecond; bytes.Equal(text, t.paper.Body) && (same || ahead) {
+		return nil
+	}
+	_, err = r.file(ctx, t, due, nil)
+	return err
+}
+
+// restPause is the pause before another look at something that has lasted that
+// long.
+func restPause(lasted time.Duration) time.Duration {
+	return min(max(lasted/4, restFirst), restMost)
+}
+
+// begin reserves the write of a step in the same filing that says so, together
+// with how it will be undone. From then on any worker of the ledger may send it.
+func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
+	s := &t.body.Steps[m.step]
+	w, err := s.planned()
+	if err != nil {
+		return err
+	}
+	profile, err := r.engine.Profile(w)
+	if err != nil {
+		return err
+	}
+	rec, err := recordOf(w, profile)
+	if err != nil {
+		return err
+	}
+	rec.RequestedBy = t.body.By
+	s.Writes = append(append([]ledger.ID(nil), s.Writes...), rec.ID)
+	s.Tries++
+	if m.anew {
+		s.Tries = 1
+	}
+	s.Status, s.Blocked = engine.StatusInProgress, nil
+	s.register(w, rec.ID)
+	now := t.paper.Now
+	t.body.says(m.state, m.reason, now)
+	was := *t
+	_, err = r.file(ctx, t, now.Add(r.opts.Lease), &ledger.Reservation{Record: rec, Window: r.opts.Window})
+	if refusedForGood(err) {
+		return r.turnedAway(ctx, &was, m, err)
+	}
+	return err
+}
+
+// register notes how the step will be undone.
+func (s *bodyStep) register(w intent.WriteIntent, id ledger.ID) {
+	if s.Class != intent.Compensable {
+		return
+	}
+	s.UndoID, s.UndoBy, s.Asked = undoOf(w, id), undoByConnector, false
+	if len(s.Undo) > 0 {
+		s.UndoBy = undoByPlan
+	}
+}
+
+// turnBack files that the saga goes back since a step failed.
+func (r *Runner) turnBack(ctx context.Context, t *turn, step int, reason string) error {
+	now := t.paper.Now
+	t.body.Back = &Turn{Reason: clipped(reason), At: now, Step: t.body.Steps[step].Name}
+	t.body.says(Undoing, reason, now)
+	_, err := r.file(ctx, t, now.Add(r.opts.Lease), nil)
+	return err
+}
+
+// refusedForGood reports whether the ledger will never take the write.
+func refusedForGood(err error) bool {
+	return errors.Is(err, ledger.ErrBlocked) || errors.Is(err, ledger.ErrDigestMismatch)
+}
+
+// turnedAway is a step whose write the ledger does not take: another one stands
+// in its way. The saga goes back, where it still can.
+func (r *Runner) turnedAway(ctx context.Context, t *turn, m move, why error) error {
+	s := &t.body.Steps[m.step]
+	s.Blocked = &Blocked{Reason: clipped(why.Error())}
+	var blocked *ledger.BlockedError
+	var taken *ledger.DigestMismatchError
+	switch {
+	case errors.As(why, &blocked):
+		p := blocked.Prior
+		s.Blocked.Workflow, s.Blocked.Step, s.Blocked.Write, s.Blocked.State = p.Workflow, p.Step, p.ID, p.Phase()
+	case errors.As(why, &taken):
+		s.Blocked.Write = taken.ID
+	}
+	if !t.body.Past {
+		return r.turnBack(ctx, t, m.step, s.Blocked.why(s.Name))
+	}
+	t.body.says(Review, s.Blocked.why(s.Name), t.paper.Now)
+	_, err := r.file(ctx, t, time.Time{}, nil)
+	return err
+}
+
+// carry carries the write of a step on for a while.
+func (r *Runner) carry(ctx context.Context, t *turn, m move) (over bool, err error) {
+	if err := r.keep(ctx, t, m); err != nil {
+		return false, err
+	}
+	id := t.body.Steps[m.step].write()
+	return r.attend(ctx, t, m, func(ctx context.Context) (engine.Outcome, error) {
+		return r.engine.Wait(ctx, t.paper.Tenant, id, true)
+	})
+}
+
+// undo has a step undone. That it was asked for is on disk before.
+func (r *Runner) undo(ctx context.Context, t *turn, m move) (over bool, err error) {
+	s := &t.body.Steps[m.step]
+	s.Asked = true
+	way, err := s.undoing()
+	if err != nil {
+		return false, err
+	}
+	if err := r.keep(ctx, t, m); err != nil {
+		return false, err
+	}
+	u := engine.Undoing{By: actor(t.paper.ID), Reason: t.body.Back.Reason, Intent: way}
+	if t.body.Back.By != "" {
+		u.By = t.body.Back.By
+	}
+	return r.attend(ctx, t, m, func(ctx context.Context) (engine.Outcome, error) {
+		return r.engine.Undo(ctx, t.paper.Tenant, s.write(), u)
+	})
+}
+
+// keep keeps the saga in this worker's hands, and files what is new about it.
+func (r *Runner) keep(ctx context.Context, t *turn, m move) error {
+	now := t.paper.Now
+	t.body.says(m.state, m.reason, now)
+	text, err := t.body.encode()
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(text, t.paper.Body) && t.paper.Due.Sub(now) > r.opts.Lease/2 {
+		return nil
+	}
+	_, err = r.file(ctx, t, now.Add(r.opts.Lease), nil)
+	return err
+}
+
+// attend lets the engine work on a write for a while. It reports whether the
+// saga rests then.
+func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.Context) (engine.Outcome, error)) (over bool, err error) {
+	waiting, cancel := context.WithTimeout(ctx, min(carryFor, r.opts.Lease/2))
+	defer cancel()
+	began := time.Now()
+	out, err := work(waiting)
+	now := t.paper.Now.Add(time.Since(began))
+	switch {
+	case err != nil && (ctx.Err() != nil || passes(err)):
+		return false, err
+	case err != nil:
+		return r.troubled(ctx, t, m, err)
+	case out.Status != engine.StatusInProgress || ctx.Err() != nil:
+		return false, nil
+	}
+	pause := restPause(now.Sub(t.body.Since))
+	if wait := out.AskAfter.Sub(now); !out.AskAfter.IsZero() && wait > pause {
+		pause = min(wait, restMost)
+	}
+	_, err = r.file(ctx, t, now.Add(pause), nil)
+	return true, err
+}
+
+// passes reports whether an error is about this process or its ledger and not
+// about the saga.
+func passes(err error) bool {
+	return errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrBusy) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// troubled handles a write that the engine could not work on. Where nothing has
+// changed meanwhile, a person is told; it is tried again after a while, as
+// another process may be able to.
+func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over bool, err error) {
+	fresh, err := r.read(ctx, t.paper.Tenant, t.paper.ID)
+	if err != nil {
+		return false, err
+	}
+	if again := next(fresh.body, fresh.known, fresh.paper.Now, false); again.do != m.do || again.step != m.step {
+		return false, nil
+	}
+	now := fresh.paper.Now
+	what := "work on"
+	if m.do == undo {
+		what = "undo"
+	}
+	r.opts.Logger.Warn("a saga cannot go on", "saga", t.paper.ID, "tenant", t.paper.Tenant, "step", t.body.Steps[m.step].Name, "error", why)
+	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
+	_, err = r.file(ctx, &fresh, now.Add(restMost), nil)
+	*t = fresh
+	return true, err
+}

@@ -1,0 +1,127 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Errors of Cancel. Nothing has changed.
+var (
+	// ErrTooLate: the saga has gone so far that it can no longer be cancelled.
+	// The message says what is known.
+	ErrTooLate = errors.New("too late to cancel")
+	// ErrForbidden: an agent may cancel only what it began itself.
+	ErrForbidden = errors.New("not allowed to cancel this saga")
+	// ErrIncomplete: who cancels, or why, is missing.
+	ErrIncomplete = errors.New("a cancellation needs a name (by) and a reason")
+)
+
+// Cancel decides that a saga goes back: before its pivot was begun, whatever was
+// done is undone. While a step is held back for its grace that step is never
+// sent; behind the pivot nothing more than that changes. Whether the
+// cancellation or the next step came first is decided by the ledger. It returns
+// the saga as it then stands; whoever runs it carries it back.
+//
+// By and reason are required and kept. It fails with [ErrNotFound],
+// [ErrIncomplete], [ErrForbidden] or [ErrTooLate]; a saga that goes back already
+// is returned as it is.
+func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Saga, error) {
+	if by == "" || reason == "" || len(by) > maxBy {
+		return Saga{}, ErrIncomplete
+	}
+	for range maxStale {
+		t, err := r.read(ctx, tenant, id)
+		if err != nil {
+			return Saga{}, err
+		}
+		if err := t.mayCancel(engine.Caller(ctx)); err != nil {
+			return Saga{}, err
+		}
+		if t.body.Back != nil || t.body.Stopped != nil || t.body.State == Undone {
+			return r.picture(ctx, t)
+		}
+		if err := t.cancelled(&Turn{By: by, Reason: clipped(reason), At: t.paper.Now}); err != nil {
+			return Saga{}, err
+		}
+		switch _, err := r.file(ctx, &t, t.paper.Now, nil); {
+		case errors.Is(err, ledger.ErrStale):
+			if !sleep(ctx, jitter()) {
+				return Saga{}, ctx.Err()
+			}
+		case err != nil:
+			return Saga{}, err
+		default:
+			return r.picture(ctx, t)
+		}
+	}
+	return Saga{}, fmt.Errorf("%w: saga %q changes all the time", ledger.ErrStale, id)
+}
+
+// mayCancel keeps agents from cancelling what others began.
+func (t turn) mayCancel(p engine.Principal) error {
+	if p.Role == engine.RoleAgent && (p.Name == "" || p.Name != t.body.By) {
+		return fmt.Errorf("%w: %q is an agent, and did not begin it", ErrForbidden, p.Name)
+	}
+	return nil
+}
+
+// cancelled takes a cancellation into the body, or says why it comes too late.
+func (t *turn) cancelled(by *Turn) error {
+	b := t.body.copy()
+	now := t.paper.Now
+	if b.State == Done {
+		return fmt.Errorf("%w: saga %q is done: %s", ErrTooLate, t.paper.ID, b.Reason)
+	}
+	next := slices.IndexFunc(b.Steps, func(s bodyStep) bool { return !s.begun() })
+	if b.Past {
+		if next < 0 || !b.Steps[next].heldBack(now) {
+			return t.tooLate(b.last())
+		}
+		b.Stopped = by
+		b.says(Review, b.first(next, now, false).reason, now)
+		t.body = b
+		return nil
+	}
+	for i, s := range b.Steps {
+		if s.begun() && s.Class != intent.Compensable && t.known[i].fate() != fateNothing {
+			return t.tooLate(i)
+		}
+	}
+	b.Back = by
+	b.says(Undoing, fmt.Sprintf("cancelled by %s: %s", by.By, by.Reason), now)
+	t.body = b
+	return nil
+}
+
+// heldBack reports whether the step is to be held back, and its grace is not over.
+func (s bodyStep) heldBack(now time.Time) bool {
+	return s.Grace > 0 && (s.NotBefore.IsZero() || now.Before(s.NotBefore))
+}
+
+// last is the last step that was begun.
+func (b body) last() int {
+	last := 0
+	for i, s := range b.Steps {
+		if s.begun() {
+			last = i
+		}
+	}
+	return last
+}
+
+// tooLate says what is known of the step that cannot be taken back.
+func (t *turn) tooLate(i int) error {
+	s := t.body.Steps[i]
+	what := "nothing is known of it"
+	if t.known[i].there {
+		what = engine.OutcomeOf(t.known[i].rec).Text
+	}
+	return fmt.Errorf("%w: step %q (%s, write %s) was begun, and is not taken back: %s", ErrTooLate, s.Name, s.Class, s.write(), what)
+}

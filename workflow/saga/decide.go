@@ -1,0 +1,284 @@
+package saga
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// known is what the ledger says about the last write of a step; the zero value
+// where the step was not begun, or the ledger has forgotten it.
+type known struct {
+	rec   ledger.Record
+	there bool
+}
+
+// vacuous is the verdict of a write whose wish was fulfilled before.
+const vacuous = "vacuous"
+
+// fate is what a saga must know of a step that was begun.
+type fate int
+
+// The fates.
+const (
+	fateUnknown    fate = iota // nobody will ever know: a person gave it up, or it was forgotten
+	fateOpen                   // goes on by itself
+	fateUnverified             // looked at later, on purpose
+	fateHeld                   // waits for approval
+	fateReview                 // a person decides
+	fateDone                   // seen at the destination
+	fateAccepted               // a person took responsibility for it
+	fateNothing                // nothing of it is there: not applied, denied, expired, compensated
+)
+
+func (k known) fate() fate {
+	if !k.there {
+		return fateUnknown
+	}
+	switch k.rec.State {
+	case ledger.Held:
+		return fateHeld
+	case ledger.Review:
+		return fateReview
+	case ledger.Queued, ledger.Sending, ledger.Compensating:
+		return fateOpen
+	case ledger.Checking:
+		if k.rec.Unverified {
+			return fateUnverified
+		}
+		return fateOpen
+	case ledger.Settled:
+	default: // entrusted: not by us
+		return fateUnknown
+	}
+	switch k.rec.Settlement {
+	case ledger.Verified:
+		return fateDone
+	case ledger.Accepted:
+		return fateAccepted
+	case ledger.NotApplied, ledger.Denied, ledger.Expired, ledger.Compensated:
+		return fateNothing
+	}
+	return fateUnknown
+}
+
+// before reports whether a verified write found its wish fulfilled: nothing was
+// sent, and there is nothing of it to undo.
+func (k known) before() bool {
+	return k.rec.Sends == 0 && k.rec.Verdict == vacuous
+}
+
+// doing is what is to be done next.
+type doing int
+
+// The moves. The zero value does nothing.
+const (
+	rest    doing = iota // wait: for a person, or until a time
+	hold                 // let the grace of a step begin
+	begin                // reserve the write of a step
+	carry                // carry the write of a step on
+	goBack               // decide that the saga goes back
+	undo                 // undo a step
+	endDone              // all is done
+	endBack              // all is undone
+)
+
+// move is the next move of a saga.
+type move struct {
+	do     doing
+	step   int
+	state  State
+	reason string
+	// at is when to look again at a saga that rests. Zero: when something is
+	// known to have changed, or with poll, after a while.
+	at   time.Time
+	poll bool
+	// anew, with begin, says that somebody asked for it after it had been given
+	// up.
+	anew bool
+}
+
+// seen takes in what the ledger knows: the last statuses, and that the point is
+// passed behind which there is no way back. That is never forgotten.
+func (b body) seen(k []known) body {
+	b = b.copy()
+	for i := range b.Steps {
+		s := &b.Steps[i]
+		if !s.begun() {
+			continue
+		}
+		if k[i].there {
+			s.Status = engine.OutcomeOf(k[i].rec).Status
+		}
+		done := k[i].fate() == fateDone || k[i].fate() == fateAccepted
+		if s.Class == intent.Retryable || s.Class == intent.Pivot && done {
+			b.Past = b.Past || b.Back == nil
+		}
+	}
+	return b
+}
+
+// next is the next move of a saga: all that is decided about sagas is decided
+// here, from its paper and the records of its writes. Urged says that somebody
+// asked for it to go on where it had given up.
+func next(b body, k []known, now time.Time, urged bool) move {
+	switch {
+	case b.State == Done:
+		return move{do: endDone, state: Done, reason: b.Reason}
+	case b.State == Undone:
+		return move{do: endBack, state: Undone, reason: b.Reason}
+	case b.Back != nil:
+		return back(b, k, now, urged)
+	}
+	return forth(b, k, now, urged)
+}
+
+// forth goes on to the next step, when all before it are done.
+func forth(b body, k []known, now time.Time, urged bool) move {
+	for i, s := range b.Steps {
+		if !s.begun() {
+			return b.first(i, now, urged)
+		}
+		switch f := k[i].fate(); f {
+		case fateDone, fateAccepted:
+		case fateNothing:
+			return b.failed(i, k[i].rec, now, urged)
+		default:
+			return b.waits(i, k[i], now)
+		}
+	}
+	return move{do: endDone, state: Done, reason: "every step is done, and was seen at its destination"}
+}
+
+// first begins a step, or holds it back for its grace.
+func (b body) first(i int, now time.Time, urged bool) move {
+	s := b.Steps[i]
+	switch {
+	case b.Stopped != nil:
+		return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("cancelled by %s before step %q was begun: %s; what was done before stands", b.Stopped.By, s.Name, b.Stopped.Reason)}
+	case s.Blocked != nil && !urged:
+		return move{do: rest, step: i, state: Review, reason: s.Blocked.why(s.Name)}
+	case s.Grace > 0 && s.NotBefore.IsZero():
+		return move{do: hold, step: i, state: Running, reason: heldBack(s)}
+	case now.Before(s.NotBefore):
+		return move{do: rest, step: i, state: Running, at: s.NotBefore, reason: heldBack(s)}
+	}
+	return move{do: begin, step: i, state: Running, reason: fmt.Sprintf("step %q is under way", s.Name)}
+}
+
+func heldBack(s bodyStep) string {
+	return fmt.Sprintf("step %q is held back for %s, in which the saga can be cancelled", s.Name, s.Grace)
+}
+
+// waits is for a step that is not settled, or whose end nobody will know.
+func (b body) waits(i int, k known, now time.Time) move {
+	name, state := b.Steps[i].Name, Running
+	if b.Back != nil {
+		state = Undoing
+	}
+	switch k.fate() {
+	case fateOpen:
+		return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is under way (%s)", name, k.rec.Phase())}
+	case fateUnverified:
+		if !now.Before(k.rec.Due) {
+			return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is looked at", name)}
+		}
+		return move{do: rest, step: i, state: state, at: k.rec.Due, reason: fmt.Sprintf("step %q was sent, and is looked at later", name)}
+	case fateHeld:
+		return move{do: rest, step: i, state: state, poll: true, reason: fmt.Sprintf("step %q waits for approval (write %s)", name, k.rec.ID)}
+	case fateReview:
+		return move{do: rest, step: i, state: Review, poll: true, reason: fmt.Sprintf("a person must look at step %q (write %s): %s", name, k.rec.ID, k.rec.Reason)}
+	}
+	return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("whether step %q was done is not known and will not be (write %s); the saga goes neither on nor back by itself", name, b.Steps[i].write())}
+}
+
+// failed decides about a step of which nothing is there: back, or, behind the
+// point of no return, once more.
+func (b body) failed(i int, rec ledger.Record, now time.Time, urged bool) move {
+	s := b.Steps[i]
+	what := fmt.Sprintf("step %q is %s: %s", s.Name, rec.Phase(), rec.Reason)
+	switch {
+	case !b.Past && s.Class != intent.Retryable:
+		return move{do: goBack, step: i, state: Undoing, reason: what}
+	case s.Class != intent.Retryable:
+		return move{do: rest, step: i, state: Review, reason: what + "; the pivot was done before, so that there is no way back"}
+	case len(s.Writes) >= maxCalls:
+		return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("%s; it was tried %d times, and is not tried again", what, len(s.Writes))}
+	case s.Blocked != nil && !urged:
+		return move{do: rest, step: i, state: Review, reason: s.Blocked.why(s.Name)}
+	case urged && (s.Tries >= b.attempts() || rec.Settlement != ledger.NotApplied):
+		return move{do: begin, step: i, state: Running, anew: true, reason: fmt.Sprintf("step %q is tried again", s.Name)}
+	case rec.Settlement != ledger.NotApplied:
+		return move{do: rest, step: i, state: Review, reason: what + "; it is tried again only when somebody asks for it"}
+	case s.Tries >= b.attempts():
+		return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("%s; it was tried %d times, and is tried again only when somebody asks for it", what, s.Tries)}
+	}
+	if at := rec.SettledAt.Add(retryPause(s.Tries)); now.Before(at) {
+		return move{do: rest, step: i, state: Running, at: at, reason: what + "; it is tried again"}
+	}
+	return move{do: begin, step: i, state: Running, reason: fmt.Sprintf("step %q is tried again", s.Name)}
+}
+
+// attempts is how many times in a row a retryable step is tried.
+func (b body) attempts() int {
+	if b.Attempts > 0 {
+		return b.Attempts
+	}
+	return defaultAttempts
+}
+
+// retryPause is the pause before the next attempt after so many.
+func retryPause(tries int) time.Duration {
+	pause := retryFirst
+	for range tries - 1 {
+		pause = min(pause*2, retryMost)
+	}
+	return pause
+}
+
+// back undoes what was done, the last first. What is not settled is waited for:
+// nothing is undone of which it is not known whether it is there. A step that
+// has to stay keeps those that it stands on.
+func back(b body, k []known, now time.Time, urged bool) move {
+	var left []string
+	stays := map[string]bool{}
+	for i := len(b.Steps) - 1; i >= 0; i-- {
+		s := b.Steps[i]
+		if !s.begun() {
+			continue
+		}
+		why := ""
+		switch f := k[i].fate(); {
+		case f == fateNothing, f == fateDone && k[i].before():
+			continue
+		case f == fateDone && k[i].rec.Sends == 0:
+			why = "it was found as declared before it was sent, and this ledger does not know who made it"
+		case f == fateAccepted:
+			why = "a person took responsibility for it as it is"
+		case f == fateUnknown:
+			why = "nobody knows whether it was done"
+		case f != fateDone:
+			return b.waits(i, k[i], now)
+		case s.Class != intent.Compensable:
+			why = fmt.Sprintf("it is done and a %s step is never undone", s.Class)
+		case stays[s.Name]:
+			why = "what depends on it stays"
+		case s.Asked && k[i].rec.Child != "" && !urged:
+			why = fmt.Sprintf("its undoing %s came to nothing, and it stands", k[i].rec.Child)
+		default:
+			return move{do: undo, step: i, state: Undoing, reason: fmt.Sprintf("step %q is being undone", s.Name)}
+		}
+		left = append(left, fmt.Sprintf("step %q stays: %s", s.Name, why))
+		for _, name := range s.After {
+			stays[name] = true
+		}
+	}
+	if len(left) > 0 {
+		return move{do: rest, state: Review, reason: "not all could be undone. " + strings.Join(left, "; ")}
+	}
+	return move{do: endBack, state: Undone, reason: "every step that was begun is undone or was never applied: " + b.Back.Reason}
+}

@@ -1,0 +1,184 @@
+package saga
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// document is a plan in JSON.
+type document struct {
+	Tenant        string         `json:"tenant"`
+	ID            string         `json:"id"`
+	CorrelationID string         `json:"correlation_id,omitzero"`
+	Steps         []documentStep `json:"steps"`
+}
+
+type documentStep struct {
+	Name   string         `json:"name"`
+	Intent jsontext.Value `json:"intent"`
+	After  []string       `json:"after,omitempty"`
+	Revert string         `json:"revert,omitzero"`
+	Grace  string         `json:"grace,omitzero"`
+	Undo   jsontext.Value `json:"undo,omitzero"`
+}
+
+// Decode reads a plan in JSON: an object with tenant, id, correlation_id and
+// steps, each with name, intent, after, revert (easy, hard or never), grace (a
+// duration, "5m") and undo. It is as strict as [intent.Decode]; tenant, workflow
+// and step of an intent may be left out. Every error is a [PlanError].
+func Decode(data []byte) (Plan, error) {
+	var d document
+	if len(data) > MaxPlan {
+		return Plan{}, tooLarge(len(data))
+	}
+	if err := json.Unmarshal(data, &d, json.RejectUnknownMembers(true)); err != nil {
+		return Plan{}, unreadable(err)
+	}
+	p := Plan{Tenant: d.Tenant, ID: d.ID, CorrelationID: d.CorrelationID}
+	for _, s := range d.Steps {
+		p.Steps = append(p.Steps, Step{Name: s.Name, After: s.After, Revert: Revert(s.Revert)})
+	}
+	for i, s := range d.Steps {
+		if err := p.decodeStep(i, s); err != nil {
+			return Plan{}, err
+		}
+	}
+	return p.filled()
+}
+
+// unreadable says where a text is no plan.
+func unreadable(err error) error {
+	e := &PlanError{Problem: "cannot be read: " + err.Error(), Want: "a JSON object with tenant, id and steps", Err: err}
+	var semantic *json.SemanticError
+	var syntactic *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &semantic):
+		e.Path = string(semantic.JSONPointer)
+	case errors.As(err, &syntactic):
+		e.Path = string(syntactic.JSONPointer)
+	}
+	return e
+}
+
+func tooLarge(n int) error {
+	return &PlanError{Problem: fmt.Sprintf("has %d bytes", n), Want: fmt.Sprintf("at most %d", MaxPlan)}
+}
+
+func (p Plan) decodeStep(i int, d documentStep) (err error) {
+	s := &p.Steps[i]
+	if s.Revert == "easy" {
+		s.Revert = Easy
+	}
+	if d.Grace != "" {
+		if s.Grace, err = time.ParseDuration(d.Grace); err != nil {
+			return p.wrong(i, "/grace", `a duration like "5m"`, "is %q", d.Grace)
+		}
+	}
+	if s.Intent, err = p.decodeIntent(i, "/intent", d.Intent, ""); err != nil {
+		return err
+	}
+	if len(d.Undo) == 0 {
+		return nil
+	}
+	undo, err := p.decodeIntent(i, "/undo", d.Undo, s.Intent.Tool)
+	s.Undo = &undo
+	return err
+}
+
+// decodeIntent reads an intent with what is left out of it put in.
+func (p Plan) decodeIntent(i int, at string, text jsontext.Value, tool string) (intent.WriteIntent, error) {
+	var have map[string]jsontext.Value
+	if text.Kind() != jsontext.KindBeginObject {
+		return intent.WriteIntent{}, p.wrong(i, at, "a write intent, a JSON object", "is missing, or no object")
+	}
+	if err := json.Unmarshal(text, &have); err != nil {
+		return intent.WriteIntent{}, p.refused(i, at, err)
+	}
+	for name, value := range map[string]string{"tenant": p.Tenant, "workflow": p.ID, "step": p.Steps[i].Name, "tool": tool} {
+		if _, said := have[name]; said || value == "" {
+			continue
+		}
+		quoted, err := jsontext.AppendQuote(nil, value)
+		if err != nil {
+			return intent.WriteIntent{}, p.refused(i, at, err)
+		}
+		have[name] = quoted
+	}
+	whole, err := json.Marshal(have)
+	if err != nil {
+		return intent.WriteIntent{}, p.refused(i, at, err)
+	}
+	w, err := intent.Decode(whole)
+	if err != nil {
+		return w, p.refused(i, at, err)
+	}
+	return w, nil
+}
+
+// Encode is the plan as JSON that [Decode] reads. It fails for intents that
+// canonical JSON cannot hold.
+func (p Plan) Encode() ([]byte, error) {
+	d := document{Tenant: p.Tenant, ID: p.ID, CorrelationID: p.CorrelationID, Steps: []documentStep{}}
+	for i, s := range p.Steps {
+		one := documentStep{Name: s.Name, After: s.After, Revert: string(s.Revert)}
+		if s.Grace != 0 {
+			one.Grace = s.Grace.String()
+		}
+		var err error
+		if one.Intent, err = s.Intent.Encode(); err != nil {
+			return nil, p.refused(i, "/intent", err)
+		}
+		if s.Undo != nil {
+			if one.Undo, err = s.Undo.Encode(); err != nil {
+				return nil, p.refused(i, "/undo", err)
+			}
+		}
+		d.Steps = append(d.Steps, one)
+	}
+	return json.Marshal(d, json.Deterministic(true))
+}
+
+// MarshalJSON is [Plan.Encode].
+func (p Plan) MarshalJSON() ([]byte, error) { return p.Encode() }
+
+// UnmarshalJSON is [Decode].
+func (p *Plan) UnmarshalJSON(data []byte) (err error) {
+	*p, err = Decode(data)
+	return err
+}
+
+// digest fingerprints what a plan asks for. Deadlines and correlation ids have
+// no part in it, as in the digest of an intent.
+func (p Plan) digest() (string, error) {
+	var parts []any
+	for _, s := range p.Steps {
+		asked, err := s.Intent.Digest()
+		if err != nil {
+			return "", err
+		}
+		undo := ""
+		if s.Undo != nil {
+			if undo, err = s.Undo.Digest(); err != nil {
+				return "", err
+			}
+		}
+		after := strings.Join(slices.Sorted(slices.Values(s.After)), "\n")
+		parts = append(parts, []any{s.Name, s.Intent.StructuralKey(), asked, undo, after, string(s.Revert), s.Grace.String()})
+	}
+	text, err := intent.Canonical(parts)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

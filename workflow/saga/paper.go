@@ -1,0 +1,204 @@
+package saga
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// kind is what sagas are among the papers of a ledger, form the version of what
+// stands in them.
+const (
+	kind = "saga"
+	form = 1
+)
+
+// ErrForm: the saga was written by a newer version.
+var ErrForm = errors.New("saga of a newer version")
+
+// body is what is kept of a saga beside the records of its writes.
+type body struct {
+	Form          int    `json:"form"`
+	Plan          string `json:"plan"` // the digest of its plan
+	CorrelationID string `json:"correlation_id,omitempty"`
+	By            string `json:"by,omitempty"` // whose credentials began it
+	// Attempts is how many times in a row a retryable step is tried. Default 5.
+	Attempts int    `json:"attempts,omitempty"`
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	// Since is when state and reason became what they are.
+	Since time.Time `json:"since"`
+	// Past says that the pivot was done, or without one that the first retryable
+	// step was begun: from then on the saga only goes forward.
+	Past bool `json:"past,omitempty"`
+	// Back says that the saga goes back. It is never taken away again.
+	Back *Turn `json:"back,omitempty"`
+	// Stopped says that it was cancelled behind the pivot, while the next step
+	// was held back: nothing more is begun.
+	Stopped *Turn      `json:"stopped,omitempty"`
+	Steps   []bodyStep `json:"steps"` // as they are carried out
+}
+
+// Turn is a decision that a saga does not go on.
+type Turn struct {
+	// By is who cancelled it, "" where a step failed.
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	// Step is the one that failed. Default none.
+	Step string `json:"step,omitempty"`
+}
+
+// bodyStep is a step and what was done about it.
+type bodyStep struct {
+	Name   string               `json:"name"`
+	Class  intent.Reversibility `json:"class"`
+	Revert Revert               `json:"revert,omitempty"`
+	After  []string             `json:"after,omitempty"`
+	Grace  time.Duration        `json:"grace,omitempty"`
+	Intent json.RawMessage      `json:"intent"`         // as planned; a repeat has another call number
+	Undo   json.RawMessage      `json:"undo,omitempty"` // as planned
+
+	// NotBefore is the end of its grace, once that runs.
+	NotBefore time.Time `json:"not_before,omitzero"`
+	// Writes are the writes of the step, the last one last: one for each time it
+	// was begun. Tries counts those since somebody last asked for more.
+	Writes []ledger.ID `json:"writes,omitempty"`
+	Tries  int         `json:"tries,omitempty"`
+	// UndoID is the write that will undo the last one, By who builds it
+	// (connector or plan): registered before the step was begun. Asked says that
+	// it was asked for.
+	UndoID ledger.ID `json:"undo_id,omitempty"`
+	UndoBy string    `json:"undo_by,omitempty"`
+	Asked  bool      `json:"asked,omitempty"`
+	// Status is the last that was known when the paper was filed.
+	Status engine.Status `json:"status,omitempty"`
+	// Blocked is why the ledger did not take its write.
+	Blocked *Blocked `json:"blocked,omitempty"`
+}
+
+// Blocked is why a step could not be begun: the ledger does not take its write.
+type Blocked struct {
+	// Workflow, Step, Write and State are those of the write that stands in its
+	// way, where one does.
+	Workflow string    `json:"workflow,omitempty"`
+	Step     string    `json:"step,omitempty"`
+	Write    ledger.ID `json:"write,omitempty"`
+	State    string    `json:"state,omitempty"`
+	Reason   string    `json:"reason"`
+}
+
+func (b Blocked) why(step string) string {
+	return fmt.Sprintf("step %q cannot be begun: %s", step, b.Reason)
+}
+
+// Who builds an undoing.
+const (
+	undoByConnector = "connector"
+	undoByPlan      = "plan"
+)
+
+// newBody is a saga that was not begun yet.
+func newBody(p Plan, steps []checked, by string, now time.Time) (body, error) {
+	digest, err := p.digest()
+	if err != nil {
+		return body{}, err
+	}
+	b := body{Form: form, Plan: digest, CorrelationID: p.CorrelationID, By: by, State: Running, Since: now}
+	for _, s := range steps {
+		one := bodyStep{Name: s.Name, Class: s.class, Revert: s.revert, After: s.After, Grace: s.Grace}
+		if one.Intent, err = s.Intent.Encode(); err != nil {
+			return b, err
+		}
+		if s.Undo != nil {
+			if one.Undo, err = s.Undo.Encode(); err != nil {
+				return b, err
+			}
+		}
+		b.Steps = append(b.Steps, one)
+	}
+	return b, nil
+}
+
+func (b body) encode() (json.RawMessage, error) {
+	text, err := json.Marshal(b)
+	if err == nil && len(text) > MaxPlan+MaxPlan/2 {
+		return nil, tooLarge(len(text))
+	}
+	return text, err
+}
+
+func decodeBody(p ledger.Paper) (body, error) {
+	var b body
+	if err := json.Unmarshal(p.Body, &b); err != nil {
+		return b, fmt.Errorf("%w: saga %q: %w", ledger.ErrCorrupt, p.ID, err)
+	}
+	if b.Form > form {
+		return b, fmt.Errorf("%w: saga %q has form %d, this program knows up to %d", ErrForm, p.ID, b.Form, form)
+	}
+	return b, nil
+}
+
+// copy is a body that can be changed without changing this one.
+func (b body) copy() body {
+	b.Steps = append([]bodyStep(nil), b.Steps...)
+	return b
+}
+
+// begun reports whether the step was begun at least once.
+func (s bodyStep) begun() bool { return len(s.Writes) > 0 }
+
+// write is the last write of the step.
+func (s bodyStep) write() ledger.ID {
+	if len(s.Writes) == 0 {
+		return ""
+	}
+	return s.Writes[len(s.Writes)-1]
+}
+
+// planned is the intent of the next write of the step.
+func (s bodyStep) planned() (intent.WriteIntent, error) {
+	w, err := intent.DecodeStored(s.Intent)
+	if err != nil {
+		return w, fmt.Errorf("%w: step %q: the stored intent: %w", ledger.ErrCorrupt, s.Name, err)
+	}
+	w.Call += len(s.Writes)
+	return w, nil
+}
+
+// undoing is the write that undoes the step, where the plan says it.
+func (s bodyStep) undoing() (*intent.WriteIntent, error) {
+	if len(s.Undo) == 0 {
+		return nil, nil
+	}
+	w, err := intent.DecodeStored(s.Undo)
+	if err != nil {
+		return nil, fmt.Errorf("%w: step %q: the stored undoing: %w", ledger.ErrCorrupt, s.Name, err)
+	}
+	return &w, nil
+}
+
+// undoOf names the write that undoes a write, as the engine will.
+func undoOf(w intent.WriteIntent, id ledger.ID) ledger.ID {
+	w.Compensates = string(id)
+	return ledger.IDOf(w.StructuralKey())
+}
+
+// says sets where the saga stands, and since when.
+func (b *body) says(state State, reason string, now time.Time) {
+	reason = clipped(reason)
+	if b.State != state || b.Reason != reason {
+		b.State, b.Reason, b.Since = state, reason, now
+	}
+}
+
+// clipped is a sentence that can be kept.
+func clipped(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
+}

@@ -1,0 +1,166 @@
+package saga
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// Plan is an ordered set of writes that belong together.
+type Plan struct {
+	// Tenant owns the saga and all its writes. Required.
+	Tenant string
+	// ID names the saga; it is the workflow of its intents. Required.
+	ID string
+	// CorrelationID is given to the intents that have none. Default none.
+	CorrelationID string
+	// Steps are what is to be done: 1 to [MaxSteps]. They are carried out one
+	// after another, in an order that follows from their classes and
+	// dependencies and, where these leave it open, from their place here.
+	Steps []Step
+}
+
+// Step is one write of a plan. The reversibility of its intent is its class:
+// compensable steps come before the pivot and are undone when the saga goes
+// back, the pivot (also the zero value; at most one) decides the saga, and
+// retryable steps come after it and are repeated until they succeed.
+type Step struct {
+	// Name is that of the intent's step. Unique in the plan. Required.
+	Name string
+	// Intent is what is to be written. Its tenant, workflow and step are those
+	// of the plan; they may be left out.
+	Intent intent.WriteIntent
+	// After names the steps that must be done before. Default none.
+	After []string
+	// Revert says how hard it is to take the step back. Default easy, and never
+	// where the destination says that such a write is irreversible.
+	Revert Revert
+	// Grace is for how long the step is held back, when its turn has come, so
+	// that the saga can still be cancelled. Default none, at most [MaxGrace].
+	Grace time.Duration
+	// Undo is the write that undoes the step. Tenant, workflow, step and tool may
+	// be left out. Default: the connector of the destination knows.
+	Undo *intent.WriteIntent
+}
+
+// Revert says how hard it is to take a step back.
+type Revert string
+
+// How hard it is. The hardest come last.
+const (
+	Easy  Revert = ""
+	Hard  Revert = "hard"
+	Never Revert = "never"
+)
+
+// String is the word for it.
+func (r Revert) String() string {
+	if r == Easy {
+		return "easy"
+	}
+	return string(r)
+}
+
+// ErrPlan is wrapped by every [PlanError].
+var ErrPlan = errors.New("invalid saga")
+
+// PlanError says what is wrong with a plan. Nothing was recorded.
+type PlanError struct {
+	// Step is the name of the step, "" for the plan as a whole.
+	Step string
+	// Path is the place in the plan's JSON, a JSON Pointer.
+	Path string
+	// Problem says what is wrong there, Want what would be right.
+	Problem, Want string
+	Err           error // why, where something else refused it
+}
+
+func (e *PlanError) Error() string {
+	what := "the plan"
+	if e.Step != "" {
+		what = fmt.Sprintf("step %q", e.Step)
+	}
+	text := fmt.Sprintf("%v: %s: %s %s", ErrPlan, what, e.Path, e.Problem)
+	if e.Want != "" {
+		text += "; want " + e.Want
+	}
+	return text
+}
+
+// Unwrap returns [ErrPlan] and the cause.
+func (e *PlanError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrPlan}
+	}
+	return []error{ErrPlan, e.Err}
+}
+
+// wrong is a PlanError about a member of a step, or of the plan for i < 0.
+func (p Plan) wrong(i int, member, want, format string, args ...any) error {
+	e := &PlanError{Path: member, Problem: fmt.Sprintf(format, args...), Want: want}
+	if i >= 0 {
+		e.Step, e.Path = p.Steps[i].Name, fmt.Sprintf("/steps/%d%s", i, member)
+	}
+	return e
+}
+
+// filled is the plan with everything filled in that may be left out. It refuses
+// what contradicts the plan.
+func (p Plan) filled() (Plan, error) {
+	switch {
+	case p.Tenant == "":
+		return p, p.wrong(-1, "/tenant", "the name of the tenant that owns the saga", "is missing")
+	case p.ID == "":
+		return p, p.wrong(-1, "/id", "a name for the saga, which is the workflow of its writes", "is missing")
+	}
+	if n := len(p.Steps); n < 1 || n > MaxSteps {
+		return p, p.wrong(-1, "/steps", fmt.Sprintf("1 to %d", MaxSteps), "has %d steps", n)
+	}
+	p.Steps = append([]Step(nil), p.Steps...)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Name == "" {
+			return p, p.wrong(i, "/name", "a name that no other step has", "is missing")
+		}
+		if err := p.fill(i, "/intent", &s.Intent); err != nil {
+			return p, err
+		}
+		if s.Undo == nil {
+			continue
+		}
+		undo := *s.Undo
+		if undo.Tool == "" {
+			undo.Tool = s.Intent.Tool
+		}
+		if err := p.fill(i, "/undo", &undo); err != nil {
+			return p, err
+		}
+		s.Undo = &undo
+	}
+	return p, nil
+}
+
+// fill gives an intent its place in the plan.
+func (p Plan) fill(i int, at string, w *intent.WriteIntent) error {
+	for _, m := range []struct {
+		name, plan string
+		have       *string
+	}{{"tenant", p.Tenant, &w.Tenant}, {"workflow", p.ID, &w.Workflow}, {"step", p.Steps[i].Name, &w.Step}} {
+		if *m.have != "" && *m.have != m.plan {
+			return p.wrong(i, at+"/"+m.name, fmt.Sprintf("%q, or nothing", m.plan), "is %q, which contradicts the plan", *m.have)
+		}
+		*m.have = m.plan
+	}
+	switch {
+	case w.CorrelationID == "":
+		w.CorrelationID = p.CorrelationID
+	case p.CorrelationID != "" && w.CorrelationID != p.CorrelationID:
+		return p.wrong(i, at+"/correlation_id", fmt.Sprintf("%q, or nothing", p.CorrelationID), "is %q, which contradicts the plan", w.CorrelationID)
+	}
+	if w.Compensates != "" {
+		return p.wrong(i, at+"/compensates", "it left out; only the engine sets it", "is set")
+	}
+	return nil
+}

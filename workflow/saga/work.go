@@ -1,0 +1,121 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Work carries on whatever is due of all tenants until ctx ends, and then
+// returns nil: sagas that are new, that rested long enough, or that a dead
+// worker left. It goes on after failures of the ledger. Writes are carried on as
+// far as the sagas wait for them; a worker of the engine beside it does no harm.
+func (r *Runner) Work(ctx context.Context) error {
+	w := &worker{r: r, busy: make(map[name]bool), free: make(chan struct{}, r.opts.Parallel)}
+	for ctx.Err() == nil {
+		n, err := w.round(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			r.opts.Logger.Error("the ledger cannot be worked on", "error", err)
+			sleep(ctx, workFailed)
+		case n == 0:
+			sleep(ctx, r.opts.Idle-r.opts.Idle/5+rand.N(2*r.opts.Idle/5+1)) // so that many do not ask at once
+		}
+	}
+	w.wg.Wait()
+	return nil
+}
+
+type name struct{ tenant, id string }
+
+// worker is one run of Work.
+type worker struct {
+	r    *Runner
+	wg   sync.WaitGroup
+	free chan struct{} // one value for each saga in hand
+
+	mu   sync.Mutex
+	busy map[name]bool
+}
+
+// round takes up what is due, and reports how much that was.
+func (w *worker) round(ctx context.Context) (int, error) {
+	due, _, err := w.r.store.DuePapers(ctx, kind, 2*w.r.opts.Parallel)
+	if err != nil {
+		return 0, err
+	}
+	taken := 0
+	for _, p := range due {
+		n := name{p.Tenant, p.ID}
+		if !w.take(n) {
+			continue
+		}
+		select {
+		case w.free <- struct{}{}:
+		case <-ctx.Done():
+			w.leave(n)
+			return taken, nil
+		}
+		taken++
+		w.wg.Go(func() {
+			defer func() { w.leave(n); <-w.free }()
+			w.r.one(ctx, n)
+		})
+	}
+	return taken, nil
+}
+
+func (w *worker) take(n name) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[n] {
+		return false
+	}
+	w.busy[n] = true
+	return true
+}
+
+func (w *worker) leave(n name) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.busy, n)
+}
+
+// one works on one saga. What fails is tried again when its time comes.
+func (r *Runner) one(ctx context.Context, n name) {
+	t, err := r.drive(ctx, n.tenant, n.id, false, true)
+	switch {
+	case ctx.Err() != nil:
+		r.putBack(context.WithoutCancel(ctx), n)
+	case err == nil, errors.Is(err, ledger.ErrStale), errors.Is(err, engine.ErrClosed):
+	default:
+		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", err)
+		if !t.paper.Due.After(t.paper.Now) { // or it would be due again at once, for ever
+			r.later(context.WithoutCancel(ctx), n)
+		}
+	}
+}
+
+// putBack makes a saga due at once that this worker had in hand, for others.
+func (r *Runner) putBack(ctx context.Context, n name) { r.due(ctx, n, 0) }
+
+// later puts a saga off that cannot be worked on now.
+func (r *Runner) later(ctx context.Context, n name) { r.due(ctx, n, restMost) }
+
+func (r *Runner) due(ctx context.Context, n name, in time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	p, err := r.store.Paper(ctx, n.tenant, kind, n.id)
+	if err != nil || p.Due.IsZero() {
+		return
+	}
+	p.Due = p.Now.Add(in)
+	if _, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}}); err != nil && !errors.Is(err, ledger.ErrStale) {
+		r.opts.Logger.Warn("a saga was not put back; it is taken up when its time comes", "saga", n.id, "tenant", n.tenant, "error", err)
+	}
+}
