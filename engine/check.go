@@ -213,6 +213,12 @@ func (t *task) nextLook(owed time.Duration) time.Duration {
 
 // handle continues a record that was claimed by a call made at that time.
 func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
+	switch {
+	case rec.Entrusted:
+		return nil // its caller has it; the lease ends by itself
+	case lapsed(rec):
+		return e.lapse(rec, claimed, l)
+	}
 	t, err := e.newTask(rec, claimed, l)
 	if err != nil {
 		return e.unworkable(rec, err)

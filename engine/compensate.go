@@ -50,6 +50,9 @@ func invert(by connectors.Inverter, w intent.WriteIntent, before *connectors.Obs
 // compensating carries the compensating write on, and settles this one only
 // when that one is.
 func (t *task) compensating() (parked bool, err error) {
+	if wait := t.mayStillLand(); wait > 0 {
+		return t.pause(wait, policies.Decision{Rule: "compensate", Reason: "an earlier send may still land: undoing waits for the horizon"})
+	}
 	child, err := t.advanced()
 	switch {
 	case hopeless(err):
@@ -142,7 +145,10 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 		return true, err
 	case t.undid(child):
 		return true, t.commit(t.compensated(child))
-	case child.Settlement == ledger.NotApplied, child.Settlement == ledger.Denied:
+	case child.Settlement == ledger.NotApplied, child.Settlement == ledger.Denied, child.Settlement == ledger.Expired:
+		if t.rec.Passed { // its outcome was told, and then it was to be undone: that it is as declared ends nothing
+			return true, t.commit(ledger.Event{Kind: ledger.EvEscalated})
+		}
 		return false, nil
 	}
 	return true, t.commit(t.leaveToPerson())
@@ -155,15 +161,21 @@ func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
 	if err != nil {
 		return ledger.Record{}, fmt.Errorf("%w: write %s: the stored compensation: %w", ledger.ErrCorrupt, parent.ID, err)
 	}
-	return e.carry(w, l)
+	return e.carry(parent, w, l)
 }
 
 // carry takes a compensating write as far as it goes without a long wait, and
 // returns its record.
-func (e *Engine) carry(w intent.WriteIntent, l life) (ledger.Record, error) {
+func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, l life) (ledger.Record, error) {
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		return ledger.Record{}, err
+	}
+	if rec.RequestedBy, err = e.undoer(parent, w); err != nil {
+		return ledger.Record{}, err
+	}
+	if parent.Passed && parent.Child != "" { // it has left its line: its undoing takes a place of its own
+		rec.KeyDigest = parent.KeyDigest
 	}
 	f, began, err := e.board(rec.ID, rec.Digest, false)
 	if err != nil {
@@ -177,6 +189,26 @@ func (e *Engine) carry(w intent.WriteIntent, l life) (ledger.Record, error) {
 		}
 	}
 	return e.ledger.Get(e.ctx, rec.Tenant, rec.ID)
+}
+
+// undoer is whose word an undoing is that has to be approved: somebody else must
+// approve it.
+func (e *Engine) undoer(parent ledger.Record, w intent.WriteIntent) (string, error) {
+	if policies.Classify(e.opts.Risks, w).Class != intent.RiskApprove {
+		return parent.RequestedBy, nil
+	}
+	events, err := e.ledger.Events(e.ctx, parent.Tenant, parent.ID)
+	if err != nil {
+		return "", &Error{ID: parent.ID, Known: KnownNothing, Err: err}
+	}
+	who := parent.RequestedBy
+	for _, ev := range events {
+		directed := ev.Kind == ledger.EvDirected && ev.Directed == policies.DirectCompensate
+		if directed || ev.Kind == ledger.EvCompensating && ev.Rule == ruleUndo {
+			who = ev.By
+		}
+	}
+	return who, nil
 }
 
 func (e *Engine) beginOrContinue(w intent.WriteIntent, rec ledger.Record, f *flight, l life) error {

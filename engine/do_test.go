@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 // fresh is a destination whose key only we can have made: the plan needs no
@@ -222,9 +223,9 @@ func TestUnreachableDestinationKeepsTheWriteQueued(t *testing.T) {
 
 func TestHeldUntilApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		raise := func(intent.WriteIntent) intent.Risk { return intent.RiskApprove }
+		every := []policies.RiskRule{{}}
 		for _, word := range []engine.Word{engine.WordApprove, engine.WordDeny} {
-			b := newBench(t, simulated.Plain.Options(), &engine.Options{Raise: raise})
+			b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: every})
 			out := b.do(order("A-1", intent.Create))
 			if writes, _ := b.world.Count(); out.Status != engine.StatusHeld || writes != 0 {
 				t.Fatalf("%+v with %d sends, want held with none", out, writes)
@@ -245,7 +246,7 @@ func TestApprovalAfterDaysStillWaitsForTheDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := order("A-1", intent.Create)
 		w.Risk = intent.RiskApprove
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: []policies.RiskRule{{Class: intent.RiskLog, Within: 100 * time.Hour}}})
 		out := b.do(w)
 		time.Sleep(72 * time.Hour)
 		b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 3})

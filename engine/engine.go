@@ -55,10 +55,9 @@ type Options struct {
 	// Budget is how many sends may reach a destination over the life of one
 	// write. Default: [policies.DefaultBudget].
 	Budget int
-	// Raise may raise the risk class of a write; what it returns counts only
-	// when it is more careful than the intent's own. Default: nothing is
-	// raised.
-	Raise func(intent.WriteIntent) intent.Risk
+	// Risks raise the risk classes of writes, and say how a held write is
+	// approved. Default: nothing is raised.
+	Risks []policies.RiskRule
 	// Window is how long an idempotency key blocks other writes. Default:
 	// 24 hours; negative: for ever.
 	Window time.Duration
@@ -223,20 +222,52 @@ func (e *Engine) vacate(f *flight) {
 // accept refuses an intent that can never be carried out, and says what it is
 // recorded as.
 func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.WriteIntent, ledger.Record, error) {
-	if err := w.Validate(); err != nil {
+	if err := wellFormed(w); err != nil {
 		return w, ledger.Record{}, err
-	}
-	if w.Compensates != "" {
-		return w, ledger.Record{}, fmt.Errorf("%w: /compensates is set by the engine alone; leave it out", intent.ErrInvalid)
 	}
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		return w, rec, err
 	}
+	rec.RequestedBy = Caller(ctx).Name
 	if _, profile, err := e.reg.Lookup(w.Destination, w.Kind); err == nil && alone(w, profile) {
 		rec.KeyDigest = ""
 	}
 	return w, rec, e.acceptable(ctx, w, rec)
+}
+
+func wellFormed(w intent.WriteIntent) error {
+	if err := w.Validate(); err != nil {
+		return err
+	}
+	if w.Compensates != "" {
+		return fmt.Errorf("%w: /compensates is set by the engine alone; leave it out", intent.ErrInvalid)
+	}
+	return nil
+}
+
+// Check says what is wrong with an intent as far as that can be said before
+// anything is recorded, as [Engine.Do] would, or nil. It asks neither the ledger
+// nor the destination.
+func (e *Engine) Check(w intent.WriteIntent) error {
+	if err := wellFormed(w); err != nil {
+		return err
+	}
+	if _, err := ledger.NewRecord(w); err != nil {
+		return err
+	}
+	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	if err != nil {
+		return err
+	}
+	return e.fits(conn, profile, w)
+}
+
+// Profile is what the destination of an intent can do with its kind of record.
+// The error wraps [connectors.ErrUnknownDestination].
+func (e *Engine) Profile(w intent.WriteIntent) (connectors.Profile, error) {
+	_, p, err := e.reg.Lookup(w.Destination, w.Kind)
+	return p, err
 }
 
 // alone reports whether the write needs no place in a line: it creates a record

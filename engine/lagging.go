@@ -141,16 +141,18 @@ type readers struct {
 }
 
 // reader is what the write is looked for with.
-func (t *task) reader() connectors.Connector {
-	r := &t.e.readers
+func (t *task) reader() connectors.Connector { return t.e.reader(t.conn, t.profile) }
+
+func (e *Engine) reader(conn connectors.Connector, p connectors.Profile) connectors.Connector {
+	r := &e.readers
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := [2]string{t.profile.Destination, t.profile.Kind}
+	of := [2]string{p.Destination, p.Kind}
 	if r.known == nil {
 		r.known = make(map[[2]string]connectors.Connector)
 	}
 	if r.known[of] == nil {
-		r.known[of] = verify.NewCoalescer(t.conn, t.profile, nil)
+		r.known[of] = verify.NewCoalescer(conn, p, nil)
 	}
 	return r.known[of]
 }

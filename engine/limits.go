@@ -115,6 +115,14 @@ const (
 	fenceFresh = time.Second
 	// fenceTimeout bounds that question. Who cannot ask does not send.
 	fenceTimeout = 5 * time.Second
+	// yieldTries is how often letting an operation go is tried again when its
+	// write changed hands meanwhile: workers take one up every few seconds at most.
+	yieldTries = 5
+	// lookMost bounds how long a look at what others wrote waits for reads that
+	// lag: a caller stands before the gate and can ask again.
+	lookMost = 10 * time.Second
+	// lookAgain is when a destination that could not be read may be asked again.
+	lookAgain = 15 * time.Second
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

@@ -96,7 +96,7 @@ type doubling struct {
 func (h *doubling) born() {
 	o := removing()
 	if h.gate {
-		o.Raise = gated.Raise
+		o.Risks = gated.Risks
 	}
 	d := h.world.Destination()
 	h.life1 = &mortal{Ledger: h.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}

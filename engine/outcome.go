@@ -25,6 +25,9 @@ const (
 	StatusInProgress  Status = "in_progress" // recorded, and goes on by itself
 	StatusUnverified  Status = "unverified"  // the destination said yes; it is looked at later, on purpose
 	StatusDenied      Status = "denied"      // a person refused it; nothing was sent
+	StatusExpired     Status = "expired"     // nobody approved it in time; nothing was sent
+	StatusEntrusted   Status = "entrusted"   // its caller makes it itself, and has not said that it is done
+	StatusReported    Status = "reported"    // its caller made it itself and says so; nobody looked
 )
 
 // Again says whether asking again can help.
@@ -53,6 +56,8 @@ type Outcome struct {
 	// Ref and URL name the record at the destination, where it was verified.
 	Ref string `json:"ref,omitempty"`
 	URL string `json:"url,omitempty"`
+	// Undoing is the write that undoes this one, or was to.
+	Undoing ledger.ID `json:"undoing,omitempty"`
 	// Sends and Reads count calls; Created and Settled are on the ledger's
 	// clock, Settled zero while it is not.
 	Sends   int       `json:"sends"`
@@ -72,7 +77,7 @@ func OutcomeOf(r ledger.Record) Outcome { return outcomeOf(r, true) }
 // outcomeOf reads the outcome off a record.
 func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
-		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: r.Mismatches,
+		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: r.Mismatches, Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
 		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r),
 	}
@@ -85,7 +90,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	if o.Status == StatusVerified {
 		o.Ref, o.URL, o.Mismatches = r.Ref, r.URL, nil
 	}
-	if o.Status == StatusNotApplied {
+	if o.Status == StatusNotApplied || o.Status == StatusExpired {
 		o.AskAgain = AgainYes
 	}
 	o.Text = sentence(o.Status, r)
@@ -99,6 +104,8 @@ func statusOf(r ledger.Record) Status {
 		return StatusHeld
 	case ledger.Review:
 		return StatusReview
+	case ledger.Entrusted:
+		return StatusEntrusted
 	case ledger.Settled:
 		return Status(r.Settlement)
 	}
@@ -117,7 +124,7 @@ func underWay(r ledger.Record, replayed bool) Outcome {
 }
 
 func sentence(s Status, r ledger.Record) string {
-	what := fmt.Sprintf("%s at %q", r.Kind, r.Destination)
+	what := subject(r)
 	switch s {
 	case StatusVerified:
 		if r.Sends == 0 {
@@ -135,9 +142,15 @@ func sentence(s Status, r ledger.Record) string {
 	case StatusReview:
 		return fmt.Sprintf("A person must look at the %s: %s.", what, r.Reason)
 	case StatusHeld:
-		return fmt.Sprintf("The %s waits for approval; nothing was sent.", what)
+		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r))
 	case StatusDenied:
 		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, r.Reason)
+	case StatusExpired:
+		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, r.Reason)
+	case StatusEntrusted:
+		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not said that it is done.", what, r.Step, r.Workflow)
+	case StatusReported:
+		return fmt.Sprintf("The %s was made by step %q of workflow %q, as it says; nobody looked.", what, r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("The destination said yes to the %s; whether it is as declared is looked at later.", what)
 	}
@@ -145,6 +158,32 @@ func sentence(s Status, r ledger.Record) string {
 		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.Behind)
 	}
 	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
+}
+
+// subject is what was asked for. Of what a caller does itself less may be known.
+func subject(r ledger.Record) string {
+	if r.Destination == "" {
+		return fmt.Sprintf("operation %q of tool %q", r.IdempotencyKey, r.Tool)
+	}
+	return fmt.Sprintf("%s at %q", r.Kind, r.Destination)
+}
+
+// awaited is what a held write waits for, and until when.
+func awaited(r ledger.Record) string {
+	what := "a person's approval"
+	switch n := missing(r); {
+	case len(r.Agreed) > 0:
+		what = fmt.Sprintf("%d more of %d approvals", n, r.Need)
+	case n > 1:
+		what = fmt.Sprintf("the approval of %d different people", n)
+	}
+	switch {
+	case r.Overdue:
+		what += ", which is overdue"
+	case !r.Due.IsZero():
+		what += " until " + r.Due.UTC().Format(time.RFC3339)
+	}
+	return what
 }
 
 func upper(s string) string {
@@ -169,9 +208,15 @@ func advice(s Status, r ledger.Record) string {
 	case StatusReview:
 		return fmt.Sprintf("Unclear, and a person is looking at it (id %s). Do not call again and do not try another way.", r.ID)
 	case StatusHeld:
-		return fmt.Sprintf("Waiting for a person's approval (id %s). Do not call again; ask for its outcome later.", r.ID)
+		return fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID)
 	case StatusDenied:
 		return "A person denied it. Do not call again."
+	case StatusExpired:
+		return "Not done: nobody approved it in time, and nothing was sent. If it is still wanted, make a new call."
+	case StatusEntrusted:
+		return fmt.Sprintf("Begun by step %q of workflow %q, which has not said that it is done. Do not do it again.", r.Step, r.Workflow)
+	case StatusReported:
+		return fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)
 	}

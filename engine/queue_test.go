@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 func (b *bench) enqueue(w intent.WriteIntent) ledger.ID {
@@ -226,12 +227,8 @@ func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
 	risky, raised, unfit := order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create)
 	risky.Risk = intent.RiskApprove
 	unfit.Key["shop"] = "x"
-	raise := func(w intent.WriteIntent) intent.Risk {
-		if w.Key["order_id"] == "A-2" {
-			return intent.RiskApprove
-		}
-		return ""
-	}
+	raised.Tool = "orders.large"
+	raise := []policies.RiskRule{{Tool: "*.large", Class: intent.RiskApprove}}
 	for name, c := range map[string]struct {
 		w      intent.WriteIntent
 		state  string
@@ -243,7 +240,7 @@ func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), &engine.Options{Raise: raise})
+				b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: raise})
 				rec, err := ledger.NewRecord(c.w)
 				if err != nil {
 					t.Fatal(err)

@@ -143,7 +143,7 @@ func (t *task) superseded() (ledger.ID, error) {
 
 func (t *task) supersedes(r ledger.Record) bool {
 	nothing := r.Sends == r.Unsent || r.Settlement == ledger.NotApplied || r.Settlement == ledger.Denied
-	if r.ID == t.rec.ID || r.KeyDigest != t.rec.KeyDigest || nothing || !r.FirstSend.After(t.rec.FirstSend) {
+	if r.ID == t.rec.ID || r.ID == t.rec.Child || r.KeyDigest != t.rec.KeyDigest || nothing || !r.FirstSend.After(t.rec.FirstSend) {
 		return false
 	}
 	return t.judged.Verdict != verify.Absent || removes(r)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ type Decision struct {
 	// engine cannot show it. The destination is read once more first; nothing
 	// is sent when that read shows something. Default false.
 	Force bool
+	// Digest is that of what the person saw. Another than the write's is refused.
+	// Default not said.
+	Digest string
 }
 
 // Errors of Resolve.
@@ -50,15 +54,15 @@ var (
 // for what Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
 // and then nothing has changed.
 func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Decision) (Outcome, error) {
-	if d.By == "" || d.Reason == "" {
-		return Outcome{}, errors.New("a decision needs a name (by) and a reason")
+	if err := mayDecide(ctx, d.By, d.Reason); err != nil {
+		return Outcome{}, err
 	}
 	asking := context.WithoutCancel(ctx) // a short wait is no reason not to decide
 	rec, err := e.ledger.Get(asking, tenant, id)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := d.fits(rec); err != nil {
+	if err := cmp.Or(d.fits(rec), d.allowed(rec)); err != nil {
 		return Outcome{}, err
 	}
 	if err := e.undoingOpen(asking, rec, d); err != nil {
@@ -92,8 +96,26 @@ func (d Decision) fits(rec ledger.Record) error {
 	default:
 		return fmt.Errorf("%w: unknown word %q; say accept, retry, compensate, abandon, approve or deny", ErrNotWaiting, d.Word)
 	}
+	if rec.Entrusted {
+		if err := d.fitsEntrusted(rec); err != nil {
+			return err
+		}
+	}
 	if rec.State != state {
 		return fmt.Errorf("%w: %s is %s; %q is for writes that are %s", ErrNotWaiting, rec.ID, rec.Phase(), d.Word, state)
+	}
+	return nil
+}
+
+// fitsEntrusted reports whether the word is for a write that its caller makes
+// itself: nothing of it is let go, sent or undone from here.
+func (d Decision) fitsEntrusted(rec ledger.Record) error {
+	step := fmt.Sprintf("step %q of workflow %q", rec.Step, rec.Workflow)
+	switch d.Word {
+	case WordApprove, WordDeny:
+		return fmt.Errorf("%w: %s is what %s does itself; approve or reject that step at the gate", ErrNotWaiting, rec.ID, step)
+	case WordRetry, WordCompensate:
+		return fmt.Errorf("%w: %s is what %s does itself; it is never sent or undone from here", ErrNotWaiting, rec.ID, step)
 	}
 	return nil
 }
@@ -117,31 +139,35 @@ func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision)
 }
 
 func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) error {
-	rec, err := e.ledger.Get(e.ctx, tenant, id)
+	rec, asked, err := e.take(tenant, id)
 	if err != nil {
 		return err
 	}
-	asked := time.Now()
-	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: tenant, ID: id, Early: true})
-	if err != nil {
+	if lapsed(rec) {
+		if err := e.lapse(rec, asked, e.life()); err != nil {
+			return err
+		}
+		if rec, asked, err = e.take(tenant, id); err != nil {
+			return err
+		}
+		if rec.Settlement == ledger.Expired {
+			return fmt.Errorf("write %s: %w: %s", id, ErrExpired, rec.Reason)
+		}
+	}
+	if err := cmp.Or(d.fits(rec), d.allowed(rec)); err != nil {
 		return err
 	}
-	if len(claimed) == 0 {
-		return fmt.Errorf("%w: %s, until %s", ErrBusy, id, rec.LeaseUntil.Format(time.RFC3339))
-	}
-	if err := d.fits(claimed[0]); err != nil {
-		return err
-	}
-	t, err := e.newTask(claimed[0], asked, e.life())
-	if err != nil && d.event().Kind != ledger.EvSettled { // what ends it needs no destination
-		return e.unworkable(claimed[0], err)
+	event := d.event(rec)
+	t, err := e.newTask(rec, asked, e.life())
+	if err != nil && event.Kind != ledger.EvSettled { // what ends it needs no destination
+		return e.unworkable(rec, err)
 	}
 	if err != nil {
 		t = &task{e: e, life: e.life()}
-		t.adopt(claimed[0], asked)
+		t.adopt(rec, asked)
 	}
 	defer t.unsent()
-	err = t.commit(d.event())
+	err = t.commit(event)
 	switch {
 	case errors.Is(err, ledger.ErrFenced): // to be told, unlike work that another worker carries on
 		return fmt.Errorf("%w: %s was taken over before the decision was recorded", ErrBusy, id)
@@ -149,9 +175,7 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 		return err
 	}
 	f.keep()
-	switch t.rec.State {
-	case ledger.Settled, ledger.Review:
-	default:
+	if !ended(t.rec) {
 		err = t.run()
 	}
 	if err == nil {
@@ -160,9 +184,26 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	return err
 }
 
+// take lends a write to this process, due or not.
+func (e *Engine) take(tenant string, id ledger.ID) (ledger.Record, time.Time, error) {
+	rec, err := e.ledger.Get(e.ctx, tenant, id)
+	if err != nil {
+		return rec, time.Time{}, err
+	}
+	asked := time.Now()
+	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: tenant, ID: id, Early: true})
+	if err != nil {
+		return rec, asked, err
+	}
+	if len(claimed) == 0 {
+		return rec, asked, fmt.Errorf("%w: %s, until %s", ErrBusy, id, rec.LeaseUntil.Format(time.RFC3339))
+	}
+	return claimed[0], asked, nil
+}
+
 // event is the decision as an event.
-func (d Decision) event() ledger.Event {
-	ev := ledger.Event{By: d.By, Reason: d.Reason, Rule: "person"}
+func (d Decision) event(rec ledger.Record) ledger.Event {
+	ev := ledger.Event{By: d.By, Reason: d.Reason, Rule: "person", Digest: d.Digest}
 	switch d.Word {
 	case WordAccept:
 		ev.Kind, ev.Settlement = ledger.EvSettled, ledger.Accepted
@@ -171,7 +212,7 @@ func (d Decision) event() ledger.Event {
 	case WordDeny:
 		ev.Kind, ev.Settlement = ledger.EvSettled, ledger.Denied
 	case WordApprove:
-		ev.Kind = ledger.EvApproved
+		ev.Kind = d.approval(rec)
 	case WordCompensate:
 		ev.Kind, ev.Directed = ledger.EvDirected, policies.DirectCompensate
 	case WordRetry:

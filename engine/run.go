@@ -128,22 +128,13 @@ func (t *task) turnedDown() []ledger.Event {
 	case t.late():
 		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}
 	case t.risk() == intent.RiskApprove: // a person must approve first
-		return []ledger.Event{held}
+		return []ledger.Event{t.held()}
 	}
 	return nil
 }
 
 // risk is the intent's own risk class, or the higher one that it was raised to.
-func (t *task) risk() intent.Risk {
-	order := []intent.Risk{"", intent.RiskAuto, intent.RiskLog, intent.RiskApprove}
-	risk := t.intent.Risk
-	if raise := t.e.opts.Raise; raise != nil {
-		if raised := raise(t.intent); slices.Index(order, raised) > slices.Index(order, risk) {
-			risk = raised
-		}
-	}
-	return risk
-}
+func (t *task) risk() intent.Risk { return policies.Classify(t.e.opts.Risks, t.intent).Class }
 
 // needsBefore reports whether the pre-state must be read: to find out whether
 // there is something to do, to tell a lagging read from a mismatch, to make
@@ -305,7 +296,7 @@ func (t *task) queued() (parked bool, err error) {
 	case unfit != nil:
 		events = []ledger.Event{notSent("unfit", "its destination can never serve it: "+unfit.Error())}
 	case unapproved:
-		events = []ledger.Event{held}
+		events = []ledger.Event{t.held()}
 	case wrong != "":
 		events = []ledger.Event{notSent(ruleSurplus, wrong)}
 	default:
@@ -323,7 +314,7 @@ func (t *task) queued() (parked bool, err error) {
 // gave: it came by a way that does not look at risks, the outbox, or under rules
 // that have become stricter.
 func (t *task) unapproved() (bool, error) {
-	if t.risk() != intent.RiskApprove || t.rec.Sends > 0 {
+	if t.risk() != intent.RiskApprove || t.rec.Sends > 0 || len(t.rec.Agreed) > 0 {
 		return false, nil
 	}
 	events, err := t.e.ledger.Events(t.life.hard, t.rec.Tenant, t.rec.ID)
@@ -333,9 +324,6 @@ func (t *task) unapproved() (bool, error) {
 	approves := func(ev ledger.Event) bool { return ev.Kind == ledger.EvApproved }
 	return !slices.ContainsFunc(events, approves), nil
 }
-
-// held waits for a person.
-var held = ledger.Event{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"}
 
 // prepare reads the pre-state of a write accepted age ago and says what
 // follows: the announcement, a wait, or the end.
@@ -357,6 +345,12 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("the record before the write is larger than %d bytes; it cannot be kept", maxEvidence))}
 	}
 	if j.Verdict == verify.Indeterminate {
+		switch added, err := t.addedTo(seen); {
+		case err != nil:
+			return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "what it undoes could not be looked up: " + err.Error()})
+		case added != "":
+			return []ledger.Event{read, notSent("pre-state", added)}
+		}
 		t.before = &seen
 		return []ledger.Event{read, t.firstAnnouncement()}
 	}

@@ -202,7 +202,7 @@ func TestRemovalThatWaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := removing()
-				o.Raise = gated.Raise
+				o.Risks = gated.Risks
 				b := newBench(t, simulated.Plain.Options(), o)
 				out, kept := b.doubled()
 				b.work(time.Hour)

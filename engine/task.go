@@ -328,6 +328,14 @@ func evidence(obs connectors.Observation) json.RawMessage {
 	return encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
 }
 
+// tooLarge reports whether evidence is only the digest of what was seen.
+func tooLarge(text json.RawMessage) bool {
+	var cut struct {
+		TooLarge int `json:"too_large"`
+	}
+	return json.Unmarshal(text, &cut) == nil && cut.TooLarge > 0
+}
+
 // differences are mismatches as JSON; where the values are too large the places
 // and problems must do.
 func differences(found []verify.Mismatch) json.RawMessage {

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 type panicky struct {
@@ -43,12 +44,7 @@ func TestInvertThatPanicsHarmsNobody(t *testing.T) {
 }
 
 // gated holds every undoing for approval.
-var gated = &engine.Options{Raise: func(w intent.WriteIntent) intent.Risk {
-	if w.Compensates != "" {
-		return intent.RiskApprove
-	}
-	return ""
-}}
+var gated = &engine.Options{Risks: []policies.RiskRule{{Writes: []intent.WriteType{intent.Delete}}}}
 
 // While an undoing is open the write is in review. Somebody mends the record,
 // and then the undoing is approved.

@@ -43,16 +43,17 @@ func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined 
 }
 
 // done reports whether a caller need not wait for the write: it waits for
-// nothing, for a person, or for a look that was put off on purpose.
+// nothing, for a person, for its caller, or for a look that was put off on
+// purpose.
 func done(rec ledger.Record) bool {
-	return rec.State == ledger.Settled || rec.State == ledger.Review || rec.State == ledger.Held || unverified(rec)
+	return ended(rec) || rec.State == ledger.Entrusted || unverified(rec)
 }
 
 // Wait waits until a write is settled, held, in review or left unverified on
 // purpose, or for the end of ctx: then the outcome is in progress, as it is at
 // once for a write behind one of the same line that a person must look at.
 // Meanwhile it continues the write itself whenever it is due and nobody works
-// on it, a look that was put off included. It fails with [ledger.ErrNotFound].
+// on it, a look that was put off and the end of a hold included. It fails with [ledger.ErrNotFound].
 func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
 	pace := newFollowPace()
 	for turn := 1; ; turn++ {
@@ -60,7 +61,7 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		if err != nil {
 			return Outcome{}, err
 		}
-		if overdue := unverified(rec) && rec.Claimable(rec.Now, false); done(rec) && !overdue {
+		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); done(rec) && !due {
 			return outcomeOf(rec, replayed), nil
 		}
 		if rec.Behind != "" {

@@ -36,6 +36,12 @@ const (
 	// defaultWithin is how soon a write is looked at that is left unverified:
 	// soon enough for a person of the same shift.
 	defaultWithin = time.Hour
+	// approveWithin is how long people have to approve a write: long enough for
+	// one who comes tomorrow, too short for one who has forgotten why it was asked.
+	approveWithin = 24 * time.Hour
+	// maxApprovers bounds how many people one rule may ask for: where more must
+	// agree, a meeting is shorter.
+	maxApprovers = 10
 	// readShare is the part of the time since the send that a pause between
 	// reads may take beyond that: what lands is seen a twentieth later.
 	readShare = 20

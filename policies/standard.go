@@ -96,6 +96,29 @@ func notUndoable(c Case) string {
 	return ""
 }
 
+// Undo says whether a write that was settled as verified may be undone by itself,
+// going by the look that settled it: Compensate, or Escalate with the reason why
+// a person must decide. Told says that the caller says how. That nobody has
+// changed the record since is for the undoing itself to require.
+func Undo(c Case, told bool) Decision {
+	_, ends := c.Profile.Horizon.Declared()
+	why := ""
+	switch {
+	case c.Verdict != verify.Verified:
+		why = "the look by which it was settled does not show what it left"
+	case maybeAnothers(c):
+		why = "what stands there bears no stamp, no create of ours was answered, and it may be somebody else's"
+	case !told && c.Intent.Write != intent.Create && !based(c):
+		why = "the state before was read weakly: undoing could take back what somebody else did just before"
+	case !ends && c.Unknown && c.Sends-c.Unsent > 1:
+		why = "an earlier send may still land, and nobody knows until when"
+	}
+	if why != "" {
+		return Decision{Kind: Escalate, Rule: "undo", Reason: explain(c, why)}
+	}
+	return Decision{Kind: Compensate, Rule: "undo", Reason: c.Reason}
+}
+
 // based reports whether what the undoing would bring back is what our send
 // found: it was read surely, or the destination held the send against it.
 func based(c Case) bool {

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// Errors of decisions that are not taken.
+var (
+	// ErrExpired: the time in which the write could be approved was over. It is
+	// settled as expired.
+	ErrExpired = ledger.ErrExpired
+	// ErrForbidden: whoever decides may not: an agent, whoever asked for the
+	// write, somebody who has approved it already, or under another's name.
+	ErrForbidden = errors.New("not yours to decide")
+)
+
+// ruleRisk is the rule by which writes are held and expire.
+const ruleRisk = "risk"
+
+// held says that the write waits for people, for how many and how long.
+func (t *task) held() ledger.Event {
+	h := policies.Classify(t.e.opts.Risks, t.intent)
+	reason := "its risk class asks for a person's approval"
+	if h.Approvers > 1 {
+		reason = fmt.Sprintf("its risk class asks for the approval of %d different people", h.Approvers)
+	}
+	if len(h.Rules) > 0 {
+		reason += " (" + strings.Join(h.Rules, ", ") + ")"
+	}
+	return ledger.Event{Kind: ledger.EvHeld, Rule: ruleRisk, Reason: reason, Need: h.Approvers, In: h.Within}
+}
+
+// lapsed reports whether the time in which a held write could be approved is
+// over, and nobody has said so yet.
+func lapsed(r ledger.Record) bool {
+	return r.State == ledger.Held && !r.Entrusted && !r.Overdue && !r.Due.IsZero() && !r.Now.Before(r.Due)
+}
+
+// lapse does what follows from nobody's approval: the write expires, or is
+// marked overdue and goes on waiting. Neither needs its destination.
+func (e *Engine) lapse(rec ledger.Record, claimed time.Time, l life) error {
+	t := &task{e: e, life: l}
+	t.adopt(rec, claimed)
+	h := policies.Hold{OnTimeout: policies.OnTimeoutDeny}
+	if w, err := intent.DecodeStored(rec.Intent); err == nil {
+		h = policies.Classify(e.opts.Risks, w)
+	}
+	until := rec.Due.UTC().Format(time.RFC3339)
+	if h.OnTimeout == policies.OnTimeoutEscalate {
+		t.log().Warn("nobody approved a held write in time; it goes on waiting", "until", until)
+		return t.commit(ledger.Event{Kind: ledger.EvOverdue, Rule: ruleRisk, Reason: "nobody approved it until " + until + "; it goes on waiting"})
+	}
+	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, Rule: ruleRisk,
+		Reason: "nobody approved it until " + until})
+}
+
+// mayDecide refuses a decision of somebody who may decide nothing, and one under
+// another's name than that of the credentials.
+func mayDecide(ctx context.Context, by, reason string) error {
+	who := Caller(ctx)
+	switch {
+	case who.Role == RoleAgent:
+		return fmt.Errorf("%w: the credentials are an agent's (%q), and an agent decides about no write", ErrForbidden, who.Name)
+	case by == "" || reason == "":
+		return errors.New("a decision needs a name (by) and a reason")
+	case who.Name != "" && who.Name != by:
+		return fmt.Errorf("%w: the decision is in the name of %q, the credentials are those of %q", ErrForbidden, by, who.Name)
+	}
+	return nil
+}
+
+// allowed refuses a decision about this write by whoever decides.
+func (d Decision) allowed(rec ledger.Record) error {
+	switch {
+	case d.Digest != "" && d.Digest != rec.Digest:
+		return fmt.Errorf("%w: the decision is about digest %s, write %s has %s", ledger.ErrDigestMismatch, d.Digest, rec.ID, rec.Digest)
+	case d.Word != WordApprove:
+		return nil
+	case d.By == rec.RequestedBy:
+		return fmt.Errorf("%w: %q asked for write %s, and somebody else must approve it", ErrForbidden, d.By, rec.ID)
+	case slices.Contains(rec.Agreed, d.By):
+		return fmt.Errorf("%w: %q has approved write %s already, and %d different people must", ErrForbidden, d.By, rec.ID, rec.Need)
+	}
+	return nil
+}
+
+// approval is the event of one more approval: the last that is needed lets the
+// write go.
+func (d Decision) approval(rec ledger.Record) ledger.EventKind {
+	if len(rec.Agreed)+1 < rec.Need {
+		return ledger.EvAgreed
+	}
+	return ledger.EvApproved
+}
+
+// missing is how many approvals a held write still waits for.
+func missing(r ledger.Record) int { return max(max(r.Need, 1)-len(r.Agreed), 0) }

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// Yield lets the business operation of a write go: from then on its idempotency
+// key stops no other write, whatever this one did or may yet do. It is an
+// operator's override, kept with name and reason, and changes nothing else about
+// the write. Doing it again changes nothing.
+//
+// It fails with [ErrForbidden], [ledger.ErrNotFound], or [ErrNotWaiting] for a
+// write that has no idempotency key or that cannot be let go as it stands: a
+// held one is denied instead, of one that is being sent or undone the end must
+// be waited for.
+func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, reason string) error {
+	if err := mayDecide(ctx, by, reason); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // a short wait is no reason not to decide
+	for range yieldTries {
+		rec, err := e.ledger.Get(ctx, tenant, id)
+		switch {
+		case err != nil:
+			return err
+		case rec.Yielded:
+			return nil
+		case rec.IdempotencyKey == "":
+			return fmt.Errorf("%w: %s has no idempotency key, and so stops no other write", ErrNotWaiting, id)
+		case rec.Tombstone:
+			return fmt.Errorf("%w: %s was pruned; its key is forgotten with it", ErrNotWaiting, id)
+		}
+		// Under the fence of whoever works on it: nothing that they do depends on
+		// this, and this depends on nothing that they do.
+		_, err = e.ledger.Append(ctx, id, rec.Fence, ledger.Event{Kind: ledger.EvYielded, By: by, Reason: reason, Rule: "person"})
+		switch {
+		case errors.Is(err, ledger.ErrFenced): // it changed hands meanwhile
+		case errors.Is(err, ledger.ErrIllegalMove):
+			return fmt.Errorf("%w: %s is %s: %w", ErrNotWaiting, id, rec.Phase(), err)
+		default:
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s changes hands too often", ErrBusy, id)
+}
+
+// AwaitPrior waits for the write that stopped another one, as the error of
+// [Engine.Do] or [Engine.Enqueue] tells, and returns its outcome: that write is
+// the operation. What a workflow does itself is only watched. An error that is
+// no [ledger.BlockedError] is returned as it is.
+func (e *Engine) AwaitPrior(ctx context.Context, err error) (Outcome, error) {
+	var blocked *ledger.BlockedError
+	if !errors.As(err, &blocked) {
+		return Outcome{}, err
+	}
+	prior := blocked.Prior
+	if !prior.Entrusted {
+		return e.Wait(ctx, prior.Tenant, prior.ID, true)
+	}
+	for pace := newFollowPace(); ; {
+		now, err := e.ledger.Get(context.WithoutCancel(ctx), prior.Tenant, prior.ID)
+		switch {
+		case err != nil:
+			return Outcome{}, err
+		case now.State != ledger.Entrusted || !sleep(ctx, e.ctx, pace.NextBackOff()):
+			return outcomeOf(now, true), nil
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// Timeout says what becomes of a held write that nobody approves in time.
+type Timeout string
+
+// What becomes of it. The zero value denies.
+const (
+	OnTimeoutDeny     Timeout = "deny"     // it is settled as expired; nothing is sent
+	OnTimeoutEscalate Timeout = "escalate" // it is marked overdue and goes on waiting
+)
+
+// RiskRule raises the risk class of the writes that it is for. It never lowers
+// one.
+type RiskRule struct {
+	// Name is told to whoever has to approve. Default: the number of the rule,
+	// from 1.
+	Name string
+	// Tool, Destination and Kind say which writes, as patterns of [path.Match] in
+	// which * and ? stand for a slash too. Default any. A pattern that is none is
+	// for every write; [RiskRule.Check] finds it.
+	Tool, Destination, Kind string
+	// Writes says of which types. Default any.
+	Writes []intent.WriteType
+	// Class is the least careful class that such a write may have. Default
+	// approve, as is every word that is none.
+	Class intent.Risk
+	// Approvers is how many different people must approve it. Default 1.
+	Approvers int
+	// Within is how long they have for it. Default 24 h.
+	Within time.Duration
+	// OnTimeout says what follows when they do not. Default deny.
+	OnTimeout Timeout
+}
+
+// Hold is what rules ask for before a write is sent. Approvers, Within and
+// OnTimeout are filled in always and count where Class is approve.
+type Hold struct {
+	Class     intent.Risk
+	Approvers int           // at least 1
+	Within    time.Duration // above 0
+	OnTimeout Timeout
+	// Rules are those that matched, in their order, by name.
+	Rules []string
+}
+
+// Classify is the most careful of what the intent says of itself and of what
+// every rule that is for it says: the most approvers, the shortest time, and
+// denial rather than escalation. It is pure, and no rule lowers what the intent
+// or another rule asks for.
+func Classify(rules []RiskRule, w intent.WriteIntent) Hold {
+	h := Hold{Class: atLeast(intent.RiskAuto, w.Risk), Approvers: 1}
+	for i, r := range rules {
+		if !r.fits(w) {
+			continue
+		}
+		h = h.and(r)
+		h.Rules = append(h.Rules, cmp.Or(r.Name, fmt.Sprint(i+1)))
+	}
+	if h.Within <= 0 {
+		h.Within = approveWithin
+	}
+	h.OnTimeout = cmp.Or(h.OnTimeout, OnTimeoutDeny)
+	return h
+}
+
+// and is a hold with what one more rule asks for. A rule that raises to less
+// than approve has no say in what happens to a held write unless it says so.
+func (h Hold) and(r RiskRule) Hold {
+	class := cmp.Or(r.Class, intent.RiskApprove)
+	h.Class = atLeast(h.Class, class)
+	h.Approvers = max(h.Approvers, r.Approvers)
+	if r.Within > 0 && (h.Within <= 0 || r.Within < h.Within) {
+		h.Within = r.Within
+	}
+	switch {
+	case h.OnTimeout == OnTimeoutDeny:
+	case r.OnTimeout == OnTimeoutEscalate:
+		h.OnTimeout = OnTimeoutEscalate
+	case r.OnTimeout != "" || careful(class) == careful(intent.RiskApprove):
+		h.OnTimeout = OnTimeoutDeny
+	}
+	return h
+}
+
+// careful orders the classes. A word that is none is as careful as any can be;
+// an intent that says nothing is auto.
+func careful(c intent.Risk) int {
+	switch c {
+	case "", intent.RiskAuto:
+		return 0
+	case intent.RiskLog:
+		return 1
+	}
+	return 2
+}
+
+func atLeast(a, b intent.Risk) intent.Risk {
+	if careful(b) <= careful(a) {
+		return a
+	}
+	return []intent.Risk{intent.RiskAuto, intent.RiskLog, intent.RiskApprove}[careful(b)]
+}
+
+func (r RiskRule) fits(w intent.WriteIntent) bool {
+	return matches(r.Tool, w.Tool) && matches(r.Destination, w.Destination) && matches(r.Kind, w.Kind) &&
+		(len(r.Writes) == 0 || slices.Contains(r.Writes, w.Write))
+}
+
+// matches reports whether a name fits a pattern. Slashes are letters like any
+// other: "crm/*" and "*" are for "crm/eu/contacts" as well, since a rule that is
+// passed over by mistake lets something go.
+func matches(pattern, name string) bool {
+	if pattern == "" {
+		return true
+	}
+	const letter = "\x01" // stands in no name
+	plain := func(s string) string { return strings.ReplaceAll(s, "/", letter) }
+	fits, err := path.Match(plain(pattern), plain(name))
+	return fits || err != nil
+}
+
+// Check says what is wrong with a rule, or nil.
+func (r RiskRule) Check() error {
+	for _, p := range []struct{ field, pattern string }{{"tool", r.Tool}, {"destination", r.Destination}, {"kind", r.Kind}} {
+		if _, err := path.Match(p.pattern, ""); err != nil {
+			return fmt.Errorf("%s: %q is no pattern; want a name, in which * stands for any letters and ? for one", p.field, p.pattern)
+		}
+	}
+	for _, t := range r.Writes {
+		if !slices.Contains([]intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}, t) {
+			return fmt.Errorf("writes: %q is no write type; want create, update, upsert or delete", t)
+		}
+	}
+	switch {
+	case !slices.Contains([]intent.Risk{"", intent.RiskAuto, intent.RiskLog, intent.RiskApprove}, r.Class):
+		return fmt.Errorf("class: %q; want auto, log or approve", r.Class)
+	case r.Approvers < 0 || r.Approvers > maxApprovers:
+		return fmt.Errorf("approvers: %d; want 1 to %d, or leave it out", r.Approvers, maxApprovers)
+	case r.Within < 0:
+		return fmt.Errorf("within: %s; want a time above zero, or leave it out", r.Within)
+	case !slices.Contains([]Timeout{"", OnTimeoutDeny, OnTimeoutEscalate}, r.OnTimeout):
+		return fmt.Errorf("on timeout: %q; want deny or escalate", r.OnTimeout)
+	}
+	return nil
+}
