@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,8 +67,12 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"wake":        waking,
 		"outbox":      outbox,
 		"papers":      papers,
+		"paper list":  paperLists,
+		"paper prune": paperPruning,
+		"filing":      filings,
+		"outbox file": outboxFilings,
 	} {
-		if o.Enqueue == nil && subject == "outbox" {
+		if o.Enqueue == nil && strings.HasPrefix(subject, "outbox") {
 			continue
 		}
 		t.Run(subject, func(t *testing.T) {
