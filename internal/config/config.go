@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/readback-go/readback/internal/yamlfile"
+	"github.com/readback-go/readback/policies"
 )
 
 // FileName is the file that is looked for where none is named.
@@ -42,6 +43,10 @@ type Config struct {
 	Retention Retention
 	// Queue bounds what may wait. Default the engine's bounds.
 	Queue Queue
+	// Gate is the step gate. Default the gate's own settings, and no rules.
+	Gate Gate
+	// Risks raise the risk classes of writes and steps. Default none.
+	Risks []policies.RiskRule
 	// Metrics says where numbers are served. Default nowhere.
 	Metrics Metrics
 	// Log is how logs are written, "text" or "json". Default "text".
@@ -98,6 +103,7 @@ func Load(path string) (Config, error) {
 func (r *reader) config(c *Config, body yamlfile.Node) {
 	seen := map[string]bool{}
 	members := r.Mapping(body, "")
+	var risks []placed
 	for _, e := range members {
 		seen[e.Name] = true
 		switch e.Name {
@@ -111,14 +117,20 @@ func (r *reader) config(c *Config, body yamlfile.Node) {
 			c.Retention = r.retention(e)
 		case "queue":
 			c.Queue = r.queue(e)
+		case "gate":
+			c.Gate = r.gate(e, c.Path)
+		case "risk":
+			risks = r.risks(e)
 		case "metrics":
 			c.Metrics = r.metrics(e)
 		case "log":
 			c.Log = r.logForm(e)
 		default:
-			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "metrics", "log"})
+			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "log"})
 		}
 	}
+	c.Risks = r.checkRisks(risks, c.Destinations)
+	r.checkGate(*c)
 	if len(members) > 0 && !seen["ledger"] {
 		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}

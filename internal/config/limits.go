@@ -26,6 +26,10 @@ const (
 	// defaultPruneEvery is how often a worker prunes: what one hour settles is
 	// gone in seconds.
 	defaultPruneEvery = time.Hour
+	// gateLease is the gate's own longest lease, maxGateLease the longest that can
+	// be set: while one runs whose holder has died, nobody gets the step.
+	gateLease    = time.Hour
+	maxGateLease = 24 * time.Hour
 	// maxAge is the longest age that can be asked for.
 	maxAge = 100 * 365 * day
 
