@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,11 +28,18 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		}
 		return next, nil
 	}
-	return driver.Prune(p, step, func(p ledger.Prune) error {
+	did, err := driver.Prune(p, step, func(p ledger.Prune) error {
 		return l.within(ctx, func(t *tx) error {
 			return t.exec("forget_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit))
 		})
 	})
+	if err != nil && !errors.As(err, new(*ledger.UnreadError)) {
+		return did, err
+	}
+	p, _ = p.Checked() // as it was there
+	papers, failed := l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
+	did.Papers = papers
+	return did, cmp.Or(failed, err)
 }
 
 func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {

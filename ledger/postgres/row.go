@@ -42,15 +42,16 @@ func columnsOf(r ledger.Record) columns {
 	return c
 }
 
-// holds says that a write stands for its business operation until another one
-// may (see the function of that name in package ledger): from then on it never
-// does again.
-func holds(r ledger.Record) bool {
-	switch r.Settlement {
-	case ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired:
-		return false
+// blocks is since when a window must begin for a write not to stop another one
+// of its business operation; 0 for one that stops nobody.
+func blocks(r ledger.Record) int64 {
+	switch {
+	case !r.Blocking():
+		return 0
+	case r.State != ledger.Settled:
+		return math.MaxInt64
 	}
-	return r.IdempotencyKey != "" && r.Parent == "" && !r.Yielded
+	return nanos(r.Created)
 }
 
 // scanRow reads columnsOfRow, after whatever stands before them. Of a row that

@@ -34,19 +34,22 @@ func newStatements(schema string) statements {
 	if err != nil {
 		panic(err) // the pattern is a constant
 	}
-	guard := mustRead(texts, "sql/guard.sql")
 	s := make(statements, len(names))
 	for _, name := range names {
-		text := strings.NewReplacer("{guard}", strings.TrimSpace(guard), "{row}", columnsOfRow, "{state}", columnsOfState).
-			Replace(mustRead(texts, name))
-		s[strings.TrimSuffix(path.Base(name), ".sql")] = qualified(schema, text)
+		s[strings.TrimSuffix(path.Base(name), ".sql")] = mustRead(texts, name)
 	}
+	s.withPapers()
 	for name, of := range stores {
 		text := s[name]
 		s[name] = of.many(text)
 		for events := range maxSingle + 1 {
 			s[single(name, events)] = of.one(text, events)
 		}
+	}
+	marks := strings.NewReplacer("{guard}", strings.TrimSpace(mustRead(texts, "sql/guard.sql")),
+		"{row}", columnsOfRow, "{state}", columnsOfState, "{paper}", columnsOfPaper)
+	for name, text := range s {
+		s[name] = qualified(schema, marks.Replace(text))
 	}
 	return s
 }
@@ -59,12 +62,22 @@ type storing struct {
 }
 
 var stores = map[string]storing{
-	"insert": {5, strings.Fields("text text text text text text text bigint bytea " + changingTypes)},
-	"update": {3, strings.Fields("text bigint bigint boolean " + changingTypes)},
+	"insert":      {ownOfInsert, strings.Fields(identityTypes + changingTypes)},
+	"update":      {ownOfUpdate, strings.Fields("text bigint bigint boolean " + changingTypes)},
+	"file insert": {ownOfInsert + ownOfPapers, strings.Fields(identityTypes + changingTypes)},
+	"file update": {ownOfUpdate + ownOfPapers, strings.Fields("text bigint bigint boolean " + changingTypes)},
 }
 
+const (
+	ownOfInsert = 5
+	ownOfUpdate = 3
+)
+
+// identityTypes are those of the columns that never change.
+const identityTypes = "text text text text text text text bigint bytea text "
+
 // The types of the columns that changes change, and those of events.
-const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint boolean"
+const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
 
 var eventTypes = strings.Fields("text bigint text bytea bytea")
 

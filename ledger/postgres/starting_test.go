@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
@@ -89,7 +90,7 @@ func TestNewerVersion(t *testing.T) {
 			t.Errorf("%s: error %v, want the version", name, err)
 		}
 	}
-	d.exec("UPDATE ledger_meta SET version = 1, compatible_from = 1")
+	d.exec(fmt.Sprintf("UPDATE ledger_meta SET version = %d, compatible_from = 1", len(postgres.Versions)))
 	l = d.open(nil)
 	if got, err := l.Get(t.Context(), rec.Tenant, rec.ID); err != nil || got.Seq != rec.Seq {
 		t.Errorf("seq %d, error %v: something was changed", got.Seq, err)
@@ -121,6 +122,29 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 		"absent": func() error { _, err := l.Get(ctx, rec.Tenant, "wr_0"); return err },
 		"events": func() error { _, err := l.Events(ctx, rec.Tenant, rec.ID); return err },
 		"list":   func() error { _, err := l.List(ctx, ledger.Filter{Tenant: rec.Tenant}); return err },
+		"file": func() error {
+			number++
+			_, err := l.File(ctx, ledger.Filing{Papers: []ledger.Paper{page(rec.Tenant, fmt.Sprint("p", number), 0)}})
+			return err
+		},
+		"file several": func() error {
+			number++
+			late := ledger.Appending{ID: rec.ID, Fence: rec.Fence, Events: []ledger.Event{{Kind: ledger.EvLate}}}
+			_, err := l.File(ctx, ledger.Filing{Papers: []ledger.Paper{page(rec.Tenant, fmt.Sprint("p", number), 0)}, Append: []ledger.Appending{late, late}})
+			return err
+		},
+		"no paper": func() error {
+			if _, err := l.Paper(ctx, rec.Tenant, "step", "none"); !errors.Is(err, ledger.ErrNoPaper) {
+				return err
+			}
+			return nil
+		},
+		"find papers": func() error {
+			_, _, err := l.FindPapers(ctx, ledger.PaperQuery{Tenant: rec.Tenant, Kind: "step"})
+			return err
+		},
+		"due papers": func() error { _, _, err := l.DuePapers(ctx, "step", 1); return err },
+		"prune":      func() error { _, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: time.Hour}); return err },
 	}
 }
 

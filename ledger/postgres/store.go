@@ -35,11 +35,16 @@ func scanStored(rows pgx.Rows) (stored, error) {
 	if !found {
 		return got, errNoVersion
 	}
-	got.numbers = make(map[ledger.ID]int64, len(ids))
-	for i, id := range ids {
-		got.numbers[ledger.ID(id)] = numbers[i]
-	}
+	got.numbers = numbered(ids, numbers)
 	return got, nil
+}
+
+func numbered(ids []string, numbers []int64) map[ledger.ID]int64 {
+	of := make(map[ledger.ID]int64, len(ids))
+	for i, id := range ids {
+		of[ledger.ID(id)] = numbers[i]
+	}
+	return of
 }
 
 // errNoVersion says that the one row of ledger_meta is gone.
@@ -48,6 +53,12 @@ var errNoVersion = errors.New("its version is missing")
 // statement is the one that stores changes, which are all new or all not.
 // Looked says that the caller has looked for what could be in the way.
 func (l *Ledger) statement(changes []change, now time.Time, looked bool) (query string, args []any, err error) {
+	return l.filing(nil, changes, now, looked)
+}
+
+// filing is the statement that stores changes together with papers, if there
+// are any of those.
+func (l *Ledger) filing(papers []any, changes []change, now time.Time, looked bool) (query string, args []any, err error) {
 	b := newBinding(len(changes))
 	for _, c := range changes {
 		if err := b.add(c); err != nil {
@@ -59,6 +70,9 @@ func (l *Ledger) statement(changes []change, now time.Time, looked bool) (query 
 	if changes[0].fresh {
 		name, own = "insert", append(own, now.Add(maxClockStep).UnixNano(), looked)
 		columns = b.identity()
+	}
+	if papers != nil {
+		name, own = "file "+name, append(own, papers...)
 	}
 	columns = append(columns, b.changing()...)
 	if len(changes) > 1 || len(b.eventID) > maxSingle {
@@ -95,14 +109,14 @@ type binding struct {
 	id, tenant, destination, tool, structuralKey, idempotencyKey, about []string
 	created                                                             []int64
 	intent                                                              [][]byte
+	stepOf                                                              []string
 
 	wasFence, wasSeq []int64
 	alone            []bool
 
-	state, keyDigest, behind, body, owner             []string
-	due, settledAt, seq, leaseUntil, leaseFor, fences []int64
-	raw                                               [4][][]byte
-	holds                                             []bool
+	state, keyDigest, behind, body, owner                     []string
+	due, settledAt, seq, leaseUntil, leaseFor, fences, blocks []int64
+	raw                                                       [4][][]byte
 
 	eventID, eventBody         []string
 	eventSeq                   []int64
@@ -123,6 +137,7 @@ func (b *binding) add(c change) error {
 		b.tenant, b.destination, b.tool = append(b.tenant, of.tenant), append(b.destination, of.destination), append(b.tool, of.tool)
 		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
 		b.about, b.created, b.intent = append(b.about, of.about), append(b.created, of.created), append(b.intent, r.Intent)
+		b.stepOf = append(b.stepOf, r.StepOf())
 	} else {
 		b.wasFence, b.wasSeq, b.alone = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.alone, c.alone)
 	}
@@ -133,7 +148,7 @@ func (b *binding) add(c change) error {
 		b.raw[i] = append(b.raw[i], *raw)
 	}
 	b.owner, b.leaseUntil = append(b.owner, r.Owner), append(b.leaseUntil, nanos(r.LeaseUntil))
-	b.leaseFor, b.fences, b.holds = append(b.leaseFor, int64(r.LeaseFor)), append(b.fences, r.Fence), append(b.holds, holds(r))
+	b.leaseFor, b.fences, b.blocks = append(b.leaseFor, int64(r.LeaseFor)), append(b.fences, r.Fence), append(b.blocks, blocks(r))
 	return b.addEvents(of.id, c.events)
 }
 
@@ -151,14 +166,14 @@ func (b *binding) addEvents(id string, events []ledger.Event) error {
 
 // identity is what never changes about the writes.
 func (b *binding) identity() []any {
-	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent}
+	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf}
 }
 
 // changing is what changes in their lives.
 func (b *binding) changing() []any {
 	return []any{
 		b.state, b.due, b.settledAt, b.keyDigest, b.behind, b.seq, b.body,
-		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.holds,
+		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.blocks,
 	}
 }
 

@@ -105,7 +105,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 // holds it and blocks nobody any more must let it go.
 func (t *tx) unblocked(res ledger.Reservation) error {
 	r := res.Record
-	if r.IdempotencyKey == "" {
+	if r.IdempotencyKey == "" || r.Parent != "" {
 		return nil
 	}
 	since := int64(math.MinInt64)
@@ -113,7 +113,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 		since = nanos(t.now.Add(-res.Window))
 	}
 	var holders []string
-	err := t.l.ask(t.ctx, t.pgx, t.l.sql["operation"], []any{r.Tenant, r.Tool, r.IdempotencyKey, since}, func(rows pgx.Rows) error {
+	err := t.l.ask(t.ctx, t.pgx, t.l.sql["operation"], []any{r.Tenant, r.Tool, r.IdempotencyKey, since, r.Workflow}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var holder bool
 			prior, err := scanRow(rows, &holder)
@@ -124,7 +124,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 				prior.rec.Now = t.now
 				return &ledger.BlockedError{Prior: prior.rec, Received: res.Record.Digest}
 			}
-			if holder && r.Parent == "" {
+			if holder {
 				holders = append(holders, string(prior.rec.ID))
 			}
 		}
@@ -187,14 +187,8 @@ func advance(have row, fence int64, events []ledger.Event, now time.Time) (chang
 
 // appendInLine is Append with the row locked, for what concerns its line.
 func (l *Ledger) appendInLine(ctx context.Context, id ledger.ID, fence int64, events []ledger.Event) (rec ledger.Record, err error) {
-	err = l.within(ctx, func(t *tx) error {
-		have, found, err := t.one("lock", string(id))
-		if err == nil && !found {
-			err = fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
-		}
-		if err == nil {
-			rec, err = t.append(have, fence, events)
-		}
+	err = l.within(ctx, func(t *tx) (err error) {
+		rec, err = t.appendTo(id, fence, events)
 		return err
 	})
 	if err != nil {
@@ -202,4 +196,16 @@ func (l *Ledger) appendInLine(ctx context.Context, id ledger.ID, fence int64, ev
 		return ledger.Record{}, err
 	}
 	return rec, nil
+}
+
+// appendTo is Append inside a transaction.
+func (t *tx) appendTo(id ledger.ID, fence int64, events []ledger.Event) (rec ledger.Record, err error) {
+	have, found, err := t.one("lock", string(id))
+	if err == nil && !found {
+		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+	}
+	if err == nil {
+		rec, err = t.append(have, fence, events)
+	}
+	return rec, err
 }

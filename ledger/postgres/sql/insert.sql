@@ -4,27 +4,27 @@
 -- program, the time of the change, and how far that may lag behind; $4: the
 -- newest time on record with which the clock is trusted; $5: whether the
 -- caller has looked for what is in the way.
-WITH {guard},
+WITH {guard}{papers},
 i AS (SELECT * FROM {rows}
-	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
+	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of,
 		state, due, settled_at, key_digest, behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds)),
-w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
+w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of,
 		state, due, settled_at, key_digest, behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds)
-	SELECT i.id, i.tenant, i.destination, i.tool, i.structural_key, i.idempotency_key, NULLIF(i.about, ''), i.created, i.intent,
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds, blocks)
+	SELECT i.id, i.tenant, i.destination, i.tool, i.structural_key, i.idempotency_key, NULLIF(i.about, ''), i.created, i.intent, i.step_of,
 		i.state, NULLIF(i.due, 0), NULLIF(i.settled_at, 0), NULLIF(i.key_digest, ''), NULLIF(i.behind, ''), i.seq, i.body,
-		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.holds
+		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0)
 	FROM i CROSS JOIN g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint
 		AND ($5::boolean
 			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.about AND o.key_digest <> '' AND o.refused IS NULL)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
-				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.idempotency_key <> ''))
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL)){whole}
 	ORDER BY i.id
 	ON CONFLICT DO NOTHING
 	RETURNING w.n, w.id),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
-SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w) FROM g
+	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id){filed}
+SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g

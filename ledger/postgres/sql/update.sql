@@ -1,21 +1,21 @@
 -- Writes as they are after more events, each if it still is as it was: same
 -- fence, same seq, and, when it leaves its line, nobody who may stand behind it
 -- unless the caller sees to that. $1 to $3 as in insert.sql.
-WITH {guard},
+WITH {guard}{papers},
 i AS (SELECT * FROM {rows}
 	AS i (id, was_fence, was_seq, alone, state, due, settled_at, key_digest, behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds)),
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
 w AS (UPDATE @ledger_writes AS w SET
 		state = i.state, due = NULLIF(i.due, 0), settled_at = NULLIF(i.settled_at, 0), key_digest = NULLIF(i.key_digest, ''),
 		behind = NULLIF(i.behind, ''), seq = i.seq, body = i.body, before = i.before, evidence = i.evidence,
 		mismatches = i.mismatches, child_intent = i.child_intent, owner = i.owner, lease_until = i.lease_until,
-		lease_for = i.lease_for, fence = i.fence, holds = w.holds AND i.holds,
+		lease_for = i.lease_for, fence = i.fence, holds = w.holds AND i.blocks <> 0, blocks = NULLIF(i.blocks, 0),
 		followed = w.followed AND i.key_digest <> '', damaged = NULL
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)
-		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint
+		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint{whole}
 	RETURNING w.n, w.id),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id)
-SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w) FROM g
+	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id){filed}
+SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g
