@@ -133,6 +133,9 @@ type GateResponse struct {
 	// Prior is there when the decision is block because the business operation
 	// was begun by another workflow.
 	*Prior
+	// RetryAfterSeconds is when to ask again, where the lease was not granted or
+	// another workflow is at it. 0: asking again does not help by itself.
+	RetryAfterSeconds int `json:"retry_after_seconds,omitempty"`
 }
 
 // Lease says who may carry a step out.
@@ -144,8 +147,6 @@ type Lease struct {
 	// Fence goes with the completion of the step; it grows whenever the lease
 	// goes to somebody else. It is there only with a lease that was granted.
 	Fence int64 `json:"fence,omitempty"`
-	// RetryAfterSeconds is when to ask again, where it was not granted.
-	RetryAfterSeconds int `json:"retry_after_seconds,omitempty"`
 }
 
 // Prior is the attempt of another workflow at the same business operation.

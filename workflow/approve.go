@@ -1,0 +1,131 @@
+package workflow
+
+import (
+	"context"
+	"slices"
+)
+
+// Approve lets a held step go, or says that one of several people agrees. It
+// fails with an [Error]: [Forbidden] for agents, for whoever gated the step and
+// for somebody who has approved it already; [ApprovalExpired] when it is too
+// late.
+func (g *Gate) Approve(ctx context.Context, c Caller, workflowID, stepID, comment string) (ApprovalResult, error) {
+	return g.judge(ctx, c, workflowID, stepID, comment, true)
+}
+
+// Reject refuses a held step, and aborts its workflow. It fails as
+// [Gate.Approve] does, but that whoever approved before may still refuse.
+func (g *Gate) Reject(ctx context.Context, c Caller, workflowID, stepID, comment string) (ApprovalResult, error) {
+	return g.judge(ctx, c, workflowID, stepID, comment, false)
+}
+
+func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID, comment string, approve bool) (ApprovalResult, error) {
+	field := "comment"
+	if !approve {
+		field = "reason"
+	}
+	if err := firstOf(c.check(), c.mayDecide(), checkIDs(workflowID, stepID), text(maxReason, field, comment)); err != nil {
+		return ApprovalResult{}, err
+	}
+	q := judging{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, comment: comment, approve: approve}
+	decide := q.decide
+	if !approve {
+		e := g.ender(c, workflowID, Aborted, "step "+stepID+" was rejected")
+		e.looks = g.endLooks(ctx, c, workflowID)
+		decide = func(d desk) (plan, error) {
+			p, err := q.decide(d)
+			if err != nil || p.need != needNothing || p.refusal != nil {
+				return p, err
+			}
+			return e.others(ctx, d, p, stepID)
+		}
+	}
+	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, decide)
+	return p.result, err
+}
+
+// judging is one decision of a person.
+type judging struct {
+	opts                        *Options
+	who                         Caller
+	workflowID, stepID, comment string
+	approve                     bool
+}
+
+func (q judging) decide(d desk) (plan, error) {
+	switch {
+	case !d.known:
+		return plan{}, &Error{Code: NotFound, Message: "Step not found"}
+	case d.step.Hold == nil || d.step.status() == "":
+		return plan{}, &Error{Code: NoApprovalNeeded, Message: "the step needs no approval"}
+	}
+	s, late := d.step.lapsed(d.now)
+	if s.status() == Expired && len(late) == 0 {
+		return plan{}, expired()
+	}
+	if d.flow.Status != InProgress {
+		return plan{}, terminal(d)
+	}
+	if s.status() != Pending && len(late) == 0 {
+		return plan{}, &Error{Code: NotPending, Message: "the step's approval is " + string(s.status())}
+	}
+	if s.Operation != "" && d.rec == nil {
+		return plan{need: needRecord}, nil
+	}
+	if s.status() == Expired { // it is kept that it is
+		return plan{step: &s, events: s.onRecord(d.rec, late), refusal: expired()}, nil
+	}
+	by := person(q.who.Name)
+	if err := q.mayJudge(s, by); err != nil {
+		return plan{}, err
+	}
+	events := late
+	if q.approve {
+		next, ev := s.approved(by, q.comment, d.now)
+		s, events = next, append(events, ev)
+	} else {
+		next, evs := s.refused(by, q.comment, d.now)
+		s, events = next, append(events, evs...)
+	}
+	return plan{step: &s, events: s.onRecord(d.rec, events), result: q.result(s)}, nil
+}
+
+func expired() error {
+	return &Error{Code: ApprovalExpired, Message: "the time for this approval is over; gate another step"}
+}
+
+// mayJudge keeps people from approving what they asked for themselves, and one
+// from being two. In a process of one's own nobody needs a name.
+func (q judging) mayJudge(s step, by string) error {
+	if !q.approve {
+		return nil
+	}
+	trusted := q.who.Name == "" && q.who.Role == ""
+	switch {
+	case slices.Contains(s.Hold.Agreed, by):
+		return &Error{Code: Forbidden, Message: by + " has approved this step already; somebody else must as well"}
+	case q.who.Name == "" && q.who.Role != "":
+		return &Error{Code: Forbidden, Message: "an approval needs a person's name"}
+	case !trusted && slices.Contains(s.Askers, by):
+		return &Error{Code: Forbidden, Message: by + " asked for this step; somebody else must approve it"}
+	}
+	return nil
+}
+
+func (q judging) result(s step) ApprovalResult {
+	decision, reason := s.answer()
+	h := s.Hold
+	r := ApprovalResult{
+		WorkflowID: q.workflowID, StepID: q.stepID, Status: string(h.Status), Decision: decision, Reason: reason, ApprovalStatus: h.Status,
+		ApprovalID: approvalID(q.workflowID, q.stepID, h.Number), PoliciesMatched: s.Matched, RetryContext: s.retryContext(s.Answer, false),
+	}
+	switch h.Status {
+	case Approved:
+		r.ApprovedBy, r.ApprovedAt, r.Message = h.By, h.At, "Step approved"
+	case Rejected:
+		r.RejectedBy, r.RejectedAt, r.Message = h.By, h.At, "Step rejected; the workflow is aborted"
+	default:
+		r.Message = "Approved by " + h.By + "; somebody else must approve it as well"
+	}
+	return r
+}

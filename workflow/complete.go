@@ -1,0 +1,134 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// CompleteStep takes in that a step was carried out. It is taken whatever became
+// of the workflow. Where the step declared an intent and stands for a business
+// operation, the destination is read: what it shows settles the operation, or
+// hands it to a person. It fails with an [Error], among others of [NotFound],
+// [KeyMismatch] and [StaleFence].
+func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID string, r CompleteRequest) error {
+	if err := firstOf(c.check(), checkIDs(workflowID, stepID), text(maxKey, "idempotency_key", r.IdempotencyKey),
+		counts(r.TokensIn, r.TokensOut, r.CostUSD)); err != nil {
+		return err
+	}
+	if r.Fence < 0 {
+		return badRequest("fence", "is %d; want the fence that was granted, or it left out", r.Fence)
+	}
+	output, err := anyJSON("output", r.Output, maxOutput)
+	if err != nil {
+		return err
+	}
+	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.opts.Look != nil}
+	_, err = g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
+	return err
+}
+
+// completing is one report that a step is done.
+type completing struct {
+	who                Caller
+	workflowID, stepID string
+	r                  CompleteRequest
+	output             json.RawMessage
+	canLook            bool
+}
+
+func (q completing) decide(d desk) (plan, error) {
+	if !d.known {
+		return plan{}, &Error{Code: NotFound, Message: "Step not found"}
+	}
+	s, _ := d.step.lapsed(d.now)
+	if err := q.fits(s); err != nil {
+		return plan{}, err
+	}
+	var p plan
+	if s.Operation != "" && d.rec == nil {
+		return plan{need: needRecord}, nil
+	}
+	if d.rec != nil && d.rec.State == ledger.Entrusted {
+		if w := s.declared(); w != nil && q.canLook && s.Lent.Fence > 0 && !(d.looked.fits(s) && d.looked.done) {
+			l := s.lookAt(*w, d.now, d.now)
+			l.done = true
+			return plan{look: l}, nil
+		}
+		p.events = reported(d.looked, person(q.who.Name))
+	}
+	s.Completions++
+	s.CompletedAt, s.CompletedBy, s.Output = &d.now, q.who.Name, q.output
+	s.count(q.r.TokensIn, q.r.TokensOut, q.r.CostUSD)
+	p.step = &s
+	return p, nil
+}
+
+// fits refuses a completion of something else, of a step that somebody else has,
+// and of one that a person has not let go.
+func (q completing) fits(s step) error {
+	if q.r.IdempotencyKey != s.Key {
+		return mismatch(KeyMismatch, q.workflowID, q.stepID, "idempotency_key", s.Key, q.r.IdempotencyKey)
+	}
+	switch {
+	case q.r.Fence > s.Lent.Fence:
+		return badRequest("fence", "is %d, which was never granted; want the one that was", q.r.Fence)
+	case q.r.Fence > 0 && q.r.Fence < s.Lent.Fence:
+		return &Error{Code: StaleFence, Field: "fence", WorkflowID: q.workflowID, StepID: q.stepID,
+			Message: "the step was lent to somebody else since; ask the gate what is known about it"}
+	}
+	switch s.status() {
+	case Pending:
+		return &Error{Code: ApprovalPending, Message: "the step waits for approval; it cannot be completed before"}
+	case Rejected:
+		return &Error{Code: StepRejected, Message: "the step was rejected; it cannot be completed"}
+	case Expired:
+		return &Error{Code: ApprovalExpired, Message: "nobody approved the step in time; it cannot be completed"}
+	}
+	return nil
+}
+
+// declared is the intent of the step, nil where it has none.
+func (s step) declared() *intent.WriteIntent {
+	if len(s.Asked.Intent) == 0 {
+		return nil
+	}
+	w, err := intent.DecodeStored(s.Asked.Intent)
+	if err != nil {
+		return nil
+	}
+	return &w
+}
+
+// reported is what a completion means to the write of the business operation:
+// seen by a look it is verified; contradicted by one it is for a person; else it
+// is what its caller says.
+func reported(l *looked, by string) []ledger.Event {
+	if l == nil || l.failed {
+		return []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Reason: "its caller says that it is done"}}
+	}
+	read := l.read()
+	switch {
+	case l.Effect == engine.EffectPresent:
+		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, By: by, Rule: "look", Verdict: read.Verdict,
+			Ref: l.Ref, URL: l.URL, Reason: "its caller says that it is done, and it was seen"}}
+	case l.Effect == engine.EffectAbsent, read.Verdict == "mismatched":
+		return []ledger.Event{read, {Kind: ledger.EvEscalated, By: by, Rule: "look", Verdict: read.Verdict,
+			Reason: "its caller says that it is done, and the destination says otherwise: " + l.Reason}}
+	}
+	return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Verdict: read.Verdict,
+		Reason: "its caller says that it is done; a look could not tell: " + l.Reason}}
+}
+
+// read is the look as an event.
+func (l *looked) read() ledger.Event {
+	e := ledger.Event{Kind: ledger.EvRead, Verdict: l.Verdict.String(), Effect: l.Effect == engine.EffectPresent, Ref: l.Ref, URL: l.URL,
+		Rule: "look", Reason: l.Reason, Evidence: l.kept()}
+	if len(l.Mismatches) <= maxMismatches {
+		e.Mismatches = l.Mismatches
+	}
+	return e
+}

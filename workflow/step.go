@@ -1,0 +1,398 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// Gate answers whether a step may be carried out, and what is known about
+// earlier attempts at it. An answer is one commit in the ledger. It fails with
+// an [Error], of which the codes are those of the contract, in its order.
+func (g *Gate) Gate(ctx context.Context, c Caller, workflowID, stepID string, r GateRequest) (GateResponse, error) {
+	a, err := g.opts.newAsk(c, workflowID, stepID, r)
+	if err == nil && stepID == "" {
+		err = badRequest("step_id", "is required")
+	}
+	if err != nil {
+		return GateResponse{}, err
+	}
+	q := gating{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, ask: a, leaseID: "ls_" + randomHex(16),
+		rule: func(f Facts) (Ruling, error) { return g.opts.rule(ctx, f) }}
+	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
+	return p.gate, err
+}
+
+// gating is one question to the gate.
+type gating struct {
+	opts               *Options
+	who                Caller
+	workflowID, stepID string
+	ask                ask
+	leaseID            string
+	rule               func(Facts) (Ruling, error)
+}
+
+// decide is the gate, in the order of the contract.
+func (q gating) decide(d desk) (plan, error) {
+	if d.flow.Status != InProgress {
+		return plan{}, terminal(d)
+	}
+	s, events := d.step.lapsed(d.now)
+	if d.known {
+		if err := q.repeats(s); err != nil {
+			return plan{}, err
+		}
+	}
+	anew := !d.known || q.ask.RetryPolicy == reevaluate || s.Prior != nil
+	if anew {
+		if d.flow.other(q.stepID) != "" && d.other == nil {
+			return plan{need: needOther}, nil
+		}
+		if other, _ := d.otherStep.lapsed(d.now); d.other != nil && other.status() == Pending {
+			return plan{}, &Error{Code: ApprovalPending, Message: "step " + other.ID + " waits for approval; decide about it first"}
+		}
+	}
+	p := plan{events: events}
+	if len(events) > 0 && s.Operation != "" && d.rec == nil {
+		return plan{need: needRecord}, nil
+	}
+	if s, p.flow = q.open(d, s); p.flow != nil && s.Index >= maxSteps {
+		return plan{}, &Error{Code: TooMany, Message: "the workflow has too many steps; begin another one"}
+	}
+	if err := q.take(&s, anew, d.known); err != nil {
+		return plan{}, err
+	}
+	s, p.look = q.verify(d, s)
+	if p.look != nil {
+		return p, nil
+	}
+	return q.rest(d, s, p, anew)
+}
+
+// rest is what follows when all is known that is to be ruled on.
+func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
+	previous := s.Answer
+	s = s.counted(d.now)
+	facts := q.facts(d, s, previous)
+	var ruled Decision
+	if anew {
+		ruling, err := q.rule(facts)
+		if err != nil {
+			return plan{}, &Error{Code: Internal, Message: "the rules gave no answer; nothing was recorded", Err: err}
+		}
+		ruled = ruling.Decision
+		if s, p.reserve, err = q.ruled(d, s, ruling); err != nil {
+			return plan{}, err
+		}
+	}
+	if len(p.events) > 0 {
+		p.events = s.onRecord(d.rec, p.events)
+	}
+	decision, reason := s.answer()
+	granted := decision == Allow && s.lendable(d.now)
+	if granted && s.Lent.Fence == 0 && q.ask.intent != nil && !d.looked.fits(s) {
+		return plan{look: s.lookAt(*q.ask.intent, time.Time{}, d.now)}, nil
+	}
+	if granted {
+		s = s.lend(q.leaseID, q.who.Name, q.ask.lease, d.now)
+	}
+	s.Answer = decision
+	s.Askers = asker(s.Askers, person(q.who.Name))
+	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason})
+	p.step = &s
+	p.gate = q.response(s, decision, reason, previous, granted, !anew, d.now)
+	p.gate.RetryContext.Verification = facts.Verification // of the attempts before this one
+	return p, nil
+}
+
+func terminal(d desk) error {
+	return &Error{Code: Terminal, Message: "workflow is " + string(d.flow.Status)}
+}
+
+// repeats refuses a repeat that is none.
+func (q gating) repeats(s step) error {
+	if q.ask.IdempotencyKey != s.Key {
+		return mismatch(KeyMismatch, q.workflowID, q.stepID, "idempotency_key", s.Key, q.ask.IdempotencyKey)
+	}
+	field := s.Asked.differs(q.ask.asked)
+	switch {
+	case field != "" && q.ask.RetryPolicy == idempotent,
+		// What became of the attempt at the one cannot be read off the other.
+		s.Asked.IntentDigest != q.ask.asked.IntentDigest && s.Lent.Fence > 0 && !s.completed():
+		if field == "" || q.ask.RetryPolicy == reevaluate {
+			field = "intent"
+		}
+		return mismatch(InputMismatch, q.workflowID, q.stepID, field, s.Asked.part(field), q.ask.asked.part(field))
+	case q.ask.RetryPolicy == reevaluate && s.status() != "" && s.status() != Approved:
+		return &Error{Code: ApprovalHold, Message: "the step's approval is " + string(s.status()) + "; gating it again does not change that"}
+	}
+	return nil
+}
+
+func mismatch(code Code, workflowID, stepID, field, expected, received string) error {
+	e := &Error{Code: code, Field: field, WorkflowID: workflowID, StepID: stepID, Expected: expected, Received: received,
+		Message: "idempotency_key does not match the key recorded on gate"}
+	if code == InputMismatch {
+		e.Message = field + " is not the one recorded on gate; repeat it unchanged, or gate the step with retry_policy reevaluate"
+		if field == "intent" {
+			e.Message = "intent is not the one recorded on gate; it cannot change before the step is completed"
+		}
+	}
+	return e
+}
+
+// part is the digest of one field.
+func (a asked) part(field string) string {
+	switch field {
+	case "step_input":
+		return a.InputDigest
+	case "tool_context":
+		return a.ToolDigest
+	}
+	return a.IntentDigest
+}
+
+// open is the step, and the workflow with it where it is new.
+func (q gating) open(d desk, s step) (step, *flow) {
+	if d.known {
+		return s, nil
+	}
+	f := d.flow.with(q.stepID)
+	return step{ID: q.stepID, Index: d.flow.Steps, Key: q.ask.IdempotencyKey, First: d.now}, &f
+}
+
+// take records what the step asks for, where it is to be ruled on.
+func (q gating) take(s *step, anew, known bool) error {
+	if !anew {
+		return nil
+	}
+	if known && s.Asked.Digest != q.ask.asked.Digest {
+		s.keepEarlier()
+		if s.Asked.IntentDigest != q.ask.asked.IntentDigest {
+			s.Before, s.Found = nil, nil
+		}
+	}
+	r := q.ask
+	s.Name, s.Type, s.Model, s.Provider, s.Asked = r.StepName, r.StepType, r.Model, r.Provider, r.asked
+	s.count(r.TokensIn, r.TokensOut, r.CostUSD)
+	return nil
+}
+
+func (s *step) count(in, out *int, cost *float64) {
+	if in != nil {
+		s.Tokens[0] = *in
+	}
+	if out != nil {
+		s.Tokens[1] = *out
+	}
+	if cost != nil {
+		s.Cost = *cost
+	}
+}
+
+// verify takes in what a look found, or asks for one where an attempt was made
+// of which nothing is known.
+func (q gating) verify(d desk, s step) (step, *looking) {
+	w := q.ask.intent
+	if w == nil || s.completed() {
+		return s, nil
+	}
+	first := s.Lent.Fence == 0
+	switch {
+	case d.looked.fits(s):
+		if first {
+			s.Before = d.looked.kept()
+		}
+		if s.Found = nil; !first || d.looked.Write != "" {
+			s.Found = &found{Verification: d.looked.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
+		}
+	case first && s.Found == nil, s.Found.fresh(s, d.now):
+	default:
+		return s, s.lookAt(*w, s.Lent.Until, d.now)
+	}
+	return s, nil
+}
+
+// counted is the step with this gate.
+func (s step) counted(now time.Time) step {
+	s.Gates++
+	s.LastGate = now
+	return s
+}
+
+// answer is what the gate says as things stand.
+func (s step) answer() (Decision, string) {
+	switch s.status() {
+	case Approved:
+		return Allow, "Previously approved: " + s.Hold.Reason
+	case Rejected:
+		return Block, "rejected by " + s.Hold.By + ": " + s.Hold.Reason
+	case Expired:
+		return Block, "nobody approved it in time: " + s.Hold.Reason
+	}
+	return s.Decision, s.Reason
+}
+
+func asker(names []string, name string) []string {
+	if slices.Contains(names, name) || len(names) == maxAskers {
+		return names
+	}
+	return append(slices.Clone(names), name)
+}
+
+// facts are what rules may ask about.
+func (q gating) facts(d desk, s step, previous Decision) Facts {
+	c := s.retryContext(previous, false)
+	f := Facts{
+		Tenant: d.wf.Tenant, WorkflowID: q.workflowID, WorkflowName: d.flow.Name, Source: d.flow.Source,
+		StepID: s.ID, StepName: s.Name, StepType: s.Type, Model: s.Model, Provider: s.Provider,
+		Tool: s.Asked.toolName(s.ID, q.ask.intent), RetryPolicy: q.ask.RetryPolicy, Risk: string(q.opts.hold(s, q.ask.intent).Class),
+		Cost: s.Cost, TokensIn: s.Tokens[0], TokensOut: s.Tokens[1],
+		GateCount: c.GateCount, CompletionCount: c.CompletionCount, PriorCompletionStatus: c.PriorCompletionStatus,
+		PriorOutputAvailable: c.PriorOutputAvailable, LastDecision: c.LastDecision,
+		FirstAttemptAge: d.now.Sub(s.First), IdempotencyKey: s.Key, Verification: c.Verification,
+	}
+	if s.Asked.Tool != nil {
+		f.ToolType = s.Asked.Tool.ToolType
+	}
+	return f.with(s.Asked)
+}
+
+// with is the facts with what is asked for.
+func (f Facts) with(a asked) Facts {
+	f.Input, f.Intent = members(a.Input), members(a.Intent)
+	if a.Tool != nil {
+		f.ToolInput = members(a.Tool.ToolInput)
+	}
+	return f
+}
+
+func members(raw json.RawMessage) (m map[string]any) {
+	if len(raw) == 0 {
+		return nil
+	}
+	_ = json.Unmarshal(raw, &m) // it was an object when it came
+	return m
+}
+
+// retryContext is what is known about attempts at the step.
+func (s step) retryContext(previous Decision, output bool) RetryContext {
+	c := RetryContext{
+		GateCount: s.Gates, CompletionCount: s.Completions, PriorCompletionStatus: PriorNotCompleted,
+		FirstAttemptAt: s.First, LastAttemptAt: s.LastGate, LastDecision: previous, IdempotencyKey: s.Key,
+		PriorCompletionAt: s.CompletedAt,
+	}
+	switch {
+	case s.Gates <= 1:
+		c.PriorCompletionStatus = PriorNone
+	case s.completed():
+		c.PriorCompletionStatus, c.PriorOutputAvailable = PriorCompleted, true
+	}
+	if output && c.PriorOutputAvailable && len(s.Output) > 0 && s.Output[0] == '{' {
+		c.PriorOutput = s.Output
+	}
+	if s.Found != nil && s.Found.Fence == s.Lent.Fence && !s.completed() {
+		v := s.Found.Verification
+		c.Verification = &v
+	}
+	return c
+}
+
+// response is the answer on the wire.
+func (q gating) response(s step, decision Decision, reason string, previous Decision, granted, cached bool, now time.Time) GateResponse {
+	if previous == "" {
+		previous = decision
+	}
+	r := GateResponse{
+		Decision: decision, StepID: s.ID, DecisionID: "dec_" + q.workflowID + "_" + s.ID, Reason: reason,
+		PolicyIDs: policyIDs(s.Matched), PoliciesEvaluated: s.Evaluated, PoliciesMatched: s.Matched,
+		Cached: cached, DecisionSource: "fresh", RetryContext: s.retryContext(previous, q.ask.IncludePriorOutput), Prior: s.Prior,
+	}
+	if cached {
+		r.DecisionSource = "cached"
+	}
+	if s.status() != "" {
+		r.ApprovalID = approvalID(q.workflowID, s.ID, s.Hold.Number)
+		r.ApprovalURL = q.opts.approvalURL(q.workflowID, s.ID)
+	}
+	switch {
+	case decision == Allow:
+		r.Lease = s.lease(granted)
+		if !granted {
+			r.RetryAfterSeconds = s.retryAfter(now)
+		}
+	case s.Prior != nil:
+		r.RetryAfterSeconds = priorAgain(s.Prior.PriorState)
+	}
+	return r
+}
+
+func policyIDs(matched []PolicyMatch) (ids []string) {
+	seen := make(map[string]bool)
+	for _, m := range matched {
+		if !seen[m.PolicyID] {
+			seen[m.PolicyID] = true
+			ids = append(ids, m.PolicyID)
+		}
+	}
+	return ids
+}
+
+// remember keeps a gate to try rules on. What was asked for stands beside it,
+// once for all gates that asked for the same.
+func (s step) remember(g gated) step {
+	g.Facts.Input, g.Facts.ToolInput, g.Facts.Intent, g.Facts.Verification = nil, nil, nil, shown(g.Facts.Verification)
+	all := append(slices.Clone(s.Gated), g)
+	known := map[string]bool{s.Asked.Digest: true}
+	for _, e := range s.Earlier {
+		known[e.Digest] = true
+	}
+	all = slices.DeleteFunc(all, func(g gated) bool { return !known[g.Digest] })
+	s.Gated = all[max(0, len(all)-maxGated):]
+	return s
+}
+
+// shown is a verification without what is too long to be kept many times.
+func shown(v *Verification) *Verification {
+	if v == nil {
+		return nil
+	}
+	short := *v
+	short.Mismatches = nil
+	return &short
+}
+
+// keepEarlier keeps what was asked for, since it is about to change.
+func (s *step) keepEarlier() {
+	byDigest := make(map[string]asked)
+	for _, a := range append(slices.Clone(s.Earlier), s.Asked) {
+		byDigest[a.Digest] = a
+	}
+	var kept []asked
+	room := maxEarlier
+	for _, g := range slices.Backward(s.Gated) { // the newest first
+		a, there := byDigest[g.Digest]
+		if !there {
+			continue
+		}
+		delete(byDigest, g.Digest)
+		if room -= a.bytes(); room < 0 {
+			break
+		}
+		kept = append(kept, a)
+	}
+	s.Earlier = kept
+
+}
+
+// onRecord is what a hold's events mean to the write of the operation.
+func (s step) onRecord(rec *ledger.Record, events []ledger.Event) []ledger.Event {
+	if rec == nil || s.Operation == "" {
+		return nil
+	}
+	return s.fitting(*rec, events)
+}

@@ -1,0 +1,250 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// Get returns a workflow with its steps, or an [Error] of [NotFound].
+func (g *Gate) Get(ctx context.Context, c Caller, workflowID string) (View, error) {
+	if err := firstOf(c.check(), checkIDs(workflowID, "-")); err != nil {
+		return View{}, err
+	}
+	d, err := g.read(ctx, c.Tenant, workflowID, "")
+	if err != nil {
+		return View{}, failed(err)
+	}
+	v := d.flow.view(d.wf)
+	err = g.eachStep(ctx, c.Tenant, workflowID, func(p ledger.Paper, s step) error {
+		s, _ = s.lapsed(p.Now)
+		v.Steps = append(v.Steps, s.view())
+		return nil
+	})
+	if err != nil {
+		return View{}, failed(err)
+	}
+	return v, nil
+}
+
+func (f flow) view(p ledger.Paper) View {
+	v := View{WorkflowID: p.ID, WorkflowName: f.Name, Source: f.Source, Status: f.Status, CurrentStepIndex: max(0, f.Steps-1),
+		StartedAt: p.Created, CompletedAt: f.EndedAt, TraceID: f.TraceID, Metadata: f.Metadata}
+	if f.Status != InProgress {
+		v.TotalSteps = &f.Steps
+	}
+	return v
+}
+
+func (s step) view() StepView {
+	v := StepView{StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type, Decision: s.Decision, DecisionReason: s.Reason,
+		ApprovalStatus: s.status(), GateCheckedAt: s.LastGate, CompletedAt: s.CompletedAt}
+	if s.status() == Approved {
+		v.ApprovedBy, v.ApprovedAt = s.Hold.By, s.Hold.At
+	}
+	return v
+}
+
+// stepsAtOnce is how many steps are read together: their papers can be large.
+const stepsAtOnce = 32
+
+// eachStep goes through the steps of a workflow in their order.
+func (g *Gate) eachStep(ctx context.Context, tenant, workflowID string, visit func(ledger.Paper, step) error) error {
+	for offset := 0; ; offset += stepsAtOnce {
+		papers, total, err := g.store.FindPapers(ctx, ledger.PaperQuery{Tenant: tenant, Kind: kindStep, Binder: workflowID, Limit: stepsAtOnce, Offset: offset})
+		if err != nil {
+			return err
+		}
+		for _, p := range papers {
+			s, err := readStep(p)
+			if err == nil {
+				err = visit(p, s)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if len(papers) == 0 || offset+len(papers) >= total {
+			return nil
+		}
+	}
+}
+
+// List returns workflows of the tenant, newest first, without their steps.
+func (g *Gate) List(ctx context.Context, c Caller, r ListRequest) (List, error) {
+	err := firstOf(c.check(), text(maxTrace, "trace_id", r.TraceID))
+	if err == nil && r.Status != "" {
+		err = oneOf("status", r.Status, string(InProgress), string(Completed), string(Failed), string(Aborted))
+	}
+	if err == nil && r.Source != "" {
+		err = oneOf("source", r.Source, sources...)
+	}
+	switch {
+	case err != nil:
+		return List{}, err
+	case r.Limit < 0 || r.Offset < 0:
+		return List{}, badRequest("limit and offset", "are %d and %d; want at least 0", r.Limit, r.Offset)
+	}
+	q := ledger.PaperQuery{Tenant: c.Tenant, Kind: kindWorkflow, Subject: r.Source, Trace: r.TraceID, Limit: min(cmp.Or(r.Limit, defaultList), maxList), Offset: r.Offset}
+	if r.Status != "" {
+		q.States = []string{r.Status}
+	}
+	papers, total, err := g.store.FindPapers(ctx, q)
+	if err != nil {
+		return List{}, failed(err)
+	}
+	l := List{Workflows: []View{}, Total: total, Limit: q.Limit, Offset: q.Offset, HasMore: q.Offset+len(papers) < total}
+	for _, p := range papers {
+		f, err := readFlow(p)
+		if err != nil {
+			return List{}, failed(err)
+		}
+		l.Workflows = append(l.Workflows, f.view(p))
+	}
+	return l, nil
+}
+
+// Pending returns steps of the tenant that wait for a person, newest first. The
+// limit is 20 by default and 100 at the most.
+func (g *Gate) Pending(ctx context.Context, c Caller, limit int) ([]PendingApproval, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if limit < 0 {
+		return nil, badRequest("limit", "is %d; want at least 0", limit)
+	}
+	limit = min(cmp.Or(limit, defaultList), maxList)
+	all := []PendingApproval{}
+	for offset := 0; len(all) < limit; offset += stepsAtOnce {
+		papers, total, err := g.store.FindPapers(ctx, ledger.PaperQuery{Tenant: c.Tenant, Kind: kindStep, States: []string{statePending}, Limit: stepsAtOnce, Offset: offset})
+		if err != nil {
+			return nil, failed(err)
+		}
+		for _, p := range papers {
+			one, err := g.pending(ctx, p)
+			if err != nil {
+				return nil, failed(err)
+			}
+			if one != nil && len(all) < limit {
+				all = append(all, *one)
+			}
+		}
+		if len(papers) == 0 || offset+len(papers) >= total {
+			break
+		}
+	}
+	return all, nil
+}
+
+// pending is a step that waits for a person, nil when it does not any more.
+func (g *Gate) pending(ctx context.Context, p ledger.Paper) (*PendingApproval, error) {
+	s, err := readStep(p)
+	if err != nil {
+		return nil, err
+	}
+	if s, _ = s.lapsed(p.Now); s.status() != Pending {
+		return nil, nil
+	}
+	wf, err := g.store.Paper(ctx, p.Tenant, kindWorkflow, p.Binder)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := readFlow(wf)
+	if err != nil || f.Status != InProgress {
+		return nil, err
+	}
+	h := s.Hold
+	return &PendingApproval{
+		WorkflowID: p.Binder, WorkflowName: f.Name, StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type,
+		Decision: s.Decision, DecisionReason: s.Reason, PoliciesMatched: s.Matched, StepInput: s.Asked.Input, ApprovalStatus: Pending,
+		CreatedAt: h.Since, ExpiresAt: &h.Until, Need: h.Need, ApprovedBy: h.Agreed, Overdue: h.Overdue,
+	}, nil
+}
+
+// Checkpoint is a step that was completed: from here the workflow can go on.
+type Checkpoint struct {
+	Number      int       `json:"checkpoint"` // from 1, in the order of completion
+	StepID      string    `json:"step_id"`
+	StepIndex   int       `json:"step_index"`
+	StepName    string    `json:"step_name,omitempty"`
+	StepType    string    `json:"step_type,omitempty"`
+	CompletedAt time.Time `json:"completed_at"`
+}
+
+// Checkpoints returns the completed steps of a workflow, in the order in which
+// they were completed.
+func (g *Gate) Checkpoints(ctx context.Context, c Caller, workflowID string) ([]Checkpoint, error) {
+	v, err := g.Get(ctx, c, workflowID)
+	if err != nil {
+		return nil, err
+	}
+	points := []Checkpoint{}
+	for _, s := range v.Steps {
+		if s.CompletedAt != nil {
+			points = append(points, Checkpoint{StepID: s.StepID, StepIndex: s.StepIndex, StepName: s.StepName, StepType: s.StepType, CompletedAt: *s.CompletedAt})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b Checkpoint) int { return a.CompletedAt.Compare(b.CompletedAt) })
+	for i := range points {
+		points[i].Number = i + 1
+	}
+	return points, nil
+}
+
+// RecordedStep is one gate of the past, to try rules on.
+type RecordedStep struct {
+	At    time.Time `json:"at"`
+	Facts Facts     `json:"facts"`
+	// Ruled is what the rules said then, "" where the decision was cached;
+	// Decision and Reason are what the gate said.
+	Ruled    Decision `json:"ruled,omitempty"`
+	Decision Decision `json:"decision"`
+	Reason   string   `json:"reason,omitempty"`
+}
+
+// Recorded returns gates of the past of a tenant: of its newest steps, at most
+// limit (default 20, at most 1000), the newest step first, its gates in order.
+// Of each step the last 20 are kept.
+func (g *Gate) Recorded(ctx context.Context, tenant string, limit int) ([]RecordedStep, error) {
+	if tenant == "" {
+		return nil, &Error{Code: Unauthorized, Message: "Missing tenant or org identity"}
+	}
+	const most = 1000
+	limit = min(max(cmp.Or(limit, defaultList), 1), most)
+	all := []RecordedStep{}
+	for offset := 0; len(all) < limit; offset += stepsAtOnce {
+		papers, total, err := g.store.FindPapers(ctx, ledger.PaperQuery{Tenant: tenant, Kind: kindStep, Limit: stepsAtOnce, Offset: offset})
+		if err != nil {
+			return nil, failed(err)
+		}
+		for _, p := range papers {
+			s, err := readStep(p)
+			if err != nil {
+				return nil, failed(err)
+			}
+			all = append(all, s.recorded()...)
+		}
+		if len(papers) == 0 || offset+len(papers) >= total {
+			break
+		}
+	}
+	return all[:min(len(all), limit)], nil
+}
+
+func (s step) recorded() (all []RecordedStep) {
+	byDigest := map[string]asked{}
+	for _, a := range append(slices.Clone(s.Earlier), s.Asked) {
+		byDigest[a.Digest] = a
+	}
+	for _, one := range s.Gated {
+		all = append(all, RecordedStep{At: one.At, Facts: one.Facts.with(byDigest[one.Digest]), Ruled: one.Ruled, Decision: one.Decision, Reason: one.Reason})
+	}
+	return all
+}
