@@ -168,34 +168,20 @@ func (g *Gate) pending(ctx context.Context, p ledger.Paper) (*PendingApproval, e
 	}, nil
 }
 
-// Checkpoint is a step that was completed: from here the workflow can go on.
-type Checkpoint struct {
-	Number      int       `json:"checkpoint"` // from 1, in the order of completion
-	StepID      string    `json:"step_id"`
-	StepIndex   int       `json:"step_index"`
-	StepName    string    `json:"step_name,omitempty"`
-	StepType    string    `json:"step_type,omitempty"`
-	CompletedAt time.Time `json:"completed_at"`
-}
-
-// Checkpoints returns the completed steps of a workflow, in the order in which
-// they were completed.
-func (g *Gate) Checkpoints(ctx context.Context, c Caller, workflowID string) ([]Checkpoint, error) {
+// Checkpoints returns the completed steps of a workflow, in its order.
+func (g *Gate) Checkpoints(ctx context.Context, c Caller, workflowID string) (CheckpointList, error) {
 	v, err := g.Get(ctx, c, workflowID)
 	if err != nil {
-		return nil, err
+		return CheckpointList{}, err
 	}
-	points := []Checkpoint{}
+	l := CheckpointList{WorkflowID: workflowID, Checkpoints: []Checkpoint{}}
 	for _, s := range v.Steps {
 		if s.CompletedAt != nil {
-			points = append(points, Checkpoint{StepID: s.StepID, StepIndex: s.StepIndex, StepName: s.StepName, StepType: s.StepType, CompletedAt: *s.CompletedAt})
+			l.Checkpoints = append(l.Checkpoints, Checkpoint{StepIndex: s.StepIndex, StepID: s.StepID, StepName: s.StepName, StepType: s.StepType, CompletedAt: *s.CompletedAt})
 		}
 	}
-	slices.SortStableFunc(points, func(a, b Checkpoint) int { return a.CompletedAt.Compare(b.CompletedAt) })
-	for i := range points {
-		points[i].Number = i + 1
-	}
-	return points, nil
+	l.Count = len(l.Checkpoints)
+	return l, nil
 }
 
 // RecordedStep is one gate of the past, to try rules on.

@@ -245,6 +245,22 @@ type StepView struct {
 	CompletedAt    *time.Time     `json:"completed_at,omitempty"`
 }
 
+// CheckpointList is the completed steps of a workflow.
+type CheckpointList struct {
+	WorkflowID  string       `json:"workflow_id"`
+	Checkpoints []Checkpoint `json:"checkpoints"`
+	Count       int          `json:"count"`
+}
+
+// Checkpoint is a step that was completed: behind it the workflow can go on.
+type Checkpoint struct {
+	StepIndex   int       `json:"step_index"` // names the checkpoint
+	StepID      string    `json:"step_id"`
+	StepName    string    `json:"step_name,omitempty"`
+	StepType    string    `json:"step_type,omitempty"`
+	CompletedAt time.Time `json:"completed_at"`
+}
+
 // ListRequest selects workflows of a tenant.
 type ListRequest struct {
 	Limit, Offset           int // default 20 and 0
