@@ -70,6 +70,9 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"paper list":  paperLists,
 		"paper prune": paperPruning,
 		"filing":      filings,
+		"entrusted":   entrusting,
+		"step":        stepOperations,
+		"approval":    approvals,
 		"outbox file": outboxFilings,
 	} {
 		if o.Enqueue == nil && strings.HasPrefix(subject, "outbox") {

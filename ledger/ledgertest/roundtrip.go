@@ -30,7 +30,7 @@ var roundTrips = map[string]scenario{
 				Verdict: "mismatched", Count: 3, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
 				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
-				Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,
+				Need: 3, Digest: "digest", Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,
 			}
 			rec = h.append(rec, e)
 			got := h.events(rec)[rec.Seq-1]
