@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -49,7 +48,7 @@ func (t turn) pause() time.Duration {
 // drive carries a saga on until it rests or is over. A worker leaves one alone
 // that is not due: another one has it in hand.
 func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker bool) (turn, error) {
-	ctx = engine.As(ctx, engine.Principal{Name: actor(id)}) // it acts by itself, whoever began it
+	ctx = engine.As(ctx, engine.Principal{}) // it goes on by itself, whoever called
 	stale, mine := 0, !worker
 	for range maxTurns {
 		t, err := r.read(ctx, tenant, id)
@@ -76,38 +75,31 @@ func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker boo
 	return turn{}, fmt.Errorf("saga %q: it did not come to rest within %d moves", id, maxTurns)
 }
 
-// actor is who acts for a saga.
-func actor(id string) string { return "saga " + id }
-
 // act makes one move. It reports whether the saga rests then, or is over.
 func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error) {
-	t.body = t.body.copy()
 	now := t.paper.Now
+	if m.do == begin {
+		return false, r.begin(ctx, t, m)
+	}
+	t.body = t.body.took(m, "", "", now)
 	switch m.do {
-	case endDone, endBack, rest:
-		return true, r.settle(ctx, t, m)
 	case hold:
-		t.body.Steps[m.step].NotBefore = now.Add(t.body.Steps[m.step].Grace)
-		t.body.says(m.state, m.reason, now)
 		_, err = r.file(ctx, t, t.body.Steps[m.step].NotBefore, nil)
 		return false, err
-	case begin:
-		return false, r.begin(ctx, t, m)
 	case goBack:
-		return false, r.turnBack(ctx, t, m.step, m.reason)
+		_, err = r.file(ctx, t, now.Add(r.opts.Lease), nil)
+		return false, err
 	case carry:
 		return r.carry(ctx, t, m)
 	case undo:
 		return r.undo(ctx, t, m)
 	}
-	return true, nil
+	return true, r.settle(ctx, t, m)
 }
 
 // settle files that a saga rests, or is over, unless its paper says so already.
 func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
-	now := t.paper.Now
-	t.body.says(m.state, m.reason, now)
-	due := m.at
+	now, due := t.paper.Now, m.at
 	if m.poll {
 		due = now.Add(restPause(now.Sub(t.body.Since)))
 	}
@@ -132,8 +124,7 @@ func restPause(lasted time.Duration) time.Duration {
 // begin reserves the write of a step in the same filing that says so, together
 // with how it will be undone. From then on any worker of the ledger may send it.
 func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
-	s := &t.body.Steps[m.step]
-	w, err := s.planned()
+	w, err := t.body.Steps[m.step].planned()
 	if err != nil {
 		return err
 	}
@@ -146,40 +137,13 @@ func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
 		return err
 	}
 	rec.RequestedBy = t.body.By
-	s.Writes = append(append([]ledger.ID(nil), s.Writes...), rec.ID)
-	s.Tries++
-	if m.anew {
-		s.Tries = 1
-	}
-	s.Status, s.Blocked = engine.StatusInProgress, nil
-	s.register(w, rec.ID)
-	now := t.paper.Now
-	t.body.says(m.state, m.reason, now)
-	was := *t
+	now, before := t.paper.Now, t.body
+	t.body = before.took(m, rec.ID, undoOf(w, rec.ID), now)
 	_, err = r.file(ctx, t, now.Add(r.opts.Lease), &ledger.Reservation{Record: rec, Window: r.opts.Window})
 	if refusedForGood(err) {
-		return r.turnedAway(ctx, &was, m, err)
+		t.body = before
+		return r.turnedAway(ctx, t, m, err)
 	}
-	return err
-}
-
-// register notes how the step will be undone.
-func (s *bodyStep) register(w intent.WriteIntent, id ledger.ID) {
-	if s.Class != intent.Compensable {
-		return
-	}
-	s.UndoID, s.UndoBy, s.Asked = undoOf(w, id), undoByConnector, false
-	if len(s.Undo) > 0 {
-		s.UndoBy = undoByPlan
-	}
-}
-
-// turnBack files that the saga goes back since a step failed.
-func (r *Runner) turnBack(ctx context.Context, t *turn, step int, reason string) error {
-	now := t.paper.Now
-	t.body.Back = &Turn{Reason: clipped(reason), At: now, Step: t.body.Steps[step].Name}
-	t.body.says(Undoing, reason, now)
-	_, err := r.file(ctx, t, now.Add(r.opts.Lease), nil)
 	return err
 }
 
@@ -188,31 +152,32 @@ func refusedForGood(err error) bool {
 	return errors.Is(err, ledger.ErrBlocked) || errors.Is(err, ledger.ErrDigestMismatch)
 }
 
-// turnedAway is a step whose write the ledger does not take: another one stands
-// in its way. The saga goes back, where it still can.
+// turnedAway files that the ledger does not take the write of a step, since
+// another one stands in its way.
 func (r *Runner) turnedAway(ctx context.Context, t *turn, m move, why error) error {
-	s := &t.body.Steps[m.step]
-	s.Blocked = &Blocked{Reason: clipped(why.Error())}
+	one := Blocked{Reason: clipped(why.Error())}
 	var blocked *ledger.BlockedError
 	var taken *ledger.DigestMismatchError
 	switch {
 	case errors.As(why, &blocked):
 		p := blocked.Prior
-		s.Blocked.Workflow, s.Blocked.Step, s.Blocked.Write, s.Blocked.State = p.Workflow, p.Step, p.ID, p.Phase()
+		one.Workflow, one.Step, one.Write, one.State = p.Workflow, p.Step, p.ID, p.Phase()
 	case errors.As(why, &taken):
-		s.Blocked.Write = taken.ID
+		one.Write = taken.ID
 	}
-	if !t.body.Past {
-		return r.turnBack(ctx, t, m.step, s.Blocked.why(s.Name))
+	now := t.paper.Now
+	t.body = t.body.turnedAway(m.step, one, now)
+	due := now.Add(r.opts.Lease)
+	if t.body.Back == nil {
+		due = time.Time{}
 	}
-	t.body.says(Review, s.Blocked.why(s.Name), t.paper.Now)
-	_, err := r.file(ctx, t, time.Time{}, nil)
+	_, err := r.file(ctx, t, due, nil)
 	return err
 }
 
 // carry carries the write of a step on for a while.
 func (r *Runner) carry(ctx context.Context, t *turn, m move) (over bool, err error) {
-	if err := r.keep(ctx, t, m); err != nil {
+	if err := r.keep(ctx, t); err != nil {
 		return false, err
 	}
 	id := t.body.Steps[m.step].write()
@@ -221,18 +186,17 @@ func (r *Runner) carry(ctx context.Context, t *turn, m move) (over bool, err err
 	})
 }
 
-// undo has a step undone. That it was asked for is on disk before.
+// undo has a step undone.
 func (r *Runner) undo(ctx context.Context, t *turn, m move) (over bool, err error) {
-	s := &t.body.Steps[m.step]
-	s.Asked = true
+	s := t.body.Steps[m.step]
 	way, err := s.undoing()
 	if err != nil {
 		return false, err
 	}
-	if err := r.keep(ctx, t, m); err != nil {
+	if err := r.keep(ctx, t); err != nil {
 		return false, err
 	}
-	u := engine.Undoing{By: actor(t.paper.ID), Reason: t.body.Back.Reason, Intent: way}
+	u := engine.Undoing{By: "saga " + t.paper.ID, Reason: t.body.Back.Reason, Intent: way}
 	if t.body.Back.By != "" {
 		u.By = t.body.Back.By
 	}
@@ -242,9 +206,8 @@ func (r *Runner) undo(ctx context.Context, t *turn, m move) (over bool, err erro
 }
 
 // keep keeps the saga in this worker's hands, and files what is new about it.
-func (r *Runner) keep(ctx context.Context, t *turn, m move) error {
+func (r *Runner) keep(ctx context.Context, t *turn) error {
 	now := t.paper.Now
-	t.body.says(m.state, m.reason, now)
 	text, err := t.body.encode()
 	if err != nil {
 		return err
@@ -265,6 +228,7 @@ func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.
 	out, err := work(waiting)
 	now := t.paper.Now.Add(time.Since(began))
 	switch {
+	case errors.Is(err, engine.ErrBusy): // and no longer, soon
 	case err != nil && (ctx.Err() != nil || passes(err)):
 		return false, err
 	case err != nil:
@@ -283,7 +247,7 @@ func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.
 // passes reports whether an error is about this process or its ledger and not
 // about the saga.
 func passes(err error) bool {
-	return errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, engine.ErrClosed) || errors.Is(err, engine.ErrBusy) ||
+	return errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, engine.ErrClosed) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

@@ -17,21 +17,21 @@ var (
 	// ErrTooLate: the saga has gone so far that it can no longer be cancelled.
 	// The message says what is known.
 	ErrTooLate = errors.New("too late to cancel")
-	// ErrForbidden: an agent may cancel only what it began itself.
-	ErrForbidden = errors.New("not allowed to cancel this saga")
 	// ErrIncomplete: who cancels, or why, is missing.
 	ErrIncomplete = errors.New("a cancellation needs a name (by) and a reason")
 )
 
 // Cancel decides that a saga goes back: before its pivot was begun, whatever was
-// done is undone. While a step is held back for its grace that step is never
-// sent; behind the pivot nothing more than that changes. Whether the
-// cancellation or the next step came first is decided by the ledger. It returns
-// the saga as it then stands; whoever runs it carries it back.
+// done is undone, and a write of which nothing was sent is withdrawn. While a
+// step is held back for its grace that step is never sent; behind the pivot
+// nothing more than that changes. Whether the cancellation or the next step came
+// first is decided by the ledger. It returns the saga as it then stands; whoever
+// runs it carries it back.
 //
 // By and reason are required and kept. It fails with [ErrNotFound],
-// [ErrIncomplete], [ErrForbidden] or [ErrTooLate]; a saga that goes back already
-// is returned as it is.
+// [ErrIncomplete], [ErrTooLate], or [engine.ErrForbidden] for an agent that did
+// not begin it and for a name that is not the caller's; a saga that goes back
+// already is returned as it is.
 func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Saga, error) {
 	if by == "" || reason == "" || len(by) > maxBy {
 		return Saga{}, ErrIncomplete
@@ -41,7 +41,7 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		if err != nil {
 			return Saga{}, err
 		}
-		if err := t.mayCancel(engine.Caller(ctx)); err != nil {
+		if err := t.mayCancel(engine.Caller(ctx), by); err != nil {
 			return Saga{}, err
 		}
 		if t.body.Back != nil || t.body.Stopped != nil || t.body.State == Undone {
@@ -50,8 +50,8 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		if err := t.cancelled(&Turn{By: by, Reason: clipped(reason), At: t.paper.Now}); err != nil {
 			return Saga{}, err
 		}
-		switch _, err := r.file(ctx, &t, t.paper.Now, nil); {
-		case errors.Is(err, ledger.ErrStale):
+		switch _, err := r.file(ctx, &t, t.paper.Now, nil, t.withdrawal(by, reason)...); {
+		case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrIllegalMove):
 			if !sleep(ctx, jitter()) {
 				return Saga{}, ctx.Err()
 			}
@@ -64,12 +64,35 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 	return Saga{}, fmt.Errorf("%w: saga %q changes all the time", ledger.ErrStale, id)
 }
 
-// mayCancel keeps agents from cancelling what others began.
-func (t turn) mayCancel(p engine.Principal) error {
-	if p.Role == engine.RoleAgent && (p.Name == "" || p.Name != t.body.By) {
-		return fmt.Errorf("%w: %q is an agent, and did not begin it", ErrForbidden, p.Name)
+// mayCancel keeps agents from cancelling what others began, and everybody from
+// doing so in another's name.
+func (t turn) mayCancel(p engine.Principal, by string) error {
+	switch {
+	case p.Name != "" && p.Name != by:
+		return fmt.Errorf("%w: the cancellation is in the name of %q, the credentials are those of %q", engine.ErrForbidden, by, p.Name)
+	case p.Role == engine.RoleAgent && (p.Name == "" || p.Name != t.body.By):
+		return fmt.Errorf("%w: the credentials are an agent's (%q), which did not begin saga %q", engine.ErrForbidden, p.Name, t.paper.ID)
 	}
 	return nil
+}
+
+// withdrawal takes the write of the last step back of which nothing was sent,
+// and which nobody has in hand: in the same filing, so that it is never sent.
+func (t turn) withdrawal(by, reason string) []ledger.Appending {
+	k := t.known[t.body.last()]
+	if t.body.Back == nil || !k.there || k.rec.LeaseUntil.After(t.paper.Now) {
+		return nil
+	}
+	ev := ledger.Event{Kind: ledger.EvSettled, By: by, Rule: "cancelled", Reason: clipped(reason) + "; nothing was sent"}
+	switch {
+	case k.rec.State == ledger.Held:
+		ev.Settlement = ledger.Denied
+	case k.rec.State == ledger.Queued && k.rec.Sends == 0:
+		ev.Settlement = ledger.NotApplied
+	default:
+		return nil
+	}
+	return []ledger.Appending{{ID: k.rec.ID, Fence: k.rec.Fence, Events: []ledger.Event{ev}}}
 }
 
 // cancelled takes a cancellation into the body, or says why it comes too late.
@@ -122,6 +145,9 @@ func (t *turn) tooLate(i int) error {
 	what := "nothing is known of it"
 	if t.known[i].there {
 		what = engine.OutcomeOf(t.known[i].rec).Text
+	}
+	if t.known[i].fate() == fateHeld {
+		what += " Denying it makes the saga go back."
 	}
 	return fmt.Errorf("%w: step %q (%s, write %s) was begun, and is not taken back: %s", ErrTooLate, s.Name, s.Class, s.write(), what)
 }

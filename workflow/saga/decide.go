@@ -132,7 +132,7 @@ func next(b body, k []known, now time.Time, urged bool) move {
 	case b.State == Undone:
 		return move{do: endBack, state: Undone, reason: b.Reason}
 	case b.Back != nil:
-		return back(b, k, now, urged)
+		return back(b, k, now)
 	}
 	return forth(b, k, now, urged)
 }
@@ -182,7 +182,7 @@ func (b body) waits(i int, k known, now time.Time) move {
 	}
 	switch k.fate() {
 	case fateOpen:
-		return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is under way (%s)", name, k.rec.Phase())}
+		return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is under way", name)}
 	case fateUnverified:
 		if !now.Before(k.rec.Due) {
 			return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is looked at", name)}
@@ -243,7 +243,7 @@ func retryPause(tries int) time.Duration {
 // back undoes what was done, the last first. What is not settled is waited for:
 // nothing is undone of which it is not known whether it is there. A step that
 // has to stay keeps those that it stands on.
-func back(b body, k []known, now time.Time, urged bool) move {
+func back(b body, k []known, now time.Time) move {
 	var left []string
 	stays := map[string]bool{}
 	for i := len(b.Steps) - 1; i >= 0; i-- {
@@ -267,8 +267,8 @@ func back(b body, k []known, now time.Time, urged bool) move {
 			why = fmt.Sprintf("it is done and a %s step is never undone", s.Class)
 		case stays[s.Name]:
 			why = "what depends on it stays"
-		case s.Asked && k[i].rec.Child != "" && !urged:
-			why = fmt.Sprintf("its undoing %s came to nothing, and it stands", k[i].rec.Child)
+		case k[i].rec.Child != "": // the engine begins one undoing of a write, and no other
+			why = fmt.Sprintf("its undoing (write %s) came to nothing, and it stands", k[i].rec.Child)
 		default:
 			return move{do: undo, step: i, state: Undoing, reason: fmt.Sprintf("step %q is being undone", s.Name)}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +49,9 @@ func Decode(data []byte) (Plan, error) {
 	for _, s := range d.Steps {
 		p.Steps = append(p.Steps, Step{Name: s.Name, After: s.After, Revert: Revert(s.Revert)})
 	}
+	if err := p.named(); err != nil {
+		return Plan{}, err
+	}
 	for i, s := range d.Steps {
 		if err := p.decodeStep(i, s); err != nil {
 			return Plan{}, err
@@ -84,19 +88,21 @@ func (p Plan) decodeStep(i int, d documentStep) (err error) {
 			return p.wrong(i, "/grace", `a duration like "5m"`, "is %q", d.Grace)
 		}
 	}
-	if s.Intent, err = p.decodeIntent(i, "/intent", d.Intent, ""); err != nil {
+	left := map[string]any{"tenant": p.Tenant, "workflow": p.ID, "step": s.Name}
+	if s.Intent, err = p.decodeIntent(i, "/intent", d.Intent, left); err != nil {
 		return err
 	}
 	if len(d.Undo) == 0 {
 		return nil
 	}
-	undo, err := p.decodeIntent(i, "/undo", d.Undo, s.Intent.Tool)
+	maps.Copy(left, map[string]any{"tool": s.Intent.Tool, "destination": s.Intent.Destination, "kind": s.Intent.Kind, "key": s.Intent.Key})
+	undo, err := p.decodeIntent(i, "/undo", d.Undo, left)
 	s.Undo = &undo
 	return err
 }
 
-// decodeIntent reads an intent with what is left out of it put in.
-func (p Plan) decodeIntent(i int, at string, text jsontext.Value, tool string) (intent.WriteIntent, error) {
+// decodeIntent reads an intent with what was left out of it put in.
+func (p Plan) decodeIntent(i int, at string, text jsontext.Value, left map[string]any) (intent.WriteIntent, error) {
 	var have map[string]jsontext.Value
 	if text.Kind() != jsontext.KindBeginObject {
 		return intent.WriteIntent{}, p.wrong(i, at, "a write intent, a JSON object", "is missing, or no object")
@@ -104,15 +110,15 @@ func (p Plan) decodeIntent(i int, at string, text jsontext.Value, tool string) (
 	if err := json.Unmarshal(text, &have); err != nil {
 		return intent.WriteIntent{}, p.refused(i, at, err)
 	}
-	for name, value := range map[string]string{"tenant": p.Tenant, "workflow": p.ID, "step": p.Steps[i].Name, "tool": tool} {
-		if _, said := have[name]; said || value == "" {
+	for name, value := range left {
+		if _, said := have[name]; said {
 			continue
 		}
-		quoted, err := jsontext.AppendQuote(nil, value)
+		put, err := intent.Canonical(value)
 		if err != nil {
 			return intent.WriteIntent{}, p.refused(i, at, err)
 		}
-		have[name] = quoted
+		have[name] = put
 	}
 	whole, err := json.Marshal(have)
 	if err != nil {

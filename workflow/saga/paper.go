@@ -71,12 +71,10 @@ type bodyStep struct {
 	// was begun. Tries counts those since somebody last asked for more.
 	Writes []ledger.ID `json:"writes,omitempty"`
 	Tries  int         `json:"tries,omitempty"`
-	// UndoID is the write that will undo the last one, By who builds it
-	// (connector or plan): registered before the step was begun. Asked says that
-	// it was asked for.
+	// UndoID is the write that will undo the last one, UndoBy who builds it
+	// (connector or plan): registered before the step was begun.
 	UndoID ledger.ID `json:"undo_id,omitempty"`
 	UndoBy string    `json:"undo_by,omitempty"`
-	Asked  bool      `json:"asked,omitempty"`
 	// Status is the last that was known when the paper was filed.
 	Status engine.Status `json:"status,omitempty"`
 	// Blocked is why the ledger did not take its write.
@@ -186,16 +184,8 @@ func (s bodyStep) undoing() (*intent.WriteIntent, error) {
 
 // undoOf names the write that undoes a write, as the engine will.
 func undoOf(w intent.WriteIntent, id ledger.ID) ledger.ID {
-	w.Compensates = string(id)
+	w.Compensates = string(id) // the rest of its name is that of what it undoes
 	return ledger.IDOf(w.StructuralKey())
-}
-
-// says sets where the saga stands, and since when.
-func (b *body) says(state State, reason string, now time.Time) {
-	reason = clipped(reason)
-	if b.State != state || b.Reason != reason {
-		b.State, b.Reason, b.Since = state, reason, now
-	}
 }
 
 // clipped is a sentence that can be kept.

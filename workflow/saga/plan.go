@@ -1,8 +1,11 @@
 package saga
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -40,8 +43,10 @@ type Step struct {
 	// Grace is for how long the step is held back, when its turn has come, so
 	// that the saga can still be cancelled. Default none, at most [MaxGrace].
 	Grace time.Duration
-	// Undo is the write that undoes the step. Tenant, workflow, step and tool may
-	// be left out. Default: the connector of the destination knows.
+	// Undo is the write that undoes the step, for the same record: what may be
+	// left out of the intent, tool, destination, kind and key may be left out.
+	// What the step wrote is required of the record besides. Default: the
+	// connector of the destination knows.
 	Undo *intent.WriteIntent
 }
 
@@ -106,40 +111,66 @@ func (p Plan) wrong(i int, member, want, format string, args ...any) error {
 	return e
 }
 
+// named refuses a plan in which a name is missing that others need.
+func (p Plan) named() error {
+	n := len(p.Steps)
+	switch unnamed := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Name == "" }); {
+	case p.Tenant == "":
+		return p.wrong(-1, "/tenant", "the name of the tenant that owns the saga", "is missing")
+	case p.ID == "":
+		return p.wrong(-1, "/id", "a name for the saga, which is the workflow of its writes", "is missing")
+	case n < 1 || n > MaxSteps:
+		return p.wrong(-1, "/steps", fmt.Sprintf("1 to %d", MaxSteps), "has %d steps", n)
+	case unnamed >= 0:
+		return p.wrong(unnamed, "/name", "a name that no other step has", "is missing")
+	}
+	return nil
+}
+
 // filled is the plan with everything filled in that may be left out. It refuses
 // what contradicts the plan.
 func (p Plan) filled() (Plan, error) {
-	switch {
-	case p.Tenant == "":
-		return p, p.wrong(-1, "/tenant", "the name of the tenant that owns the saga", "is missing")
-	case p.ID == "":
-		return p, p.wrong(-1, "/id", "a name for the saga, which is the workflow of its writes", "is missing")
-	}
-	if n := len(p.Steps); n < 1 || n > MaxSteps {
-		return p, p.wrong(-1, "/steps", fmt.Sprintf("1 to %d", MaxSteps), "has %d steps", n)
+	if err := p.named(); err != nil {
+		return p, err
 	}
 	p.Steps = append([]Step(nil), p.Steps...)
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Name == "" {
-			return p, p.wrong(i, "/name", "a name that no other step has", "is missing")
-		}
 		if err := p.fill(i, "/intent", &s.Intent); err != nil {
 			return p, err
 		}
 		if s.Undo == nil {
 			continue
 		}
-		undo := *s.Undo
-		if undo.Tool == "" {
-			undo.Tool = s.Intent.Tool
-		}
-		if err := p.fill(i, "/undo", &undo); err != nil {
+		undo, err := p.fillUndo(i)
+		if err != nil {
 			return p, err
 		}
 		s.Undo = &undo
 	}
 	return p, nil
+}
+
+// fillUndo gives the undoing of a step its place in the plan. It is about the
+// same record as the step.
+func (p Plan) fillUndo(i int) (intent.WriteIntent, error) {
+	of, undo := p.Steps[i].Intent, *p.Steps[i].Undo
+	if len(undo.Key) == 0 {
+		undo.Key = maps.Clone(of.Key)
+	}
+	undo.Tool = cmp.Or(undo.Tool, of.Tool)
+	undo.Destination, undo.Kind = cmp.Or(undo.Destination, of.Destination), cmp.Or(undo.Kind, of.Kind)
+	if err := p.fill(i, "/undo", &undo); err != nil {
+		return undo, err
+	}
+	mine, err := of.KeyDigest()
+	if err != nil {
+		return undo, p.refused(i, "/intent", err)
+	}
+	if about, err := undo.KeyDigest(); err != nil || about != mine {
+		return undo, p.wrong(i, "/undo/key", "destination, kind and key of the intent, or nothing", "is about another record than the step")
+	}
+	return undo, nil
 }
 
 // fill gives an intent its place in the plan.

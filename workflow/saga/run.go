@@ -287,7 +287,7 @@ func (r *Runner) open(ctx context.Context, p ledger.Paper) (turn, error) {
 }
 
 // file writes the paper of a turn, and whatever belongs to it.
-func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledger.Reservation) (ledger.Filed, error) {
+func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledger.Reservation, appended ...ledger.Appending) (ledger.Filed, error) {
 	text, err := t.body.encode()
 	if err != nil {
 		return ledger.Filed{}, err
@@ -295,7 +295,7 @@ func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledg
 	p := t.paper
 	p.State, p.Due, p.Body = string(t.body.State), due, text
 	p.Done = t.body.State == Done || t.body.State == Undone
-	filed, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}, Reserve: reserve})
+	filed, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}, Reserve: reserve, Append: appended})
 	if err == nil {
 		t.paper = filed.Papers[0]
 	}
