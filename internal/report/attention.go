@@ -61,8 +61,8 @@ func unknownDestinations(f Found) []Matter {
 	open := map[string]int{}
 	var names []string
 	for _, q := range f.Survey.Queues {
-		if slices.Contains(f.Registered, q.Destination) {
-			continue
+		if slices.Contains(f.Registered, q.Destination) || q.State == ledger.Entrusted || q.Destination == "" {
+			continue // what callers make themselves needs no destination here
 		}
 		if open[q.Destination] == 0 {
 			names = append(names, q.Destination)

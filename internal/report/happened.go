@@ -24,8 +24,12 @@ func what(e ledger.Event, n int) string {
 		return "reserved" + inLine(e)
 	case ledger.EvFreed:
 		return freed(e)
-	case ledger.EvHeld:
-		return "held; nothing is sent before a person approves"
+	case ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue:
+		return heldBack(e)
+	case ledger.EvEntrusted:
+		return "let go to its caller, who makes it"
+	case ledger.EvYielded:
+		return "its business operation was let go: it stops no other write"
 	case ledger.EvApproved:
 		return "approved" + inLine(e)
 	case ledger.EvRead:
@@ -58,6 +62,19 @@ func what(e ledger.Event, n int) string {
 		return "late result"
 	}
 	return string(e.Kind)
+}
+
+// heldBack is what happens to a write that waits for approval.
+func heldBack(e ledger.Event) string {
+	switch {
+	case e.Kind == ledger.EvAgreed:
+		return "approved, and others must approve too"
+	case e.Kind == ledger.EvOverdue:
+		return "overdue"
+	case e.Need > 1:
+		return fmt.Sprintf("held; nothing is sent before %d different people approve", e.Need)
+	}
+	return "held; nothing is sent before a person approves"
 }
 
 // inLine says what must be done first.

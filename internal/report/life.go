@@ -66,7 +66,8 @@ func facts(r ledger.Record, now time.Time) []string {
 	if !r.SettledAt.IsZero() {
 		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
 	}
-	if !r.Due.IsZero() {
+	rows = append(rows, approvals(r, now)...)
+	if !r.Due.IsZero() && r.State != ledger.Held {
 		add("due", "%s (%s)", moment(r.Due), ago(r.Due, now))
 	}
 	switch {
@@ -125,7 +126,10 @@ func asked(r ledger.Record) string {
 		return "  It was pruned. What it asked for, what was seen and its life are forgotten; its keys and its outcome are kept.\n"
 	}
 	w, err := intent.DecodeStored(r.Intent)
-	if err != nil {
+	switch {
+	case err != nil && r.Entrusted:
+		return "  " + raw(r.Intent) + "\n"
+	case err != nil:
 		return "  it cannot be read: " + raw(r.Intent) + "\n"
 	}
 	rows := []string{"write\t" + subject(r)}

@@ -51,6 +51,7 @@ func Waiting(recs []ledger.Record, more, partly bool, now time.Time) string {
 		for _, line := range wrap(clip(r.Reason, maxText), wrapAt) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
+		b.WriteString(table("  ", approvals(r, now)...))
 		b.WriteString(table("    ", differences(r.Mismatches)...))
 		fmt.Fprintf(&b, "  %s\n", Next(r))
 	}

@@ -111,7 +111,10 @@ func subject(r ledger.Record) string {
 		return fmt.Sprintf("%s at %q", Safe(r.Kind), Safe(r.Destination))
 	}
 	w, err := intent.DecodeStored(r.Intent)
-	if err != nil {
+	switch {
+	case err != nil && r.Entrusted:
+		return ownWrite(r)
+	case err != nil:
 		return fmt.Sprintf("%s at %q (its intent cannot be read)", Safe(r.Kind), Safe(r.Destination))
 	}
 	return fmt.Sprintf("%s %s at %q where %s", w.Write, Safe(w.Kind), Safe(w.Destination), assignments(w.Key))
@@ -166,11 +169,15 @@ func wrap(s string, n int) []string {
 
 // Next is the command that carries a write on, "" when nothing has to be done.
 func Next(r ledger.Record) string {
-	switch r.State {
-	case ledger.Settled:
+	switch {
+	case r.State == ledger.Settled:
 		return ""
+	case r.Entrusted:
+		return nextOwn(r)
+	}
+	switch r.State {
 	case ledger.Held:
-		return fmt.Sprintf("readback review %s approve|deny --by NAME --reason TEXT", r.ID)
+		return fmt.Sprintf("readback review %s approve|deny --digest %s --by NAME --reason TEXT", r.ID, r.Digest)
 	case ledger.Review:
 		return fmt.Sprintf("readback review %s accept|retry|compensate|abandon --by NAME --reason TEXT", r.ID)
 	}
@@ -190,6 +197,8 @@ func next(r ledger.Record, now time.Time) string {
 		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", ago(r.Due, now))
 	case ledger.Held, ledger.Review:
 		return "A person decides:\n  " + Next(r)
+	case ledger.Entrusted:
+		return fmt.Sprintf("Step %q of workflow %q makes it and says when it is done; nothing is sent from here.", Safe(r.Step), Safe(r.Workflow))
 	}
 	when := "due now"
 	switch {

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// approvals are the rows about a held write: who must approve what, who has, and
+// until when.
+func approvals(r ledger.Record, now time.Time) []string {
+	if r.State != ledger.Held {
+		return nil
+	}
+	need := max(r.Need, 1)
+	have := fmt.Sprintf("approvals\t%d of %d", len(r.Agreed), need)
+	if len(r.Agreed) > 0 {
+		var names []string
+		for _, name := range r.Agreed {
+			names = append(names, clip(name, cell))
+		}
+		have += ": " + strings.Join(names, ", ")
+	}
+	if missing := need - len(r.Agreed); missing > 1 {
+		have += fmt.Sprintf("; %d different people must still approve", missing)
+	}
+	rows := []string{have}
+	switch {
+	case r.Overdue:
+		rows = append(rows, "overdue\tnobody approved it in time; it goes on waiting")
+	case r.Due.IsZero():
+	case r.Due.After(now):
+		rows = append(rows, fmt.Sprintf("until\t%s (%s)", moment(r.Due), ago(r.Due, now)))
+	default:
+		rows = append(rows, fmt.Sprintf("was until\t%s (%s); it can be approved no more", moment(r.Due), ago(r.Due, now)))
+	}
+	if r.RequestedBy != "" {
+		rows = append(rows, "asked by\t"+clip(r.RequestedBy, cell)+", who may not approve it")
+	}
+	return append(rows, "digest\t"+clip(r.Digest, maxValue))
+}
+
+// ownWrite is what a step does by itself, in words.
+func ownWrite(r ledger.Record) string {
+	what := ""
+	if r.Kind != "" || r.Destination != "" {
+		what = fmt.Sprintf(", %s at %q", Safe(r.Kind), Safe(r.Destination))
+	}
+	return fmt.Sprintf("%s by step %q of workflow %q itself%s", Safe(r.Tool), Safe(r.Step), Safe(r.Workflow), what)
+}
+
+// nextOwn is what carries on a write that its caller makes itself.
+func nextOwn(r ledger.Record) string {
+	switch r.State {
+	case ledger.Held:
+		return fmt.Sprintf("approve or reject step %q of workflow %q at the gate", Safe(r.Step), Safe(r.Workflow))
+	case ledger.Review:
+		return fmt.Sprintf("readback review %s accept|abandon --by NAME --reason TEXT", r.ID)
+	}
+	return ""
+}
+
+// Operation is who has begun a business operation: the writes that bear its key,
+// and which of them stops another one now.
+func Operation(tool, key string, holders []Holder, now time.Time) string {
+	if len(holders) == 0 {
+		return fmt.Sprintf("Nobody has begun operation %q of tool %q here, or it stops nobody any more.\n", Safe(key), Safe(tool))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Operation %q of tool %q\n", Safe(key), Safe(tool))
+	for _, h := range holders {
+		r := h.Record
+		fmt.Fprintf(&b, "\n%s  %s, begun %s\n  %s\n", r.ID, phase(r), ago(r.Created, now), subject(r))
+		rows := []string{fmt.Sprintf("workflow\t%s", Safe(r.Workflow)), fmt.Sprintf("step\t%s", Safe(r.Step))}
+		if h.Outcome != "" {
+			rows = append(rows, "outcome\t"+clip(h.Outcome, 2*maxValue))
+		}
+		rows = append(rows, "stops others\t"+h.why(now))
+		b.WriteString(table("  ", rows...))
+		if h.Blocks {
+			fmt.Fprintf(&b, "  readback operation release --id %s --by NAME --reason TEXT\n", r.ID)
+		}
+	}
+	return b.String()
+}
+
+// Holder is one write of a business operation.
+type Holder struct {
+	Record ledger.Record `json:"record"`
+	// Blocks says that it stops another workflow's write now, Until when no more:
+	// zero for as long as it is open.
+	Blocks bool      `json:"blocks"`
+	Until  time.Time `json:"until,omitzero"`
+	// Outcome is the sentence of a settled one.
+	Outcome string `json:"outcome,omitempty"`
+}
+
+func (h Holder) why(now time.Time) string {
+	switch {
+	case h.Record.Yielded:
+		return "no: somebody let the operation go"
+	case !h.Blocks:
+		return "no"
+	case h.Until.IsZero():
+		return "yes, for as long as it is open"
+	}
+	return fmt.Sprintf("yes, until %s (%s)", moment(h.Until), ago(h.Until, now))
+}
