@@ -107,7 +107,7 @@ func (got filed) papers(f ledger.Filing) []ledger.Paper {
 }
 
 // paperArgs are the parameters of a filing that are about papers.
-func (l *Ledger) paperArgs(f ledger.Filing) []any {
+func paperArgs(f ledger.Filing) []any {
 	var writes, done []bool
 	var tenants, kinds, ids, binders, subjects, traces, states []string
 	var dues, versions []int64
@@ -122,30 +122,34 @@ func (l *Ledger) paperArgs(f ledger.Filing) []any {
 		binders, subjects, traces = append(binders, p.Binder), append(subjects, p.Subject), append(traces, p.Trace)
 		states, dues, versions = append(states, p.State), append(dues, nanos(p.Due)), append(versions, p.Version)
 	}
-	return []any{writes, tenants, kinds, ids, binders, subjects, traces, states, dues, done, bodies, versions, qualified(l.schema, "@ledger_papers")}
+	return []any{writes, tenants, kinds, ids, binders, subjects, traces, states, dues, done, bodies, versions}
 }
 
 // fileAtOnce does a filing as one statement, if it may and can be done so: when
-// it is not done, nothing was applied.
+// it is not done, nothing was applied. What keeps it from being asked the
+// transaction will meet as well, and say.
 func (l *Ledger) fileAtOnce(ctx context.Context, f ledger.Filing) (did ledger.Filed, done bool, err error) {
-	if len(f.Append) > 1 || len(f.Append) == 1 && f.Reserve != nil ||
-		slices.ContainsFunc(f.Unchanged, func(p ledger.Paper) bool { return p.Version == 0 }) {
+	if len(f.Append) > 1 || len(f.Append) == 1 && f.Reserve != nil || len(absent(f)) > 0 {
+		return did, false, nil
+	}
+	have, err := l.toChange(ctx, f) // before it has a connection: it may need one
+	if err != nil {
 		return did, false, nil
 	}
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return did, false, nil //nolint:nilerr // the transaction meets it as well, and says it
+		return did, false, nil
 	}
 	defer conn.Release()
 	now, known := l.clock.guess()
 	if !known {
 		if now, err = l.time(ctx, conn); err != nil {
-			return did, false, nil //nolint:nilerr // likewise
+			return did, false, nil
 		}
 	}
-	query, args, changed, err := l.atOnce(ctx, f, now)
+	query, args, changed, err := l.atOnce(f, have, now)
 	if err != nil {
-		return did, false, nil //nolint:nilerr // likewise
+		return did, false, nil
 	}
 	var got filed
 	asking, end := lingering(ctx)
@@ -155,14 +159,33 @@ func (l *Ledger) fileAtOnce(ctx context.Context, f ledger.Filing) (did ledger.Fi
 		return err
 	})
 	if err = l.broken(l.quicker(err)); err != nil {
-		again := errors.Is(err, errAgain) || unsent(err)
-		return did, !again && ctx.Err() == nil || errors.Is(err, ledger.ErrUnsure), err
+		tried := errors.Is(err, errAgain) || unsent(err) || ctx.Err() != nil
+		return did, !tried || errors.Is(err, ledger.ErrUnsure), err
 	}
-	return l.filedAtOnce(ctx, f, got, changed, now)
+	did, done, err = l.filedAtOnce(f, got, changed, now)
+	if done && err == nil {
+		l.tick(ctx, conn, got.stored.state)
+	}
+	return did, done, err
+}
+
+// toChange is the write that a filing appends to, as far as it is known.
+func (l *Ledger) toChange(ctx context.Context, f ledger.Filing) (have row, err error) {
+	if len(f.Append) == 0 {
+		return row{}, nil
+	}
+	have, remembered := l.memory.recall(f.Append[0].ID)
+	if !remembered {
+		have, err = l.find(ctx, f.Append[0].ID)
+	}
+	if err == nil && ledger.Joins(have.rec, f.Append[0].Events) {
+		err = errInLine
+	}
+	return have, err
 }
 
 // filedAtOnce is the end of fileAtOnce: what the answer means.
-func (l *Ledger) filedAtOnce(ctx context.Context, f ledger.Filing, got filed, changed []change, now time.Time) (did ledger.Filed, done bool, err error) {
+func (l *Ledger) filedAtOnce(f ledger.Filing, got filed, changed []change, now time.Time) (did ledger.Filed, done bool, err error) {
 	s := got.stored.state
 	if err := l.usable(s); err != nil {
 		return did, true, err
@@ -194,35 +217,22 @@ func (l *Ledger) filedAtOnce(ctx context.Context, f ledger.Filing, got filed, ch
 }
 
 // atOnce is the one statement of a filing, or an error where there is none.
-func (l *Ledger) atOnce(ctx context.Context, f ledger.Filing, now time.Time) (query string, args []any, changed []change, err error) {
-	papers := l.paperArgs(f)
+func (l *Ledger) atOnce(f ledger.Filing, have row, now time.Time) (query string, args []any, changed []change, err error) {
+	var c change
 	switch {
 	case f.Reserve != nil:
-		rec, events, err := ledger.Begin(*f.Reserve, "", now)
-		if err != nil {
-			return "", nil, nil, err
-		}
-		changed = []change{{rec: rec, fresh: true, events: events}}
+		c.fresh = true
+		c.rec, c.events, err = ledger.Begin(*f.Reserve, "", now)
 	case len(f.Append) == 1:
-		a := f.Append[0]
-		have, remembered := l.memory.recall(a.ID)
-		if !remembered {
-			if have, err = l.find(ctx, a.ID); err != nil {
-				return "", nil, nil, err
-			}
-		}
-		if ledger.Joins(have.rec, a.Events) {
-			return "", nil, nil, errInLine
-		}
-		c, err := advance(have, a.Fence, a.Events, now)
-		if err != nil {
-			return "", nil, nil, err
-		}
-		changed = []change{c}
+		c, err = advance(have, f.Append[0].Fence, f.Append[0].Events, now)
 	default:
-		return l.sql["file"], append([]any{l.version}, papers...), nil, nil
+		return l.sql["file"], append([]any{l.version}, paperArgs(f)...), nil, nil
 	}
-	query, args, err = l.filing(papers, changed, now, false)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	changed = []change{c}
+	query, args, err = l.filing(paperArgs(f), changed, now, false)
 	return query, args, changed, err
 }
 
@@ -260,8 +270,11 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 		}
 		did.Appended = append(did.Appended, rec)
 	}
+	if err := t.keepOut(f); err != nil {
+		return did, err
+	}
 	var got filed
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql["file"], append([]any{t.l.version}, t.l.paperArgs(f)...), func(rows pgx.Rows) (err error) {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql["file"], append([]any{t.l.version}, paperArgs(f)...), func(rows pgx.Rows) (err error) {
 		got, err = scanFiled(rows)
 		return err
 	})
@@ -276,11 +289,11 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 }
 
 // holdPapers locks the papers of a filing, and sees whether they are of the
-// versions that it names. Of those that must not be there it keeps out others.
+// versions that it names.
 func (t *tx) holdPapers(f ledger.Filing) error {
 	var have []int64
 	var s state
-	args := append([]any{t.l.version}, t.l.paperArgs(f)[:ownOfPapers-1]...)
+	args := append([]any{t.l.version}, paperArgs(f)...)
 	err := t.l.ask(t.ctx, t.pgx, t.l.sql["papers_lock"], args, func(rows pgx.Rows) error {
 		_, err := pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, r.Scan(append(s.dest(), &have)...)
@@ -290,22 +303,41 @@ func (t *tx) holdPapers(f ledger.Filing) error {
 	if err == nil {
 		err = stale(f, have)
 	}
-	var out []ledger.Paper
+	return err
+}
+
+// absent are the papers of which a filing wants that they are not there.
+func absent(f ledger.Filing) (papers []ledger.Paper) {
 	for _, p := range f.Unchanged {
+		if p.Version == 0 {
+			papers = append(papers, p)
+		}
+	}
+	return papers
+}
+
+// keepOut sees to it that nobody makes papers that must not be there before this
+// transaction has ended. It takes their names, and those of the papers that are
+// to be made, in one order.
+func (t *tx) keepOut(f ledger.Filing) error {
+	out := absent(f)
+	if len(out) == 0 {
+		return nil
+	}
+	for _, p := range f.Papers {
 		if p.Version == 0 {
 			out = append(out, p)
 		}
 	}
 	slices.SortFunc(out, byName)
 	for _, p := range out {
-		if err == nil {
-			err = t.exec("paper_kept_out", p.Tenant, p.Kind, p.ID)
-		}
-		if err == nil {
-			err = t.exec("paper_let_in", p.Tenant, p.Kind, p.ID)
+		for _, statement := range []string{"paper_kept_out", "paper_let_in"} {
+			if err := t.exec(statement, p.Tenant, p.Kind, p.ID); err != nil {
+				return err
+			}
 		}
 	}
-	return err
+	return nil
 }
 
 // lockAll locks writes in one order.

@@ -160,8 +160,8 @@ func (s statements) withPapers() {
 }
 
 // ownOfPapers is how many parameters of a filing are about its papers: a list for
-// each column, and the name of their table.
-const ownOfPapers = 13
+// each column.
+const ownOfPapers = 12
 
 var paperTypes = strings.Fields("boolean text text text text text text text bigint boolean bytea bigint")
 
@@ -170,7 +170,7 @@ var paperTypes = strings.Fields("boolean text text text text text text text bigi
 func filing(text string, own int, ready string) string {
 	held, filed := mustRead(texts, "sql/papers_held.sql"), mustRead(texts, "sql/papers_filed.sql")
 	held = strings.Replace(held, "{parameters}", parameters(&own, paperTypes, "[]"), 1)
-	filed = strings.NewReplacer("{table}", parameters(&own, []string{"text"}, ""), "{ready}", ready).Replace(filed)
+	filed = strings.ReplaceAll(filed, "{ready}", ready)
 	const answer = ", EXISTS (SELECT 1 FROM {ready}), ARRAY(SELECT h.have FROM h ORDER BY h.ord), ARRAY(SELECT pu.ord FROM pu ORDER BY pu.ord), " +
 		"ARRAY(SELECT pu.binder FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.subject FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.trace FROM pu ORDER BY pu.ord), " +
 		"ARRAY(SELECT pu.created FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.updated FROM pu ORDER BY pu.ord)"
