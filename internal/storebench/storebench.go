@@ -38,17 +38,26 @@ func Intent(batch string, n int) intent.WriteIntent {
 	}
 }
 
+// Reserve takes a new write and announces its send, one commit.
+func Reserve(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) (ledger.Record, error) {
+	rec, err := ledger.NewRecord(w)
+	if err != nil {
+		return ledger.Record{}, err
+	}
+	rec, fresh, err := l.Reserve(ctx, ledger.Reservation{Record: rec, Owner: "worker", LeaseFor: time.Minute, Window: 24 * time.Hour,
+		Events: []ledger.Event{{Kind: ledger.EvAnnounced, SendFor: 30 * time.Second}}})
+	if err != nil || !fresh {
+		return ledger.Record{}, errors.Join(err, fmt.Errorf("fresh: %v", fresh))
+	}
+	return rec, nil
+}
+
 // Pair is the happy path of one write as the engine has it, without an engine:
 // reserve and settle, two commits.
 func Pair(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) error {
-	rec, err := ledger.NewRecord(w)
+	rec, err := Reserve(ctx, l, w)
 	if err != nil {
 		return err
-	}
-	rec, fresh, err := l.Reserve(ctx, ledger.Reservation{Record: rec, Owner: "worker", LeaseFor: time.Minute,
-		Events: []ledger.Event{{Kind: ledger.EvAnnounced, SendFor: 30 * time.Second}}})
-	if err != nil || !fresh {
-		return errors.Join(err, fmt.Errorf("fresh: %v", fresh))
 	}
 	_, err = l.Append(ctx, rec.ID, rec.Fence,
 		ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Code: "201", Ref: "ch_1"},
@@ -165,6 +174,34 @@ func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 			before, after := turns(b, callers, b.N, pair(short, "short"), pair(long, "long"))
 			b.ReportMetric(perSecond(after), "pairs/s")
 			b.ReportMetric(100*(float64(after)/float64(before)-1), "growth-%")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// Keys measures what it costs to look whether a business operation was begun by
+// another write, on a ledger with a long history in which each write names one:
+// reservations that name an operation and such that name none, in turns. key-% is
+// how much longer one takes with a key.
+func Keys(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
+	rows := Histories(b)
+	l := filled(b, rows)
+	for _, callers := range []int{1, 8} {
+		b.Run(fmt.Sprintf("keys=%d/callers=%d", rows, callers), func(b *testing.B) {
+			reserve := func(named bool) func(int) error {
+				batch := fmt.Sprint("named-", named, "-", callers, "-", b.N)
+				return func(i int) error {
+					w := Intent(batch, i)
+					if !named {
+						w.IdempotencyKey = ""
+					}
+					_, err := Reserve(context.Background(), l, w)
+					return err
+				}
+			}
+			without, with := turns(b, callers, b.N, reserve(false), reserve(true))
+			b.ReportMetric(perSecond(with), "reserves/s")
+			b.ReportMetric(100*(float64(with)/float64(without)-1), "key-%")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
