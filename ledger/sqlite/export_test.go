@@ -27,25 +27,37 @@ const (
 
 // Version1 makes a file as version 1 had it, with these writes in it.
 func Version1(path string, recs ...ledger.Record) error {
+	return oldFile(path, 1, insertVersion1, recs)
+}
+
+// Version2 makes a file as version 2 had it, with these writes in it.
+func Version2(path string, recs ...ledger.Record) error {
+	return oldFile(path, 2, insertVersion2, recs)
+}
+
+func oldFile(path string, version int, insert func(*sqlite.Conn, ledger.Record) error, recs []ledger.Record) error {
 	conn, err := sqlite.OpenConn(path)
 	if err != nil {
 		return err
 	}
-	err = func() error {
-		if err := sqlitex.ExecuteScriptFS(conn, migrations, versions()[0], nil); err != nil {
-			return err
-		}
-		if err := sqlitex.ExecuteTransient(conn, "UPDATE ledger_meta SET version = 1", nil); err != nil {
-			return err
-		}
-		for _, r := range recs {
-			if err := insertVersion1(conn, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}()
+	for _, name := range versions()[:version] {
+		err = errors.Join(err, sqlitex.ExecuteScriptFS(conn, migrations, name, nil))
+	}
+	err = errors.Join(err, sqlitex.Execute(conn, "UPDATE ledger_meta SET version = ?", &sqlitex.ExecOptions{Args: []any{version}}))
+	for _, r := range recs {
+		err = errors.Join(err, insert(conn, r))
+	}
 	return errors.Join(err, conn.Close())
+}
+
+// insertVersion2 is what version 2 did for a write that is in no line.
+func insertVersion2(conn *sqlite.Conn, r ledger.Record) error {
+	if err := insertVersion1(conn, r); err != nil {
+		return err
+	}
+	c := columnsOf(r)
+	return sqlitex.Execute(conn, "UPDATE ledger_writes SET destination = ?, settled_at = nullif(?, 0), key_digest = nullif(?, '') WHERE id = ?",
+		&sqlitex.ExecOptions{Args: []any{c.destination, c.settledAt, c.keyDigest, c.id}})
 }
 
 // insertVersion1 is what version 1 did. Its events are left out.

@@ -134,6 +134,16 @@ var damage = map[string]struct {
 		"UPDATE ledger_writes SET due = 1, lease_until = 0",
 		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
 	},
+	"blocks in the column": {
+		"an operation must not be begun twice because a row says so that does not know",
+		"UPDATE ledger_writes SET blocks = 0",
+		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
+	},
+	"step in the column": {
+		"likewise",
+		"UPDATE ledger_writes SET step_of = 'other'",
+		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
+	},
 	"tenant in the column": {
 		"a row does not change its owner",
 		"UPDATE ledger_writes SET tenant = 'other'",

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -127,5 +128,60 @@ func TestAddition(t *testing.T) {
 	must(t, again.Close())
 	if version, err := l.Read("SELECT version FROM ledger_meta"); err != nil || version[0] != "99" {
 		t.Errorf("version %v, error %v: it was taken back", version, err)
+	}
+}
+
+// A file of version 2 is not rewritten when it is taken over, and all the same
+// each of its writes blocks whom it has to, and nobody else.
+func TestVersion2(t *testing.T) {
+	nothing, gaveUp := oldSettle, oldSettle
+	nothing.Settlement, gaveUp.Settlement, gaveUp.By = ledger.NotApplied, ledger.Abandoned, "p"
+	recs := map[string]struct {
+		rec    ledger.Record
+		blocks bool
+	}{
+		"queued":    {old(t, "queued"), true},
+		"held":      {old(t, "held", ledger.Event{Kind: ledger.EvHeld}), true},
+		"verified":  {old(t, "verified", oldSend, oldSent, oldRead, oldSettle), true},
+		"abandoned": {old(t, "abandoned", oldSend, oldSent, oldRead, gaveUp), true},
+		"nothing":   {old(t, "nothing", oldSend, oldSent, oldRead, nothing), false},
+	}
+	path := file(t)
+	var rows []ledger.Record
+	for _, r := range recs {
+		rows = append(rows, r.rec)
+	}
+	must(t, sqlite.Version2(path, rows...))
+	l := open(t, path, nil)
+	for name, r := range recs {
+		got, err := l.Get(t.Context(), "acme", r.rec.ID)
+		must(t, err)
+		ignore := cmpopts.IgnoreFields(ledger.Record{}, "Now", "LeaseUntil", "Evidence")
+		if diff := cmp.Diff(r.rec, got, ignore, cmpopts.EquateApproxTime(0)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		again := asked(name + " again")
+		again.IdempotencyKey = r.rec.IdempotencyKey
+		if _, _, err := l.Reserve(t.Context(), reservation(t, again)); errors.Is(err, ledger.ErrBlocked) != r.blocks || !r.blocks && err != nil {
+			t.Errorf("%s: the same operation elsewhere: error %v, want blocked %v", name, err, r.blocks)
+		}
+	}
+	if kept, err := l.Read("SELECT count(*) FROM ledger_writes WHERE blocks IS NULL"); err != nil || kept[0] != "5" {
+		t.Errorf("%v rows as they were, error %v", kept, err)
+	}
+	rec, err := l.Append(t.Context(), recs["queued"].rec.ID, recs["queued"].rec.Fence, nothing)
+	must(t, err)
+	again := asked("queued again")
+	again.IdempotencyKey = rec.IdempotencyKey
+	if _, _, err := l.Reserve(t.Context(), reservation(t, again)); err != nil {
+		t.Errorf("when it had come to nothing: %v", err)
+	}
+	if _, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{step("s1")}}); err != nil {
+		t.Errorf("a paper: %v", err)
+	}
+	// A program of version 2, which asks this in every transaction, stops: it
+	// would let a held write go when its time is over.
+	if needs, err := l.Read("SELECT compatible_from FROM ledger_meta"); err != nil || needs[0] != "3" {
+		t.Errorf("a program needs to know version %v, error %v", needs, err)
 	}
 }
