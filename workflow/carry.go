@@ -136,7 +136,7 @@ func (g *Gate) read(ctx context.Context, tenant, workflowID, stepID string) (d d
 		}
 		return d, err
 	}
-	d.now = d.wf.Now
+	d.now = d.wf.Now.Round(0).UTC()
 	if d.flow, err = readFlow(d.wf); err != nil || stepID == "" {
 		return d, err
 	}
@@ -150,7 +150,7 @@ func (g *Gate) read(ctx context.Context, tenant, workflowID, stepID string) (d d
 	}
 	d.known = true
 	if d.paper.Now.After(d.now) {
-		d.now = d.paper.Now
+		d.now = d.paper.Now.Round(0).UTC()
 	}
 	d.step, err = readStep(d.paper)
 	return d, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -114,7 +116,7 @@ func newBench(t *testing.T, change func(*workflow.Options)) *bench {
 func benchOn(t *testing.T, s workflow.Store, change func(*workflow.Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, store: &counting{Store: s}, rules: &rules{says: workflow.Allow}, look: &destination{}}
-	o := &workflow.Options{Rules: b.rules, Look: b.look, BaseURL: "https://gate.example/api/v1"}
+	o := &workflow.Options{Rules: b.rules, Look: b.look, BaseURL: "https://gate.example/api/v1", Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(o)
 	}
@@ -197,3 +199,29 @@ func raw(v any) json.RawMessage {
 // order is an intent without the names that the step gives it.
 var order = raw(map[string]any{"tool": "orders.create", "destination": "shop", "kind": "order", "key": map[string]any{"number": "A-1"},
 	"write": "create", "expect": map[string]any{"amount": 10}})
+
+var errBoom = errors.New("boom")
+
+func (b *bench) view(wf string) workflow.View {
+	b.t.Helper()
+	v, err := b.gate.Get(b.t.Context(), agent, wf)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+type ending = func(context.Context, workflow.Caller, string, string) (workflow.Ended, error)
+
+func (b *bench) end(wf string, how ending) workflow.Ended {
+	b.t.Helper()
+	got, err := how(b.t.Context(), agent, wf, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got
+}
+
+func replaced(text json.RawMessage, from, to string) json.RawMessage {
+	return json.RawMessage(strings.Replace(string(text), from, to, 1))
+}

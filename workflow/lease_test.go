@@ -1,0 +1,292 @@
+package workflow_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+	"github.com/readback-go/readback/workflow"
+)
+
+func TestLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		first := b.ask(wf, "a", asking{StepType: "tool_call", LeaseSeconds: 30})
+		time.Sleep(10*time.Second + time.Millisecond)
+		second := b.ask(wf, "a", call())
+		same(t, "decision of the second", second.Decision, workflow.Allow)
+		same(t, "lease of the second", second.Lease, &workflow.Lease{LeaseID: first.LeaseID, LeaseHolder: "agent-1", LeaseExpiresAt: first.LeaseExpiresAt})
+		same(t, "when to ask again", second.RetryAfterSeconds, 20)
+		time.Sleep(20*time.Second - time.Millisecond)
+		third := b.ask(wf, "a", call()) // at the very moment
+		if !third.LeaseGranted || third.Fence != 2 || third.LeaseID == first.LeaseID {
+			t.Fatalf("after the lease had ended: %+v", third.Lease)
+		}
+		same(t, "prior status of the third", third.RetryContext.PriorCompletionStatus, workflow.PriorNotCompleted)
+		same(t, "length of a lease that was not said", third.LeaseExpiresAt.Sub(time.Now()), time.Minute)
+	})
+}
+
+func TestStaleFence(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason string
+		fence  int64
+		want   workflow.Code
+	}{
+		"stale":         {"the step went to somebody else since", 1, workflow.StaleFence},
+		"granted":       {"it is the one that was granted", 2, ""},
+		"not said":      {"clients of the published gate know no fence", 0, ""},
+		"never granted": {"nobody was ever told that one", 3, workflow.BadRequest},
+		"nonsense":      {"fences begin with 1", -1, workflow.BadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				wf := b.begin()
+				b.ask(wf, "a", call())
+				time.Sleep(time.Minute)
+				b.ask(wf, "a", call())
+				before := b.view(wf)
+				err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{Fence: tt.fence})
+				if tt.want == "" {
+					if err != nil || b.view(wf).Steps[0].CompletedAt == nil {
+						t.Errorf("refused or not done (%v): %s", err, tt.reason)
+					}
+					return
+				}
+				if e := asError(t, err); e.Code != tt.want {
+					t.Errorf("%v, want %s: %s", e, tt.want, tt.reason)
+				}
+				same(t, "the workflow after a refusal", b.view(wf), before)
+			})
+		})
+	}
+}
+
+func withIntent() asking { return asking{StepType: "tool_call", Intent: order} }
+
+func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
+	after := func(d time.Duration) time.Time { return time.Now().Add(d) }
+	for name, tt := range map[string]struct {
+		reason      string
+		found       func() engine.Looked
+		fails       error
+		granted     bool
+		effect      string
+		verdict     string
+		retryAfter  int
+		differently func(workflow.GateResponse) bool
+	}{
+		"present": {
+			reason: "what is there is completed, and not done again",
+			found: func() engine.Looked {
+				return engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1", URL: "https://shop.example/o-1"}
+			},
+			effect: "present", verdict: "verified",
+		},
+		"absent": {
+			reason:  "what is known not to be there can be done",
+			found:   func() engine.Looked { return engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent} },
+			granted: true, effect: "absent", verdict: "absent",
+		},
+		"unknown": {
+			reason: "while neither is known nobody does it",
+			found: func() engine.Looked {
+				return engine.Looked{Verdict: verify.Absent, After: after(90 * time.Second)}
+			},
+			effect: "unknown", verdict: "absent", retryAfter: 90,
+		},
+		"unknown without an end": {
+			reason: "then it is asked again soon",
+			found:  func() engine.Looked { return engine.Looked{Verdict: verify.Indeterminate} },
+			effect: "unknown", verdict: "indeterminate", retryAfter: 5,
+		},
+		"a look that fails": {
+			reason: "nothing is known then",
+			found:  func() engine.Looked { return engine.Looked{} },
+			fails:  errBoom,
+			effect: "unknown", verdict: "unavailable", retryAfter: 5,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				b.look.set(engine.Looked{Seen: []byte(`{"records":[]}`)})
+				wf := b.begin()
+				began := time.Now()
+				if got := b.ask(wf, "a", withIntent()); !got.LeaseGranted || got.RetryContext.Verification != nil {
+					t.Fatalf("first gate: %+v, %+v", got.Lease, got.RetryContext.Verification)
+				}
+				ended := time.Now().Add(time.Minute)
+				time.Sleep(2 * time.Minute)
+				b.look.set(tt.found())
+				b.look.fails = tt.fails
+				got := b.ask(wf, "a", withIntent())
+				same(t, "the looks", b.look.looks(), []engine.LookCase{{}, {Began: began, Ended: ended, Before: []byte(`{"records":[]}`)}})
+				v := got.RetryContext.Verification
+				if v == nil {
+					t.Fatal("no verification")
+				}
+				same(t, "effect and verdict", []string{v.Effect, v.Verdict}, []string{tt.effect, tt.verdict})
+				same(t, "granted: "+tt.reason, got.LeaseGranted, tt.granted)
+				same(t, "when to ask again", got.RetryAfterSeconds, tt.retryAfter)
+				same(t, "ask_after is there when it is unknown", v.AskAfter != nil, tt.effect == "unknown")
+			})
+		})
+	}
+}
+
+func TestWhatIsAbsentWhileSomebodyWorksIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		first := b.ask(wf, "a", withIntent())
+		b.look.set(engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent})
+		time.Sleep(time.Second)
+		got := b.ask(wf, "a", withIntent())
+		v := got.RetryContext.Verification
+		if got.LeaseGranted || v == nil || v.Effect != "unknown" || !v.AskAfter.Equal(first.LeaseExpiresAt) {
+			t.Errorf("granted %v, %+v", got.LeaseGranted, v)
+		}
+		looks := len(b.look.looks())
+		time.Sleep(20 * time.Second)
+		b.ask(wf, "a", withIntent())
+		same(t, "looks before the time to ask again", len(b.look.looks()), looks)
+		b.look.set(engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified})
+		time.Sleep(time.Minute)
+		if got = b.ask(wf, "a", withIntent()); got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
+			t.Errorf("granted %v, %+v", got.LeaseGranted, got.RetryContext.Verification)
+		}
+	})
+}
+
+func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason  string
+		found   engine.Looked
+		granted bool
+	}{
+		"verified":    {"it is done", engine.Looked{Effect: engine.EffectPresent, Write: "wr_1"}, false},
+		"under way":   {"it goes on by itself", engine.Looked{Write: "wr_1"}, false},
+		"not applied": {"nothing was done", engine.Looked{Effect: engine.EffectAbsent, Write: "wr_1"}, true},
+		"no write":    {"something like it was there before, and the step is about its own", engine.Looked{Effect: engine.EffectPresent}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				b.look.set(tt.found)
+				wf := b.begin()
+				got := b.ask(wf, "a", withIntent())
+				same(t, tt.reason, got.LeaseGranted, tt.granted)
+				if v := got.RetryContext.Verification; tt.found.Write != "" && !tt.granted && (v == nil || v.WriteID != string(tt.found.Write)) {
+					t.Errorf("the write is not named: %+v", v)
+				}
+			})
+		})
+	}
+}
+
+func TestALookOfAnotherAttemptCountsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		r := withIntent()
+		r.LeaseSeconds = 1
+		b.ask(wf, "a", r)
+		time.Sleep(time.Minute)
+		b.look.set(engine.Looked{Effect: engine.EffectAbsent})
+		b.look.slow = 5 * time.Second
+		slow := make(chan workflow.GateResponse)
+		go func() { slow <- b.ask(wf, "a", r) }() // its look takes longer than the next attempt
+		time.Sleep(time.Second)
+		b.look.mu.Lock()
+		b.look.slow = 0
+		b.look.mu.Unlock()
+		other := workflow.New(b.store, &workflow.Options{Look: b.look}) // shares no looks with the first
+		if got, err := other.Gate(t.Context(), bob, wf, "a", r); err != nil || !got.LeaseGranted {
+			t.Fatalf("the quick one: %+v, %v", got.Lease, err)
+		}
+		time.Sleep(2 * time.Second)
+		b.look.set(engine.Looked{Effect: engine.EffectPresent}) // bob did it, and died
+		if got := <-slow; got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
+			t.Errorf("lent on a look from before the last attempt: %+v, %+v", got.Lease, got.RetryContext.Verification)
+		}
+	})
+}
+
+func TestASlowLookKeepsNobodyElseWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		b.look.slow = time.Hour
+		began := time.Now()
+		done := make(chan workflow.GateResponse)
+		go func() { done <- b.ask(wf, "slow", withIntent()) }()
+		synctest.Wait()
+		for _, id := range []string{"x", "y"} {
+			b.ask(wf, id, call())
+		}
+		same(t, "time that other steps waited", time.Since(began), time.Duration(0))
+		got := <-done
+		same(t, "time that the step waited", time.Since(began), 10*time.Second)
+		same(t, "lent without a pre-state", got.LeaseGranted, true)
+	})
+}
+
+func TestTheIntentStaysWhileAnAttemptIsOpen(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.ask(wf, "a", withIntent())
+	for name, r := range map[string]asking{
+		"left out":              {StepType: "tool_call", RetryPolicy: "reevaluate"},
+		"left out, not anew":    {StepType: "tool_call"},
+		"another":               {StepType: "tool_call", RetryPolicy: "reevaluate", Intent: replaced(order, `"A-1"`, `"A-2"`)},
+		"another, and no input": {StepType: "tool_call", RetryPolicy: "reevaluate", StepInput: raw(map[string]any{}), Intent: replaced(order, `"A-1"`, `"A-2"`)},
+	} {
+		if e := b.refused(wf, "a", r); e.Code != workflow.InputMismatch || e.Field != "intent" {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+func TestCompletionSettlesTheOperation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason     string
+		intent     bool
+		found      engine.Looked
+		fails      error
+		state      ledger.State
+		settlement ledger.Settlement
+	}{
+		"no intent":   {"nobody can look", false, engine.Looked{}, nil, ledger.Settled, ledger.Reported},
+		"present":     {"it was seen", true, engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified}, nil, ledger.Settled, ledger.Verified},
+		"absent":      {"the caller and the destination disagree", true, engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, ledger.Review, ""},
+		"mismatched":  {"the caller and the destination disagree", true, engine.Looked{Verdict: verify.Mismatched}, nil, ledger.Review, ""},
+		"not yet":     {"destinations lag", true, engine.Looked{Verdict: verify.Absent}, nil, ledger.Settled, ledger.Reported},
+		"unreachable": {"the caller's word stands", true, engine.Looked{}, errBoom, ledger.Settled, ledger.Reported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			wf := b.begin()
+			r := asking{StepType: "tool_call", IdempotencyKey: "k"}
+			if tt.intent {
+				r.Intent = order
+			}
+			b.ask(wf, "a", r)
+			b.look.set(tt.found)
+			b.look.fails = tt.fails
+			before := b.store.filed.Load()
+			b.complete(wf, "a", workflow.CompleteRequest{IdempotencyKey: "k"})
+			same(t, "commits of a completion", b.store.filed.Load()-before, int64(1))
+			rec := b.operation(wf, "a")
+			same(t, tt.reason, []any{rec.State, rec.Settlement}, []any{tt.state, tt.settlement})
+			same(t, "what the step says", b.view(wf).Steps[0].CompletedAt != nil, true)
+			b.complete(wf, "a", workflow.CompleteRequest{IdempotencyKey: "k"}) // and once more
+			same(t, "the write after a second completion", b.operation(wf, "a").Phase(), rec.Phase())
+		})
+	}
+}

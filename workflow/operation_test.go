@@ -1,0 +1,254 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+)
+
+func keyed(input any) asking {
+	return asking{StepType: "tool_call", IdempotencyKey: "wire:invoice-7721", StepInput: raw(input), ToolContext: &workflow.ToolContext{ToolName: "bank.transfer"}}
+}
+
+var invoice = map[string]any{"amount": 100}
+
+func TestOneOperationAcrossWorkflows(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason  string
+		prior   func(b *bench, wf string)
+		second  asking
+		blocked bool
+		state   string
+		retry   int
+		differs bool
+	}{
+		"in flight": {
+			reason: "somebody is at it", prior: func(*bench, string) {},
+			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+		},
+		"done": {
+			reason: "it was done", prior: func(b *bench, wf string) { b.done(wf) },
+			second: keyed(invoice), blocked: true, state: "settled (reported)",
+		},
+		"something else under the key": {
+			reason: "one name means one thing", prior: func(b *bench, wf string) { b.done(wf) },
+			second: keyed(map[string]any{"amount": 101}), blocked: true, state: "settled (reported)", differs: true,
+		},
+		"failed, fate unknown": {
+			reason: "nobody knows what became of it", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail) },
+			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+		},
+		"failed, fate unknown, long ago": {
+			reason: "time does not tell", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail); time.Sleep(1000 * time.Hour) },
+			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+		},
+		"done, long ago": {
+			reason: "the window is over", prior: func(b *bench, wf string) { b.done(wf); time.Sleep(25 * time.Hour) },
+			second: keyed(invoice),
+		},
+		"let go by a person": {
+			reason: "an operator let it go",
+			prior: func(b *bench, wf string) {
+				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"})
+			},
+			second: keyed(invoice),
+		},
+		"came to nothing": {
+			reason: "it is known not to have happened",
+			prior: func(b *bench, wf string) {
+				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
+			},
+			second: keyed(invoice),
+		},
+		"in review": {
+			reason: "a person decides",
+			prior: func(b *bench, wf string) {
+				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvEscalated, Reason: "unclear"})
+			},
+			second: keyed(invoice), blocked: true, state: "review", retry: 60,
+		},
+		"another tool": {
+			reason: "the same name for another tool is another operation", prior: func(*bench, string) {},
+			second: asking{StepType: "tool_call", IdempotencyKey: "wire:invoice-7721", ToolContext: &workflow.ToolContext{ToolName: "mail.send"}},
+		},
+		"no key": {
+			reason: "nothing says that it is the same", prior: func(*bench, string) {},
+			second: asking{StepType: "tool_call", ToolContext: &workflow.ToolContext{ToolName: "bank.transfer"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				one, two := b.begin(), b.begin()
+				b.ask(one, "transfer", keyed(invoice))
+				tt.prior(b, one)
+				before := b.store.filed.Load()
+				got := b.ask(two, "transfer", tt.second)
+				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				same(t, "gates counted", got.RetryContext.GateCount, 1)
+				if !tt.blocked {
+					if got.Decision != workflow.Allow || !got.LeaseGranted || got.Prior != nil {
+						t.Errorf("blocked by %+v: %s", got.Prior, tt.reason)
+					}
+					return
+				}
+				if got.Decision != workflow.Block || got.Prior == nil || got.Lease != nil || !strings.Contains(got.Reason, one) {
+					t.Fatalf("not blocked (%s, %q): %s", got.Decision, got.Reason, tt.reason)
+				}
+				same(t, "prior", []any{got.PriorWorkflowID, got.PriorStepID, got.PriorWriteID, got.PriorState, got.PriorDiffers, got.RetryAfterSeconds},
+					[]any{one, "transfer", string(b.operation(one, "transfer").ID), tt.state, tt.differs, tt.retry})
+				same(t, "an outcome is there when it is settled", got.PriorOutcome != nil, strings.HasPrefix(tt.state, "settled"))
+			})
+		})
+	}
+}
+
+func (b *bench) done(wf string) {
+	b.t.Helper()
+	b.complete(wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"})
+}
+
+func (b *bench) append(rec ledger.Record, events ...ledger.Event) {
+	b.t.Helper()
+	if _, err := b.store.File(b.t.Context(), ledger.Filing{Append: []ledger.Appending{{ID: rec.ID, Fence: rec.Fence, Events: events}}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestABlockByAnotherWorkflowIsNotForEver(t *testing.T) {
+	b := newBench(t, nil)
+	one, two := b.begin(), b.begin()
+	b.ask(one, "transfer", keyed(invoice))
+	b.ask(two, "transfer", keyed(invoice))
+	if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Block || got.Cached || got.RetryContext.GateCount != 2 {
+		t.Fatalf("the second gate: %+v", got)
+	}
+	b.append(b.operation(one, "transfer"), ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
+	got := b.ask(two, "transfer", keyed(invoice))
+	same(t, "the third", []any{got.Decision, got.LeaseGranted, got.Prior == nil, got.RetryContext.GateCount, got.RetryContext.LastDecision},
+		[]any{workflow.Allow, true, true, 3, workflow.Block})
+	if got = b.ask(two, "transfer", keyed(invoice)); !got.Cached {
+		t.Errorf("the fourth is not cached: %+v", got)
+	}
+}
+
+func TestTenantsKnowNothingOfEachOther(t *testing.T) {
+	b := newBench(t, nil)
+	b.ask(b.begin(), "transfer", keyed(invoice))
+	stranger := workflow.Caller{Tenant: "other", Name: "x"}
+	made, err := b.gate.Create(t.Context(), stranger, workflow.CreateRequest{WorkflowName: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.gate.Gate(t.Context(), stranger, made.WorkflowID, "transfer", keyed(invoice)); err != nil || got.Decision != workflow.Allow {
+		t.Errorf("another tenant's operation blocks: %+v, %v", got, err)
+	}
+}
+
+func TestOperationsAcrossWorkflowsCanBeIgnored(t *testing.T) {
+	b := newBench(t, func(o *workflow.Options) { o.AcrossWorkflows = workflow.AcrossIgnore })
+	for range 2 {
+		if got := b.ask(b.begin(), "transfer", keyed(invoice)); got.Decision != workflow.Allow {
+			t.Errorf("blocked: %+v", got.Prior)
+		}
+	}
+}
+
+func TestSingleWritesAndSteps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason   string
+		workflow string
+		want     workflow.Decision
+	}{
+		"of another workflow": {"one operation, however it is made", "wf_elsewhere", workflow.Block},
+		"of the same":         {"it is the step's own write", "", workflow.Allow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := ledger.NewMemory()
+			b := benchOn(t, m, nil)
+			wf := b.begin()
+			w, err := intent.Decode(raw(map[string]any{"tenant": tenant, "workflow": first(tt.workflow, wf), "step": "transfer", "tool": "bank.transfer", "destination": "bank",
+				"kind": "wire", "key": map[string]any{"n": "1"}, "write": "create", "expect": invoice, "idempotency_key": "wire:invoice-7721"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec, err := ledger.NewRecord(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := m.Reserve(t.Context(), ledger.Reservation{Record: rec}); err != nil {
+				t.Fatal(err)
+			}
+			got := b.ask(wf, "transfer", keyed(invoice))
+			same(t, tt.reason, got.Decision, tt.want)
+			if got.Prior != nil {
+				same(t, "the write", got.PriorWriteID, string(rec.ID))
+			}
+		})
+	}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func TestNothingIsReservedForWhatIsBlocked(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.rules.says = workflow.Block
+	b.ask(wf, "transfer", keyed(invoice))
+	b.rules.says = workflow.Allow
+	if got := b.ask(b.begin(), "transfer", keyed(invoice)); got.Decision != workflow.Allow {
+		t.Errorf("a step that was blocked blocks another: %+v", got.Prior)
+	}
+}
+
+func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason     string
+		found      engine.Looked
+		wait       time.Duration
+		fails      error
+		state      ledger.State
+		settlement ledger.Settlement
+	}{
+		"unknown":                   {"its fate is not known", engine.Looked{}, time.Hour, nil, ledger.Entrusted, ""},
+		"absent":                    {"nothing was done", engine.Looked{Effect: engine.EffectAbsent}, time.Hour, nil, ledger.Settled, ledger.NotApplied},
+		"absent, and somebody's":    {"somebody may be doing it", engine.Looked{Effect: engine.EffectAbsent}, time.Second, nil, ledger.Entrusted, ""},
+		"present":                   {"it was seen", engine.Looked{Effect: engine.EffectPresent}, time.Hour, nil, ledger.Settled, ledger.Verified},
+		"cannot be looked at":       {"its fate is not known", engine.Looked{}, time.Hour, errBoom, ledger.Entrusted, ""},
+		"absent, but a look failed": {"what failed says nothing", engine.Looked{Effect: engine.EffectAbsent}, time.Hour, errBoom, ledger.Entrusted, ""},
+	} {
+		for how, end := range map[string]func(b *bench) ending{
+			"fail":  func(b *bench) ending { return b.gate.Fail },
+			"abort": func(b *bench) ending { return b.gate.Abort },
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t, nil)
+					wf := b.begin()
+					r := keyed(invoice)
+					r.Intent = order
+					b.ask(wf, "transfer", r)
+					time.Sleep(tt.wait)
+					b.look.set(tt.found)
+					b.look.fails = tt.fails
+					before := b.store.filed.Load()
+					b.end(wf, end(b))
+					same(t, "commits", b.store.filed.Load()-before, int64(1))
+					rec := b.operation(wf, "transfer")
+					same(t, tt.reason, []any{rec.State, rec.Settlement}, []any{tt.state, tt.settlement})
+				})
+			})
+		}
+	}
+}
