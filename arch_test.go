@@ -72,6 +72,8 @@ var rooms = map[string][]string{
 	"internal/wire":       {},
 	"internal/yamlfile":   {},
 
+	"internal/httpapi/contracttest": {},
+
 	"cmd/readback": {"workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 

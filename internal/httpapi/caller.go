@@ -1,0 +1,38 @@
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/readback-go/readback/workflow"
+)
+
+// Resolver says who sends a request. A [workflow.Error] is answered as it is
+// (Unauthorized, Forbidden, BadRequest), any other error as one of ours.
+type Resolver func(*http.Request) (workflow.Caller, error)
+
+// Dev believes every caller: the tenant is that of X-Tenant-ID, else the one
+// given; the name is the user of HTTP Basic, whatever the password, else
+// X-User-ID, else none. Roles are not given: everybody may do everything.
+func Dev(tenant string) Resolver {
+	return func(r *http.Request) (workflow.Caller, error) {
+		user, _, _ := r.BasicAuth()
+		c := workflow.Caller{
+			Tenant: cmp.Or(r.Header.Get("X-Tenant-ID"), tenant),
+			Name:   cmp.Or(user, r.Header.Get("X-User-ID")),
+		}
+		for _, part := range []struct{ field, text string }{{"X-Tenant-ID", c.Tenant}, {"X-User-ID", c.Name}} {
+			if !isName(part.text) {
+				return workflow.Caller{}, badField(part.field, "is not a name; want at most 255 bytes of UTF-8")
+			}
+		}
+		return c, nil
+	}
+}
+
+// isName reports whether a text can be a name in the ledger.
+func isName(text string) bool {
+	return len(text) <= maxName && utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/readback-go/readback/workflow"
+)
+
+// body reads what a request carries, at most maxBody bytes of it.
+func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &workflow.Error{Code: workflow.TooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", maxBody)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, &workflow.Error{Code: requestTimeout, Message: "the body did not arrive in time"}
+	case err != nil:
+		return nil, &workflow.Error{Code: workflow.BadRequest, Message: "the body did not arrive whole", Err: err}
+	}
+	return data, nil
+}
+
+// decode reads a body into a request. Fields that are not known are passed over:
+// the clients of the contract come in many versions. A known field of a wrong
+// type, one that is there twice, and text that is not UTF-8 are refused, since
+// what they mean cannot be known; null is the same as left out. Where no body is
+// needed an empty one is an empty object.
+func decode(data []byte, into any, needed bool) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		if needed {
+			return badBody("it is empty; want a JSON object")
+		}
+		return nil
+	}
+	if err := scan(data); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return explain(err)
+	}
+	for _, o := range objects(into) {
+		switch kind := jsontext.Value(*o.raw).Kind(); {
+		case kind == jsontext.KindNull:
+			*o.raw = nil
+		case kind != jsontext.KindBeginObject && len(*o.raw) > 0:
+			return badField(o.field, "is "+kindName(kind)+"; want an object")
+		}
+	}
+	return checkTexts(into, "")
+}
+
+// scan refuses what is not one object, and what nests too deep, before anything
+// is built from it.
+func scan(data []byte) error {
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
+		return badBody("it is " + kindName(kind) + "; want a JSON object")
+	}
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return explain(err)
+		}
+		if dec.StackDepth() > maxDepth {
+			return badField(fieldOf(dec.StackPointer()), fmt.Sprintf("is nested too deep; want at most %d levels", maxDepth))
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return badBody("more follows the JSON object")
+	}
+	return nil
+}
+
+// explain says which field is wrong, without repeating what it holds.
+func explain(err error) error {
+	var syntactic *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntactic):
+		return badField(fieldOf(syntactic.JSONPointer), "is there twice; want each field once")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return badBody("it ends too early; want a JSON object")
+	case errors.As(err, &semantic):
+		return badField(fieldOf(semantic.JSONPointer), "is "+kindName(semantic.JSONKind)+wantType(semantic.GoType))
+	case errors.As(err, &syntactic):
+		return badBody(fmt.Sprintf("it is not JSON in UTF-8 at byte %d", syntactic.ByteOffset))
+	}
+	return badBody("it is not a JSON object")
+}
+
+// fieldOf names a place as a person would: tool_context.tool_name.
+func fieldOf(p jsontext.Pointer) string {
+	var parts []string
+	for part := range p.Tokens() {
+		parts = append(parts, clip(part))
+		if len(parts) == 4 { // enough to find it
+			break
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// clip keeps a stranger's name of a field from filling an answer.
+func clip(s string) string {
+	const most = 64
+	runes := []rune(s)
+	if len(runes) <= most {
+		return s
+	}
+	return string(runes[:most]) + "…"
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindNull:
+		return "null"
+	case jsontext.KindTrue, jsontext.KindFalse:
+		return "a boolean"
+	case jsontext.KindString:
+		return "a string"
+	case jsontext.KindNumber:
+		return "a number"
+	case jsontext.KindBeginObject:
+		return "an object"
+	case jsontext.KindBeginArray:
+		return "an array"
+	}
+	return "something else"
+}
+
+func wantType(t reflect.Type) string {
+	if t == nil {
+		return "; want another type"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "; want a string"
+	case reflect.Int, reflect.Int64:
+		return "; want a whole number"
+	case reflect.Float64:
+		return "; want a number"
+	case reflect.Struct:
+		return "; want an object"
+	}
+	return "; want another type"
+}
+
+// object is a field of a request that holds an object of the caller's.
+type object struct {
+	field string
+	raw   *stdjson.RawMessage
+}
+
+func objects(request any) []object {
+	switch r := request.(type) {
+	case *workflow.CreateRequest:
+		return []object{{"metadata", &r.Metadata}}
+	case *workflow.GateRequest:
+		all := []object{{"step_input", &r.StepInput}, {"intent", &r.Intent}}
+		if r.ToolContext != nil {
+			all = append(all, object{"tool_context.tool_input", &r.ToolContext.ToolInput})
+		}
+		return all
+	case *workflow.CompleteRequest:
+		return []object{{"output", &r.Output}}
+	}
+	return nil
+}
+
+// checkTexts refuses a NUL in the texts of a request: no ledger keeps one.
+func checkTexts(request any, within string) error {
+	v := reflect.ValueOf(request).Elem()
+	for i := range v.NumField() {
+		field, name := v.Field(i), v.Type().Field(i).Tag.Get("json")
+		if field.Kind() == reflect.String && strings.ContainsRune(field.String(), 0) {
+			name, _, _ = strings.Cut(name, ",")
+			return badField(within+name, "holds a NUL; want text without one")
+		}
+	}
+	if r, ok := request.(*workflow.GateRequest); ok && r.ToolContext != nil {
+		return checkTexts(r.ToolContext, "tool_context.")
+	}
+	return nil
+}
+
+func badBody(what string) error {
+	return &workflow.Error{Code: workflow.BadRequest, Message: "invalid request body: " + what}
+}
+
+func badField(field, what string) error {
+	if field == "" {
+		return badBody("it " + what)
+	}
+	return &workflow.Error{Code: workflow.BadRequest, Field: field, Message: field + " " + what}
+}

@@ -1,0 +1,259 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/workflow"
+)
+
+// heard is what a gate was asked last.
+type heard struct {
+	Caller         workflow.Caller
+	Workflow, Step string
+	Reason         string
+	Gate           workflow.GateRequest
+	List           workflow.ListRequest
+	Limit          int
+}
+
+// stand stands in for a gate: it keeps what it hears, and answers nothing.
+type stand struct {
+	Workflows // what is not here panics
+	Endings
+	Steps
+	Approvals
+
+	heard heard
+	asked int
+	do    func(ctx context.Context) error
+}
+
+func (s *stand) hear(ctx context.Context, h heard) error {
+	s.heard = h
+	s.asked++
+	if s.do == nil {
+		return nil
+	}
+	return s.do(ctx)
+}
+
+func (s *stand) Get(ctx context.Context, c workflow.Caller, id string) (workflow.View, error) {
+	return workflow.View{}, s.hear(ctx, heard{Caller: c, Workflow: id})
+}
+
+func (s *stand) List(ctx context.Context, c workflow.Caller, r workflow.ListRequest) (workflow.List, error) {
+	return workflow.List{}, s.hear(ctx, heard{Caller: c, List: r})
+}
+
+func (s *stand) Gate(ctx context.Context, c workflow.Caller, id, step string, r workflow.GateRequest) (workflow.GateResponse, error) {
+	return workflow.GateResponse{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Gate: r})
+}
+
+func (s *stand) Fail(ctx context.Context, c workflow.Caller, id, reason string) (workflow.Ended, error) {
+	return workflow.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+}
+
+func (s *stand) Abort(ctx context.Context, c workflow.Caller, id, reason string) (workflow.Ended, error) {
+	return workflow.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+}
+
+func (s *stand) Approve(ctx context.Context, c workflow.Caller, id, step, comment string) (workflow.ApprovalResult, error) {
+	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: comment})
+}
+
+func (s *stand) Reject(ctx context.Context, c workflow.Caller, id, step, comment string) (workflow.ApprovalResult, error) {
+	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: comment})
+}
+
+func (s *stand) Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error) {
+	return nil, s.hear(ctx, heard{Caller: c, Limit: limit})
+}
+
+// ask sends one request to a handler.
+func ask(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// flatOf reads the flat envelope of an error.
+func flatOf(t *testing.T, w *httptest.ResponseRecorder) flat {
+	t.Helper()
+	var f flat
+	if err := json.Unmarshal(w.Body.Bytes(), &f); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
+	}
+	return f
+}
+
+const gatePath = "/api/v1/workflows/wf_1/steps/pay/gate"
+
+func TestPaths(t *testing.T) {
+	tests := map[string]struct {
+		reason, method, path string
+		status               int
+		workflow, step       string
+		allow                string
+	}{
+		"plain":           {"as the clients send it", "POST", gatePath, 200, "wf_1", "pay", ""},
+		"slash":           {"percent-encoded, it is part of the id", "POST", "/api/v1/workflows/wf_1/steps/a%2Fb/gate", 200, "wf_1", "a/b", ""},
+		"space and more":  {"odd, and somebody's", "POST", "/api/v1/workflows/wf_1/steps/a%20b%3F%23%25%C3%A4/gate", 200, "wf_1", "a b?#%ä", ""},
+		"unescaped":       {"the clients do not escape", "POST", "/api/v1/workflows/wf_1/steps/a:b;c=d,e@f+g/gate", 200, "wf_1", "a:b;c=d,e@f+g", ""},
+		"two dots":        {"encoded, they are an id and no way out", "POST", "/api/v1/workflows/wf_1/steps/%2e%2e/gate", 200, "wf_1", "..", ""},
+		"slash itself":    {"it makes another path", "POST", "/api/v1/workflows/wf_1/steps/a/b/gate", 404, "", "", ""},
+		"nothing":         {"a redirect would lose the body", "POST", "/api/v1/workflows/wf_1/steps//gate", 404, "", "", ""},
+		"way out":         {"likewise", "POST", "/api/v1/workflows/wf_1/steps/../steps/pay/gate", 404, "", "", ""},
+		"slash at end":    {"likewise", "GET", "/api/v1/workflows/wf_1/", 404, "", "", ""},
+		"unknown":         {"no such route", "GET", "/api/v2/workflows", 404, "", "", ""},
+		"root":            {"no page", "GET", "/", 404, "", "", ""},
+		"method":          {"a gate is not read", "GET", gatePath, 405, "", "", "POST"},
+		"several methods": {"both are named", "DELETE", "/api/v1/workflows", 405, "", "", "POST, GET"},
+		"alias":           {"the other family", "POST", "/api/v1/workflow-control/wf_1/steps/pay/approve", 200, "wf_1", "pay", ""},
+		"no alias":        {"the other family has three routes", "POST", "/api/v1/workflow-control/wf_1/steps/pay/gate", 404, "", "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &stand{}
+			w := ask(New(s, nil), test.method, test.path, "{}")
+			if w.Code != test.status {
+				t.Fatalf("%d %s, want %d: %s", w.Code, w.Body, test.status, test.reason)
+			}
+			if diff := cmp.Diff([]string{test.workflow, test.step, test.allow}, []string{s.heard.Workflow, s.heard.Step, w.Header().Get("Allow")}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+			if test.status >= 400 {
+				if f := flatOf(t, w); f.Error != strings.ToLower(string(f.Code)) || f.Message == "" {
+					t.Errorf("envelope %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestQueries(t *testing.T) {
+	tests := map[string]struct {
+		reason, path string
+		want         heard
+		field        string
+	}{
+		"defaults":   {"the contract's", "/api/v1/workflows", heard{List: workflow.ListRequest{Limit: 20}}, ""},
+		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", heard{List: workflow.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
+		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", heard{List: workflow.ListRequest{Limit: 20}}, ""},
+		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", heard{List: workflow.ListRequest{Limit: 100}}, ""},
+		"negative":   {"no number of entries", "/api/v1/workflows?limit=-1", heard{}, "limit"},
+		"no number":  {"likewise", "/api/v1/workflows?offset=x", heard{}, "offset"},
+		"pending":    {"the contract's default", "/api/v1/workflows/approvals/pending", heard{Limit: 20}, ""},
+		"alias":      {"the other family", "/api/v1/workflow-control/pending-approvals?limit=7", heard{Limit: 7}, ""},
+		"unreadable": {"what it asks for cannot be known", "/api/v1/workflows?limit=%zz", heard{}, "query"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &stand{}
+			w := ask(New(s, nil), "GET", test.path, "")
+			if test.field != "" {
+				if f := flatOf(t, w); w.Code != 400 || f.Code != workflow.BadRequest || f.Field != test.field || s.asked != 0 {
+					t.Errorf("%s: %d %+v, asked %d", test.reason, w.Code, f, s.asked)
+				}
+				return
+			}
+			test.want.Caller = workflow.Caller{Tenant: "default"}
+			if diff := cmp.Diff(test.want, s.heard); diff != "" || w.Code != 200 {
+				t.Errorf("%s: %d (-want +got):\n%s", test.reason, w.Code, diff)
+			}
+		})
+	}
+}
+
+func TestWhatPeopleSay(t *testing.T) {
+	tests := map[string]struct {
+		reason, path, body, want string
+		status                   int
+		field                    string
+	}{
+		"fail":              {"its default is the gate's", "/fail", "", "", 200, ""},
+		"abort":             {"likewise", "/abort", "{}", "", 200, ""},
+		"abort with reason": {"said", "/abort", `{"reason":"enough","news":1}`, "enough", 200, ""},
+		"null":              {"is left out", "/abort", `{"reason":null}`, "", 200, ""},
+		"no text":           {"names the field", "/abort", `{"reason":5}`, "", 400, "reason"},
+		"no object":         {"no reason can be in it", "/abort", `[]`, "", 400, ""},
+		"approve":           {"long enough", "/steps/pay/approve", `{"comment":" ten chars "}`, "ten chars ", 400, "comment"},
+		"approve in runes":  {"characters are counted, not bytes", "/steps/pay/approve", `{"comment":"ääääääääää"}`, "ääääääääää", 200, ""},
+		"bytes":             {"characters are counted, not bytes", "/steps/pay/approve", `{"comment":"ääääääääa"}`, "", 400, "comment"},
+		"spaces":            {"say nothing", "/steps/pay/approve", `{"comment":"            "}`, "", 400, "comment"},
+		"nothing":           {"a decision has a reason", "/steps/pay/approve", "", "", 400, "comment"},
+		"reject":            {"its reason", "/steps/pay/reject", `{"reason":"no such invoice"}`, "no such invoice", 200, ""},
+		"reject, other":     {"some clients name it so", "/steps/pay/reject", `{"comment":"no such invoice"}`, "no such invoice", 200, ""},
+		"reject short":      {"a decision has a reason", "/steps/pay/reject", `{"reason":"no"}`, "", 400, "reason"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &stand{}
+			w := ask(New(s, nil), "POST", "/api/v1/workflows/wf_1"+test.path, test.body)
+			if test.status != 200 {
+				if f := flatOf(t, w); w.Code != test.status || f.Code != workflow.BadRequest || f.Field != test.field || s.asked != 0 {
+					t.Errorf("%s: %d %+v, asked %d", test.reason, w.Code, f, s.asked)
+				}
+				return
+			}
+			if w.Code != 200 || s.heard.Reason != test.want {
+				t.Errorf("%s: %d, reason %q, want %q", test.reason, w.Code, s.heard.Reason, test.want)
+			}
+		})
+	}
+	for _, body := range []string{"", "{}", `{"comment":""}`, `{"comment":"ok"}`} {
+		for _, verb := range []string{"approve", "reject"} {
+			s := &stand{}
+			if w := ask(New(s, nil), "POST", "/api/v1/workflow-control/wf_1/steps/pay/"+verb, body); w.Code != 200 || s.asked != 1 {
+				t.Errorf("%s %q by the published clients: %d %s", verb, body, w.Code, w.Body)
+			}
+		}
+	}
+}
+
+func TestCallers(t *testing.T) {
+	basic := "Basic YW5hOnNlY3JldA==" // ana:secret
+	tests := map[string]struct {
+		reason  string
+		headers []string
+		want    workflow.Caller
+		field   string
+	}{
+		"nobody":       {"the configured tenant", nil, workflow.Caller{Tenant: "home"}, ""},
+		"tenant":       {"the header's", []string{"X-Tenant-ID", "acme"}, workflow.Caller{Tenant: "acme"}, ""},
+		"user":         {"the header's", []string{"X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "bob"}, ""},
+		"basic":        {"its user", []string{"Authorization", basic}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
+		"both":         {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
+		"other scheme": {"is not read", []string{"Authorization", "Bearer x"}, workflow.Caller{Tenant: "home"}, ""},
+		"long tenant":  {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, workflow.Caller{}, "X-Tenant-ID"},
+		"no UTF-8":     {"likewise", []string{"X-User-ID", "\xff"}, workflow.Caller{}, "X-User-ID"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &stand{}
+			w := ask(New(s, &Options{Caller: Dev("home")}), "GET", "/api/v1/workflows/wf_1", "", test.headers...)
+			if test.field != "" {
+				if f := flatOf(t, w); w.Code != 400 || f.Field != test.field || s.asked != 0 {
+					t.Errorf("%s: %d %+v", test.reason, w.Code, f)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, s.heard.Caller); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}

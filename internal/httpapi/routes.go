@@ -1,0 +1,293 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/workflow"
+)
+
+// route is one route and what answers it.
+type route struct {
+	method, path string
+	status       int // of success
+	do           func(ctx context.Context, g Gate, c call) (any, error)
+	alias        bool // in the shapes that the published clients expect
+}
+
+const (
+	base  = "/api/v1/workflows"
+	one   = base + "/{workflow_id}"
+	step  = one + "/steps/{step_id}"
+	other = "/api/v1/workflow-control" // the clients', which the platform does not serve
+)
+
+var routes = []route{
+	{method: http.MethodPost, path: base, status: http.StatusCreated, do: create},
+	{method: http.MethodGet, path: base, status: http.StatusOK, do: list},
+	{method: http.MethodGet, path: one, status: http.StatusOK, do: get},
+	{method: http.MethodPost, path: one + "/complete", status: http.StatusOK, do: complete},
+	{method: http.MethodPost, path: one + "/fail", status: http.StatusOK, do: fail},
+	{method: http.MethodPost, path: one + "/abort", status: http.StatusOK, do: abort},
+	{method: http.MethodPost, path: one + "/resume", status: http.StatusOK, do: resume},
+	{method: http.MethodGet, path: one + "/checkpoints", status: http.StatusOK, do: checkpoints},
+	{method: http.MethodPost, path: one + "/checkpoints/resume", status: http.StatusOK, do: resumeLast},
+	{method: http.MethodPost, path: one + "/checkpoints/{n}/resume", status: http.StatusOK, do: resumeAt},
+	{method: http.MethodPost, path: step + "/gate", status: http.StatusOK, do: gate},
+	{method: http.MethodPost, path: step + "/complete", status: http.StatusNoContent, do: completeStep},
+	{method: http.MethodPost, path: step + "/approve", status: http.StatusOK, do: approve},
+	{method: http.MethodPost, path: step + "/reject", status: http.StatusOK, do: reject},
+	{method: http.MethodGet, path: base + "/approvals/pending", status: http.StatusOK, do: pending},
+
+	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/approve", status: http.StatusOK, do: approve, alias: true},
+	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/reject", status: http.StatusOK, do: reject, alias: true},
+	{method: http.MethodGet, path: other + "/pending-approvals", status: http.StatusOK, do: pending, alias: true},
+}
+
+func create(ctx context.Context, g Gate, c call) (any, error) {
+	var r workflow.CreateRequest
+	if err := decode(c.body, &r, true); err != nil {
+		return nil, err
+	}
+	return g.Create(ctx, c.Caller, r)
+}
+
+func list(ctx context.Context, g Gate, c call) (any, error) {
+	limit, err := number(c.query, "limit", defaultPage, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	offset, err := number(c.query, "offset", 0, maxOffset)
+	if err != nil {
+		return nil, err
+	}
+	found, err := g.List(ctx, c.Caller, workflow.ListRequest{Limit: limit, Offset: offset,
+		Status: c.query.Get("status"), Source: c.query.Get("source"), TraceID: c.query.Get("trace_id")})
+	if found.Workflows == nil {
+		found.Workflows = []workflow.View{}
+	}
+	return found, err
+}
+
+func get(ctx context.Context, g Gate, c call) (any, error) {
+	return g.Get(ctx, c.Caller, c.workflowID)
+}
+
+func gate(ctx context.Context, g Gate, c call) (any, error) {
+	var r workflow.GateRequest
+	if err := decode(c.body, &r, true); err != nil {
+		return nil, err
+	}
+	include, err := yes(c.query, "include_prior_output")
+	if err != nil {
+		return nil, err
+	}
+	r.IncludePriorOutput = include
+	return g.Gate(ctx, c.Caller, c.workflowID, c.stepID, r)
+}
+
+func completeStep(ctx context.Context, g Gate, c call) (any, error) {
+	var r workflow.CompleteRequest
+	if err := decode(c.body, &r, false); err != nil {
+		return nil, err
+	}
+	return nil, g.CompleteStep(ctx, c.Caller, c.workflowID, c.stepID, r)
+}
+
+// said is what a person says about a decision.
+type said struct {
+	Reason  string `json:"reason"`
+	Comment string `json:"comment"`
+}
+
+// ending is one of the ways in which a workflow ends, or goes on.
+type ending func(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
+
+func end(ctx context.Context, c call, how ending) (any, error) {
+	var s said
+	if err := decode(c.body, &s, false); err != nil {
+		return nil, err
+	}
+	return how(ctx, c.Caller, c.workflowID, s.Reason)
+}
+
+func complete(ctx context.Context, g Gate, c call) (any, error) { return end(ctx, c, g.Complete) }
+func fail(ctx context.Context, g Gate, c call) (any, error)     { return end(ctx, c, g.Fail) }
+func abort(ctx context.Context, g Gate, c call) (any, error)    { return end(ctx, c, g.Abort) }
+func resume(ctx context.Context, g Gate, c call) (any, error)   { return end(ctx, c, g.Resume) }
+
+func checkpoints(ctx context.Context, g Gate, c call) (any, error) {
+	return g.Checkpoints(ctx, c.Caller, c.workflowID)
+}
+
+// resumed is a workflow that was taken up again, and after which of its
+// completed steps.
+type resumed struct {
+	workflow.Ended
+	From *workflow.Checkpoint `json:"from,omitempty"`
+}
+
+// resumeLast takes a workflow up again after its last checkpoint, resumeAt after
+// any. Nothing is forgotten: a step behind it that was completed stays
+// completed, and its gate says so.
+func resumeLast(ctx context.Context, g Gate, c call) (any, error) {
+	return resumeFrom(ctx, g, c, -1)
+}
+
+func resumeAt(ctx context.Context, g Gate, c call) (any, error) {
+	n, err := strconv.Atoi(c.path("n"))
+	if err != nil || n < 0 {
+		return nil, badField("checkpoint", "is no number of one; want the step_index of a completed step")
+	}
+	return resumeFrom(ctx, g, c, n)
+}
+
+func resumeFrom(ctx context.Context, g Gate, c call, n int) (any, error) {
+	found, err := g.Checkpoints(ctx, c.Caller, c.workflowID)
+	if err != nil {
+		return nil, err
+	}
+	at := len(found.Checkpoints) - 1
+	if n >= 0 {
+		at = slices.IndexFunc(found.Checkpoints, func(p workflow.Checkpoint) bool { return p.StepIndex == n })
+		if at < 0 {
+			return nil, &workflow.Error{Code: workflow.NotFound, Message: "Checkpoint not found"}
+		}
+	}
+	ended, err := g.Resume(ctx, c.Caller, c.workflowID, "")
+	if err != nil || at < 0 {
+		return resumed{Ended: ended}, err
+	}
+	return resumed{ended, &found.Checkpoints[at]}, nil
+}
+
+// decider refuses who may not decide before anything is looked up.
+func decider(c call) error {
+	if c.Role == engine.RoleAgent {
+		return &workflow.Error{Code: workflow.Forbidden, Message: "an agent cannot decide about approvals; a person must, with credentials of their own"}
+	}
+	return nil
+}
+
+// comment is what is said about a decision. The published clients say nothing.
+func comment(c call, field string) (string, error) {
+	var s said
+	if err := decode(c.body, &s, false); err != nil {
+		return "", err
+	}
+	text := cmp.Or(s.Comment, s.Reason)
+	if field == "reason" {
+		text = cmp.Or(s.Reason, s.Comment)
+	}
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n < minComment && !c.alias {
+		return "", badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
+	}
+	return text, nil
+}
+
+func approve(ctx context.Context, g Gate, c call) (any, error) {
+	return decide(ctx, c, "comment", g.Approve)
+}
+
+func reject(ctx context.Context, g Gate, c call) (any, error) {
+	return decide(ctx, c, "reason", g.Reject)
+}
+
+// decidedAlias is the answer that the published clients expect.
+type decidedAlias struct {
+	WorkflowID string `json:"workflow_id"`
+	StepID     string `json:"step_id"`
+	Status     string `json:"status"`
+}
+
+func decide(ctx context.Context, c call, field string, how func(context.Context, workflow.Caller, string, string, string) (workflow.ApprovalResult, error)) (any, error) {
+	if err := decider(c); err != nil {
+		return nil, err
+	}
+	text, err := comment(c, field)
+	if err != nil {
+		return nil, err
+	}
+	result, err := how(ctx, c.Caller, c.workflowID, c.stepID, text)
+	if err != nil {
+		return nil, err
+	}
+	if c.alias {
+		return decidedAlias{result.WorkflowID, result.StepID, string(result.ApprovalStatus)}, nil
+	}
+	return result, nil
+}
+
+type pendingList struct {
+	PendingApprovals []workflow.PendingApproval `json:"pending_approvals"`
+	Count            int                        `json:"count"`
+}
+
+type pendingAlias struct {
+	Approvals []pendingItem `json:"approvals"`
+	Total     int           `json:"total"`
+}
+
+type pendingItem struct {
+	WorkflowID   string    `json:"workflow_id"`
+	WorkflowName string    `json:"workflow_name"`
+	StepID       string    `json:"step_id"`
+	StepName     string    `json:"step_name"`
+	StepType     string    `json:"step_type"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+func pending(ctx context.Context, g Gate, c call) (any, error) {
+	limit, err := number(c.query, "limit", defaultPage, maxPage)
+	if err != nil {
+		return nil, err
+	}
+	found, err := g.Pending(ctx, c.Caller, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !c.alias {
+		return pendingList{append([]workflow.PendingApproval{}, found...), len(found)}, nil
+	}
+	list := pendingAlias{Approvals: []pendingItem{}, Total: len(found)}
+	for _, p := range found {
+		list.Approvals = append(list.Approvals, pendingItem{p.WorkflowID, p.WorkflowName, p.StepID, p.StepName, p.StepType, p.CreatedAt})
+	}
+	return list, nil
+}
+
+// number reads a number of the query: the default where it is 0 or not there,
+// and never more than most.
+func number(q url.Values, name string, otherwise, most int) (int, error) {
+	text := q.Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, badField(name, fmt.Sprintf("is %s; want a whole number of at least 0", strconv.Quote(clip(text))))
+	}
+	return min(cmp.Or(n, otherwise), most), nil
+}
+
+func yes(q url.Values, name string) (bool, error) {
+	text := q.Get(name)
+	if text == "" {
+		return false, nil
+	}
+	b, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, badField(name, fmt.Sprintf("is %s; want true or false", strconv.Quote(clip(text))))
+	}
+	return b, nil
+}
