@@ -1,0 +1,373 @@
+package workflow_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/workflow"
+)
+
+const why = "I have seen the invoice"
+
+func holding(t *testing.T, change func(*workflow.Options)) (*bench, string) {
+	t.Helper()
+	b := newBench(t, change)
+	b.rules.says = workflow.RequireApproval
+	return b, b.begin()
+}
+
+func TestHoldAndApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wf := holding(t, nil)
+		held := b.ask(wf, "transfer", keyed(invoice))
+		space := uuid.MustParse("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
+		same(t, "the hold", []any{held.Decision, held.ApprovalID, held.ApprovalURL, held.Lease == nil},
+			[]any{workflow.RequireApproval, uuid.NewSHA1(space, []byte(wf+":transfer")).String(), "https://gate.example/api/v1/workflows/" + wf + "/steps/transfer/approve", true})
+		same(t, "the operation", b.operation(wf, "transfer").State, ledger.Held)
+		pending, err := b.gate.Pending(t.Context(), alice, 0)
+		if err != nil || len(pending) != 1 {
+			t.Fatalf("%d wait, %v", len(pending), err)
+		}
+		until := time.Now().Add(24 * time.Hour)
+		same(t, "what waits", pending[0], workflow.PendingApproval{
+			WorkflowID: wf, WorkflowName: "payout", StepID: "transfer", StepType: "tool_call", Decision: workflow.RequireApproval,
+			DecisionReason: "the rules say require_approval", PoliciesMatched: held.PoliciesMatched, StepInput: raw(invoice),
+			ApprovalStatus: workflow.Pending, CreatedAt: time.Now(), ExpiresAt: &until, Need: 1,
+		})
+		time.Sleep(time.Hour)
+		before := b.store.filed.Load()
+		got, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "commits of an approval", b.store.filed.Load()-before, int64(1))
+		now := time.Now()
+		same(t, "the approval", got, workflow.ApprovalResult{
+			WorkflowID: wf, StepID: "transfer", Status: "approved", Decision: workflow.Allow, Reason: "Previously approved: the rules say require_approval",
+			ApprovalStatus: workflow.Approved, ApprovalID: held.ApprovalID, ApprovedBy: "alice", ApprovedAt: &now, PoliciesMatched: held.PoliciesMatched,
+			RetryContext: workflow.RetryContext{GateCount: 1, PriorCompletionStatus: workflow.PriorNone, FirstAttemptAt: now.Add(-time.Hour),
+				LastAttemptAt: now.Add(-time.Hour), LastDecision: workflow.RequireApproval, IdempotencyKey: "wire:invoice-7721"},
+			Message: "Step approved",
+		})
+		same(t, "the operation", b.operation(wf, "transfer").State, ledger.Entrusted)
+		again := b.ask(wf, "transfer", keyed(invoice))
+		same(t, "the next gate", []any{again.Decision, again.Reason, again.LeaseGranted, again.Fence, again.RetryContext.LastDecision},
+			[]any{workflow.Allow, "Previously approved: the rules say require_approval", true, int64(1), workflow.RequireApproval})
+		v := b.view(wf).Steps[0]
+		same(t, "the step", []any{v.Decision, v.ApprovalStatus, v.ApprovedBy}, []any{workflow.RequireApproval, workflow.Approved, "alice"})
+	})
+}
+
+type judge = func(context.Context, workflow.Caller, string, string, string) (workflow.ApprovalResult, error)
+
+func TestWhoMayNotApprove(t *testing.T) {
+	asker := workflow.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleOperator}
+	later := workflow.Caller{Tenant: tenant, Name: "dan", Role: engine.RoleReviewer}
+	for name, tt := range map[string]struct {
+		reason string
+		who    workflow.Caller
+		want   workflow.Code
+	}{
+		"an agent":                {"an agent never decides", workflow.Caller{Tenant: tenant, Name: "agent-2", Role: engine.RoleAgent}, workflow.Forbidden},
+		"an agent by its name":    {"whoever asked never decides", workflow.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleReviewer}, workflow.Forbidden},
+		"in this process":         {"nor from within", workflow.Caller{Tenant: tenant, Name: "carol"}, workflow.Forbidden},
+		"whoever asked as well":   {"one who repeats the question asks, too", later, workflow.Forbidden},
+		"nobody":                  {"a decision has a name", workflow.Caller{Tenant: tenant, Role: engine.RoleReviewer}, workflow.Forbidden},
+		"of another tenant":       {"nobody hears of other tenants' steps", workflow.Caller{Tenant: "other", Name: "alice"}, workflow.NotFound},
+		"somebody else":           {"a person who did not ask", alice, ""},
+		"a process without names": {"who runs everything alone may do everything", workflow.Caller{Tenant: tenant}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, wf := holding(t, nil)
+			for _, c := range []workflow.Caller{asker, later} {
+				if _, err := b.gate.Gate(t.Context(), c, wf, "a", keyed(invoice)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := b.view(wf)
+			_, err := b.gate.Approve(t.Context(), tt.who, wf, "a", why)
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("%v: %s", err, tt.reason)
+				}
+				return
+			}
+			if e := asError(t, err); e.Code != tt.want {
+				t.Errorf("%v, want %s: %s", e, tt.want, tt.reason)
+			}
+			same(t, "the workflow after a refusal", b.view(wf), before)
+			if tt.who.Role == engine.RoleAgent {
+				if _, err := b.gate.Reject(t.Context(), tt.who, wf, "a", why); asError(t, err).Code != workflow.Forbidden {
+					t.Errorf("an agent refused a step: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeApproved(t *testing.T) {
+	approve := func(b *bench, wf string) {
+		if _, err := b.gate.Approve(b.t.Context(), alice, wf, "a", why); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		reason  string
+		prepare func(b *bench, wf string)
+		want    workflow.Code
+	}{
+		"no such step": {"there is nothing to approve", func(*bench, string) {}, workflow.NotFound},
+		"allowed": {"nobody asked", func(b *bench, wf string) {
+			b.rules.says = workflow.Allow
+			b.ask(wf, "a", call())
+		}, workflow.NoApprovalNeeded},
+		"approved": {"it was decided", func(b *bench, wf string) {
+			b.ask(wf, "a", call())
+			approve(b, wf)
+		}, workflow.NotPending},
+		"expired": {"it is too late", func(b *bench, wf string) {
+			b.ask(wf, "a", call())
+			time.Sleep(24 * time.Hour)
+		}, workflow.ApprovalExpired},
+		"expired, and told": {"it is too late", func(b *bench, wf string) {
+			b.ask(wf, "a", call())
+			time.Sleep(24 * time.Hour)
+			b.ask(wf, "a", call())
+		}, workflow.ApprovalExpired},
+		"ended": {"nothing comes of it any more", func(b *bench, wf string) {
+			b.ask(wf, "a", call())
+			b.end(wf, b.gate.Abort)
+		}, workflow.Terminal},
+	} {
+		for how := range map[string]bool{"approve": true, "reject": true} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b, wf := holding(t, nil)
+					tt.prepare(b, wf)
+					before := b.view(wf)
+					do := map[string]judge{"approve": b.gate.Approve, "reject": b.gate.Reject}[how]
+					_, err := do(t.Context(), bob, wf, "a", why)
+					if e := asError(t, err); e.Code != tt.want {
+						t.Errorf("%v, want %s: %s", e, tt.want, tt.reason)
+					}
+					same(t, "the workflow after a refusal", b.view(wf), before)
+				})
+			})
+		}
+	}
+}
+
+func TestTwoPeople(t *testing.T) {
+	b, wf := holding(t, func(o *workflow.Options) { o.Approvals.Approvers = 2 })
+	b.ask(wf, "transfer", keyed(invoice))
+	got, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "after one", []any{got.Status, got.Decision, b.operation(wf, "transfer").State}, []any{"pending", workflow.RequireApproval, ledger.Held})
+	if _, err = b.gate.Approve(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != workflow.Forbidden {
+		t.Errorf("one person approved twice: %v", err)
+	}
+	if still := b.ask(wf, "transfer", keyed(invoice)); still.Decision != workflow.RequireApproval {
+		t.Errorf("one of two was enough: %+v", still)
+	}
+	if got, err = b.gate.Approve(t.Context(), bob, wf, "transfer", why); err != nil || got.ApprovalStatus != workflow.Approved {
+		t.Fatalf("after two: %+v, %v", got, err)
+	}
+	same(t, "the operation", b.operation(wf, "transfer").State, ledger.Entrusted)
+}
+
+func TestReject(t *testing.T) {
+	b, wf := holding(t, nil)
+	b.rules.says = workflow.Allow
+	b.ask(wf, "before", call())
+	b.rules.says = workflow.RequireApproval
+	b.ask(wf, "transfer", keyed(invoice))
+	before := b.store.filed.Load()
+	got, err := b.gate.Reject(t.Context(), alice, wf, "transfer", why)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "commits", b.store.filed.Load()-before, int64(1))
+	same(t, "the answer", []any{got.Status, got.Decision, got.ApprovalStatus, got.RejectedBy}, []any{"rejected", workflow.Block, workflow.Rejected, "alice"})
+	v := b.view(wf)
+	same(t, "the workflow", []any{v.Status, v.Steps[1].ApprovalStatus, v.CompletedAt != nil}, []any{workflow.Aborted, workflow.Rejected, true})
+	rec := b.operation(wf, "transfer")
+	same(t, "the operation", []any{rec.State, rec.Settlement}, []any{ledger.Settled, ledger.Denied})
+	if e := b.refused(wf, "transfer", keyed(invoice)); e.Code != workflow.Terminal {
+		t.Errorf("the next gate: %v", e)
+	}
+	if err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.StepRejected {
+		t.Errorf("completing what was rejected: %v", err)
+	}
+	b.rules.says = workflow.Allow
+	if other := b.ask(b.begin(), "transfer", keyed(invoice)); other.Decision != workflow.Allow {
+		t.Errorf("what was rejected blocks others: %+v", other.Prior)
+	}
+}
+
+func TestAnApprovalIsForWhatWasAskedFor(t *testing.T) {
+	b, wf := holding(t, nil)
+	held := b.ask(wf, "a", keyed(invoice))
+	if _, err := b.gate.Approve(t.Context(), alice, wf, "a", why); err != nil {
+		t.Fatal(err)
+	}
+	same1 := keyed(invoice)
+	same1.RetryPolicy = "reevaluate"
+	if got := b.ask(wf, "a", same1); got.Decision != workflow.Allow || !strings.HasPrefix(got.Reason, "Previously approved: ") || got.ApprovalID != held.ApprovalID {
+		t.Errorf("the same, evaluated again: %+v", got)
+	}
+	more := keyed(map[string]any{"amount": 1000000})
+	more.RetryPolicy = "reevaluate"
+	got := b.ask(wf, "a", more)
+	space := uuid.MustParse("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
+	same(t, "something else", []any{got.Decision, got.ApprovalID, got.Lease == nil}, []any{workflow.RequireApproval, uuid.NewSHA1(space, []byte(wf+":a#2")).String(), true})
+	if _, err := b.gate.Approve(t.Context(), alice, wf, "a", why); err != nil {
+		t.Errorf("the second hold cannot be approved: %v", err)
+	}
+	if got := b.ask(wf, "a", keyed(map[string]any{"amount": 1000000})); got.Decision != workflow.Allow {
+		t.Errorf("after the second approval: %+v", got)
+	}
+}
+
+func TestHoldsStayThroughReevaluation(t *testing.T) {
+	for name, prepare := range map[string]func(b *bench, wf string){
+		"pending": func(*bench, string) {},
+		"expired": func(*bench, string) { time.Sleep(25 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, wf := holding(t, nil)
+				b.ask(wf, "a", call())
+				prepare(b, wf)
+				b.rules.says = workflow.Allow
+				filed := b.store.filed.Load()
+				if e := b.refused(wf, "a", asking{StepType: "tool_call", RetryPolicy: "reevaluate"}); e.Code != workflow.ApprovalHold {
+					t.Errorf("%v", e)
+				}
+				same(t, "commits", b.store.filed.Load(), filed)
+			})
+		})
+	}
+}
+
+func TestTimeoutOfAHold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason     string
+		timeout    policies.Timeout
+		work       bool
+		decision   workflow.Decision
+		status     workflow.ApprovalStatus
+		settlement ledger.Settlement
+		overdue    bool
+	}{
+		"deny, by a worker":           {"nobody approved it", "", true, workflow.Block, workflow.Expired, ledger.Expired, false},
+		"deny, at the next gate":      {"nobody approved it", policies.OnTimeoutDeny, false, workflow.Block, workflow.Expired, ledger.Expired, false},
+		"escalate, by a worker":       {"others are told, and it waits", policies.OnTimeoutEscalate, true, workflow.RequireApproval, workflow.Pending, "", true},
+		"escalate, at the next gate":  {"others are told, and it waits", policies.OnTimeoutEscalate, false, workflow.RequireApproval, workflow.Pending, "", true},
+		"an unknown word is a denial": {"what is not understood is denied", "whatever", true, workflow.Block, workflow.Expired, ledger.Expired, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, wf := holding(t, func(o *workflow.Options) {
+					o.Approvals = workflow.Approvals{Within: time.Hour, OnTimeout: tt.timeout}
+				})
+				b.ask(wf, "a", keyed(invoice))
+				if tt.work {
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+					defer cancel()
+					if err := b.gate.Work(ctx); err != context.DeadlineExceeded {
+						t.Errorf("Work ended with %v", err)
+					}
+					rec := b.operation(wf, "a")
+					same(t, "the operation, by the worker alone", []any{rec.Settlement, rec.Overdue}, []any{tt.settlement, tt.overdue})
+				} else {
+					time.Sleep(2 * time.Hour)
+				}
+				same(t, "as seen", b.view(wf).Steps[0].ApprovalStatus, tt.status)
+				got := b.ask(wf, "a", keyed(invoice))
+				same(t, tt.reason, []any{got.Decision, b.view(wf).Steps[0].ApprovalStatus}, []any{tt.decision, tt.status})
+				rec := b.operation(wf, "a")
+				same(t, "the operation", []any{rec.Settlement, rec.Overdue}, []any{tt.settlement, tt.overdue})
+				if pending, err := b.gate.Pending(t.Context(), alice, 0); err != nil || len(pending) == 1 != tt.overdue || len(pending) == 1 && !pending[0].Overdue {
+					t.Errorf("what waits: %+v, %v", pending, err)
+				}
+				_, err := b.gate.Approve(t.Context(), alice, wf, "a", why)
+				if (err == nil) != tt.overdue {
+					t.Errorf("approving it now: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestAHoldWhoseTimeIsOverBlocksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wf := holding(t, nil)
+		b.ask(wf, "transfer", keyed(invoice))
+		b.rules.says = workflow.Allow
+		two := b.begin()
+		if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Block || got.PriorState != "held" {
+			t.Fatalf("a held operation: %+v", got)
+		}
+		time.Sleep(24 * time.Hour) // and no worker runs
+		if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Allow {
+			t.Errorf("a hold that is over blocks: %+v", got.Prior)
+		}
+		if got := b.ask(b.begin(), "other", call()); got.Decision != workflow.Allow {
+			t.Errorf("another step: %+v", got)
+		}
+	})
+}
+
+func TestRiskOnlyRaises(t *testing.T) {
+	risk := func(class intent.Risk) []policies.RiskRule {
+		return []policies.RiskRule{{Name: "money", Tool: "bank.*", Class: class, Approvers: 2, Within: time.Hour}}
+	}
+	careful := replaced(order, `"write"`, `"risk":"approve","write"`)
+	for name, tt := range map[string]struct {
+		reason string
+		risks  []policies.RiskRule
+		says   workflow.Decision
+		ask    asking
+		want   workflow.Decision
+		need   int
+		class  string
+	}{
+		"raised":            {"the tool is risky", risk(intent.RiskApprove), workflow.Allow, keyed(invoice), workflow.RequireApproval, 2, "approve"},
+		"logged":            {"it is only to be marked", risk(intent.RiskLog), workflow.Allow, keyed(invoice), workflow.Allow, 0, "log"},
+		"blocked stays":     {"a block is more careful than a hold", risk(intent.RiskApprove), workflow.Block, keyed(invoice), workflow.Block, 0, "approve"},
+		"another tool":      {"the rule is for others", risk(intent.RiskApprove), workflow.Allow, call(), workflow.Allow, 0, "auto"},
+		"the intent's own":  {"an intent may raise its own", nil, workflow.Allow, asking{StepType: "tool_call", Intent: careful}, workflow.RequireApproval, 1, "approve"},
+		"not below a rule":  {"an intent lowers nothing", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.transfer"`)}, workflow.RequireApproval, 2, "approve"},
+		"two names of tool": {"the more careful of both counts", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &workflow.ToolContext{ToolName: "bank.x"}}, workflow.RequireApproval, 2, "approve"},
+		"and the other way": {"the more careful of both counts", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.x"`), ToolContext: &workflow.ToolContext{ToolName: "harmless"}}, workflow.RequireApproval, 2, "approve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(o *workflow.Options) { o.Risks = tt.risks })
+			b.rules.says = tt.says
+			wf := b.begin()
+			got := b.ask(wf, "a", tt.ask)
+			same(t, tt.reason, got.Decision, tt.want)
+			same(t, "the class that rules see", b.rules.asked[0].Risk, tt.class)
+			pending, err := b.gate.Pending(t.Context(), alice, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			need := 0
+			for _, p := range pending {
+				need = p.Need
+			}
+			same(t, "how many must approve", need, tt.need)
+		})
+	}
+}
