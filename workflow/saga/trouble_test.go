@@ -1,0 +1,275 @@
+package saga_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// Another workflow did the operation of a step: before the pivot the saga goes
+// back and names it, behind it a person sees to it.
+func TestBlockedByAnotherWorkflow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		step  int
+		id    string
+		state saga.State
+		there string
+	}{
+		"before the pivot": {1, "T-1", saga.Undone, "T"},
+		"the pivot":        {2, "P-1", saga.Undone, "P"},
+		"behind the pivot": {3, "M-1", saga.Review, "CTPM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				other := create(tt.id, intent.Pivot)
+				other.Tenant, other.Workflow, other.IdempotencyKey = "acme", "wf-before", "op:7"
+				if _, err := b.engine.Do(t.Context(), other); err != nil {
+					t.Fatal(err)
+				}
+				p := four()
+				p.Steps[tt.step].Intent.IdempotencyKey = "op:7"
+				b.begin(p)
+				s := b.run(time.Hour)
+				b.want(s, tt.state)
+				b.there(tt.there)
+				if blocked := s.Steps[tt.step].Blocked; blocked == nil || blocked.Workflow != "wf-before" || !strings.Contains(s.Reason, "wf-before") {
+					t.Errorf("%+v\n%s", blocked, picture(s))
+				}
+			})
+		})
+	}
+}
+
+// The name of a step's write is taken by a write that asks for something else.
+func TestNameIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		other := create("X-1", intent.Pivot)
+		other.Tenant, other.Workflow, other.Step = "acme", "saga-1", "pay"
+		if _, err := b.engine.Do(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		b.begin(four())
+		s := b.run(time.Hour)
+		b.want(s, saga.Undone, engine.StatusCompensated, engine.StatusCompensated, "")
+		b.there("")
+		if s.Steps[2].Blocked == nil || !strings.Contains(s.Reason, "digest") {
+			t.Error(picture(s))
+		}
+	})
+}
+
+// Somebody changed the ticket after the saga wrote it: that change is not
+// overwritten, and a person gets the whole picture.
+func TestUndoingSparesALaterChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[2].Grace = time.Minute
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"})
+		b.begin(p)
+		b.run(30 * time.Second)
+		if _, err := b.world.Edit(b.world.Records("T-1")[0].ID, intent.Fields{"currency": "CHF"}); err != nil {
+			t.Fatal(err)
+		}
+		s := b.run(time.Hour)
+		b.want(s, saga.Review, engine.StatusVerified, engine.StatusReview, engine.StatusNotApplied, "")
+		b.there("CT")
+		if len(s.Steps[1].May) == 0 || !strings.Contains(s.Reason, "ticket") || s.Back == nil || s.Back.Step != "pay" {
+			t.Error(picture(s))
+		}
+		b.decide(1, engine.WordAccept)
+		s = b.run(time.Hour)
+		b.want(s, saga.Review, engine.StatusVerified, engine.StatusAccepted)
+		b.there("CT")
+		if !strings.Contains(s.Reason, `step "contact" stays: what depends on it stays`) {
+			t.Error(s.Reason)
+		}
+	})
+}
+
+// A person settles what nobody could know, and the saga goes on by itself.
+func TestReviewIsWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		word  engine.Word
+		state saga.State
+		there string
+	}{
+		"accepted":  {engine.WordAccept, saga.Done, "CTPM"},
+		"abandoned": {engine.WordAbandon, saga.Review, "CTP"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				b.set(simulated.Fault{Vice: simulated.DroppedField, OrderID: "P-1", Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+				b.begin(four())
+				b.want(b.run(time.Hour), saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusReview)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go func() { _ = b.runner.Work(ctx) }()
+				time.Sleep(time.Hour)
+				b.decide(2, tt.word)
+				time.Sleep(time.Hour)
+				b.want(b.get(), tt.state)
+				b.there(tt.there)
+			})
+		})
+	}
+}
+
+// What is tried until it succeeds is tried so often, then a person is asked, who
+// runs it again.
+func TestRetriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.runner = saga.New(b.ledger, b.engine, &saga.Options{Attempts: 3})
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "M-1", Times: 5})
+		b.begin(four())
+		s := b.run(time.Hour)
+		b.want(s, saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusVerified, engine.StatusNotApplied)
+		if s.Steps[3].Attempts != 3 || !s.Next.IsZero() {
+			t.Errorf("%d attempts, next %s", s.Steps[3].Attempts, s.Next)
+		}
+		bot := engine.As(t.Context(), engine.Principal{Name: "bot", Role: engine.RoleAgent})
+		if s, err := b.runner.Run(bot, "acme", "saga-1"); err != nil || s.Steps[3].Attempts != 3 {
+			t.Errorf("an agent makes it go on: %v\n%s", err, picture(s))
+		}
+		s = b.run(time.Hour)
+		b.want(s, saga.Done)
+		if s.Steps[3].Attempts != 6 {
+			t.Errorf("%d attempts", s.Steps[3].Attempts)
+		}
+		b.there("CTPM")
+	})
+}
+
+// absent is an engine that does not know the destinations of a saga.
+func (b *bench) absent() *engine.Engine {
+	e := engine.New(b.ledger, &connectors.Registry{}, nil)
+	b.t.Cleanup(e.Close)
+	return e
+}
+
+// A worker without the destination leaves the saga to one that has it.
+func TestWorkerWithoutTheDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.begin(four())
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer stop()
+		before := b.ledger.Commits()
+		if err := saga.New(b.ledger, b.absent(), nil).Work(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.ledger.Commits() - before; got > 0 {
+			t.Errorf("%d commits for nothing", got)
+		}
+		s := b.get()
+		b.want(s, saga.Running)
+		if !s.Next.After(s.Now.Add(-time.Hour)) {
+			t.Errorf("next %s", s.Next)
+		}
+		b.want(b.run(time.Hour), saga.Done)
+	})
+}
+
+// An undoing that the plan gives is used, for the record of the step alone.
+func TestUndoingOfThePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"})
+		p := four()
+		p.Steps[1].Undo = &intent.WriteIntent{Write: intent.Update, Expect: intent.Fields{"currency": "XXX"}}
+		b.begin(p)
+		s := b.run(time.Hour)
+		b.want(s, saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusNotApplied)
+		if s.Steps[1].UndoBy != "plan" || s.Steps[0].UndoBy != "connector" {
+			t.Errorf("undone by %q and %q", s.Steps[1].UndoBy, s.Steps[0].UndoBy)
+		}
+		b.there("T")
+		if got := b.world.Records("T-1")[0].Fields["currency"]; got != "XXX" {
+			t.Errorf("currency is %v", got)
+		}
+	})
+}
+
+// What the saga found as it wanted it is not taken away when it goes back.
+func TestWhatWasThereBeforeStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"})
+		there := create("T-1", intent.Pivot)
+		there.Tenant, there.Workflow = "acme", "wf-before"
+		if _, err := b.engine.Do(t.Context(), there); err != nil {
+			t.Fatal(err)
+		}
+		p := four()
+		p.Steps[1].Intent.Write = intent.Upsert
+		b.begin(p)
+		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusVerified)
+		b.there("T")
+	})
+}
+
+// An irreversible write comes last, is never undone, and a plan that wants it
+// otherwise is refused.
+func TestLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[3].Intent.Destination = "letters"
+		names, err := b.runner.Order(p)
+		if err != nil || !slices.Equal(names, []string{"contact", "ticket", "pay", "mail"}) {
+			t.Errorf("%v %v", names, err)
+		}
+		p.Steps[3].Intent.Reversibility = intent.Compensable
+		if err := b.runner.Check(p); !errors.Is(err, saga.ErrPlan) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A ledger that cannot be used is told to whoever runs the saga, and a worker
+// goes on when it can be used again.
+func TestLedgerThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.begin(four())
+		down := &failing{Store: b.ledger, until: time.Now().Add(time.Minute)}
+		r := saga.New(down, b.engine, nil)
+		if _, err := r.Run(t.Context(), "acme", "saga-1"); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = r.Work(ctx) }()
+		time.Sleep(10 * time.Minute)
+		b.want(b.get(), saga.Done)
+		b.there("CTPM")
+	})
+}
+
+// failing is a store that takes nothing for a while.
+type failing struct {
+	saga.Store
+	until time.Time
+}
+
+func (f *failing) File(ctx context.Context, filing ledger.Filing) (ledger.Filed, error) {
+	if time.Now().Before(f.until) {
+		return ledger.Filed{}, ledger.ErrUnavailable
+	}
+	return f.Store.File(ctx, filing)
+}
