@@ -128,7 +128,15 @@ func checkTool(t *ToolContext) error {
 	if t.ToolName == "" {
 		return &Error{Code: InvalidToolContext, Field: "tool_context.tool_name", Message: "tool_context.tool_name is required"}
 	}
-	return text(maxName, "tool_context.tool_name", t.ToolName, "tool_context.tool_type", t.ToolType)
+	return aboutTool(text(maxName, "tool_context.tool_name", t.ToolName, "tool_context.tool_type", t.ToolType))
+}
+
+// aboutTool is a refusal under the code that tools have in the contract.
+func aboutTool(err error) error {
+	if e, ok := err.(*Error); ok && e.Code == BadRequest {
+		e.Code = InvalidToolContext
+	}
+	return err
 }
 
 func (a *ask) takeTool() error {
@@ -137,7 +145,7 @@ func (a *ask) takeTool() error {
 	}
 	input, _, err := object("tool_context.tool_input", a.ToolContext.ToolInput, maxTool)
 	if err != nil {
-		return &Error{Code: InvalidToolContext, Field: "tool_context.tool_input", Message: err.Error(), Err: err}
+		return aboutTool(err)
 	}
 	t := *a.ToolContext
 	t.ToolInput = input

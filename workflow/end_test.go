@@ -1,0 +1,175 @@
+package workflow_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+)
+
+func TestEnds(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end    func(*workflow.Gate) ending
+		say    string
+		want   workflow.Ended
+		status workflow.Status
+	}{
+		"complete":         {func(g *workflow.Gate) ending { return g.Complete }, "", workflow.Ended{Message: "Workflow completed"}, workflow.Completed},
+		"fail":             {func(g *workflow.Gate) ending { return g.Fail }, "", workflow.Ended{Message: "Workflow failed", Reason: "Failed"}, workflow.Failed},
+		"fail with reason": {func(g *workflow.Gate) ending { return g.Fail }, "no money", workflow.Ended{Message: "Workflow failed", Reason: "no money"}, workflow.Failed},
+		"abort":            {func(g *workflow.Gate) ending { return g.Abort }, "", workflow.Ended{Message: "Workflow aborted", Reason: "Aborted by user"}, workflow.Aborted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				wf := b.begin()
+				b.ask(wf, "a", call())
+				time.Sleep(time.Minute)
+				before := b.store.filed.Load()
+				got, err := tt.end(b.gate)(t.Context(), agent, wf, tt.say)
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				tt.want.WorkflowID, tt.want.Status = wf, tt.status
+				same(t, "the answer", got, tt.want)
+				now, one := time.Now(), 1
+				v := b.view(wf)
+				same(t, "the workflow", []any{v.Status, v.CompletedAt, v.TotalSteps}, []any{tt.status, &now, &one})
+				for again, how := range map[string]ending{"complete": b.gate.Complete, "fail": b.gate.Fail, "abort": b.gate.Abort, "resume": b.gate.Resume} {
+					_, err := how(t.Context(), agent, wf, "")
+					if e := asError(t, err); e.Code != workflow.Terminal {
+						t.Errorf("%s afterwards: %v", again, e)
+					}
+				}
+				b.complete(wf, "a", workflow.CompleteRequest{Output: []byte(`{"late":true}`)})
+				if b.view(wf).Steps[0].CompletedAt == nil {
+					t.Error("a completion after the end is lost")
+				}
+			})
+		})
+	}
+}
+
+func TestAWorkflowThatWaitsForAPerson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wf := holding(t, nil)
+		b.ask(wf, "transfer", keyed(invoice))
+		for name, how := range map[string]ending{"complete": b.gate.Complete, "resume": b.gate.Resume} {
+			_, err := how(t.Context(), agent, wf, "")
+			if e := asError(t, err); e.Code != workflow.ApprovalPending {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+		if err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.ApprovalPending {
+			t.Errorf("completing what waits: %v", err)
+		}
+		if _, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.gate.Resume(t.Context(), agent, wf, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "resumed", got, workflow.Ended{WorkflowID: wf, Status: workflow.InProgress, Message: "Workflow resumed"})
+	})
+}
+
+func TestResumeAfterATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wf := holding(t, nil)
+		b.ask(wf, "transfer", keyed(invoice))
+		time.Sleep(24 * time.Hour)
+		_, err := b.gate.Resume(t.Context(), agent, wf, "")
+		if e := asError(t, err); e.Code != workflow.StepRejected {
+			t.Errorf("resume after nobody approved: %v", e)
+		}
+	})
+}
+
+func TestTheEndRefusesWhatWaits(t *testing.T) {
+	for name, how := range map[string]func(*workflow.Gate) ending{"fail": func(g *workflow.Gate) ending { return g.Fail }, "abort": func(g *workflow.Gate) ending { return g.Abort }} {
+		t.Run(name, func(t *testing.T) {
+			b, wf := holding(t, nil)
+			b.ask(wf, "transfer", keyed(invoice))
+			before := b.store.filed.Load()
+			b.end(wf, how(b.gate))
+			same(t, "commits", b.store.filed.Load()-before, int64(1))
+			same(t, "the step", b.view(wf).Steps[0].ApprovalStatus, workflow.Rejected)
+			rec := b.operation(wf, "transfer")
+			same(t, "the operation", []any{rec.State, rec.Settlement}, []any{ledger.Settled, ledger.Denied})
+		})
+	}
+}
+
+func TestManyHoldsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		const steps = 60
+		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
+		for i := range steps {
+			b.ask(wf, name(i), call())
+		}
+		b.rules.says = workflow.RequireApproval
+		for i := range steps - 1 { // the last one holds nobody up
+			b.ask(wf, name(i), asking{StepType: "tool_call", RetryPolicy: "reevaluate"})
+		}
+		b.end(wf, b.gate.Abort)
+		if pending, err := b.gate.Pending(t.Context(), alice, 100); err != nil || len(pending) != 0 {
+			t.Errorf("%d steps of a workflow that has ended wait, %v", len(pending), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Hour)
+		defer cancel()
+		_ = b.gate.Work(ctx)
+		for i, s := range b.view(wf).Steps[:steps-1] {
+			if s.ApprovalStatus != workflow.Rejected && s.ApprovalStatus != workflow.Expired {
+				t.Errorf("step %d is %q", i, s.ApprovalStatus)
+			}
+		}
+	})
+}
+
+func TestNothingIsGrantedInAWorkflowThatEndsMeanwhile(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.ask(wf, "a", call())
+	other := workflow.New(b.store.Store, nil)
+	b.store.before = func(f ledger.Filing) error { // between reading and filing
+		b.store.before = nil
+		_, err := other.Abort(t.Context(), alice, wf, "")
+		return err
+	}
+	if e := b.refused(wf, "b", call()); e.Code != workflow.Terminal {
+		t.Errorf("a step of a workflow that ended meanwhile: %v", e)
+	}
+	same(t, "steps", len(b.view(wf).Steps), 1)
+}
+
+func TestALedgerThatFails(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.store.before = func(ledger.Filing) error { return fmt.Errorf("%w: full disk", ledger.ErrUnavailable) }
+	for name, try := range map[string]func() error{
+		"create": func() error {
+			_, err := b.gate.Create(t.Context(), agent, workflow.CreateRequest{WorkflowName: "w"})
+			return err
+		},
+		"gate":     func() error { _, err := b.gate.Gate(t.Context(), agent, wf, "a", call()); return err },
+		"complete": func() error { _, err := b.gate.Complete(t.Context(), agent, wf, ""); return err },
+	} {
+		if e := asError(t, try()); e.Code != workflow.Internal || e.Err == nil {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	b.store.before = func(ledger.Filing) error { return ledger.ErrStale }
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := b.gate.Gate(t.Context(), agent, wf, "a", call()); asError(t, err).Code != workflow.Internal {
+			t.Errorf("somebody else was always quicker: %v", err)
+		}
+	})
+}
