@@ -24,6 +24,9 @@ type mischief struct {
 	// failing is the step whose destination refuses every write of it. Default
 	// none.
 	failing string
+	// mail is told when the mail is about to be given to its server. Default
+	// nobody.
+	mail func()
 
 	mu  sync.Mutex
 	met bool
@@ -36,6 +39,9 @@ func (m *mischief) coming(w intent.WriteIntent, read bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	undoing := w.Compensates != ""
+	if w.Destination == letter && !read && m.mail != nil {
+		m.mail()
+	}
 	if w.Destination == m.failing && !undoing && !read {
 		m.err = errors.Join(m.err, m.world[w.Destination].meet(refused))
 	}

@@ -1,0 +1,102 @@
+// Wire pays an invoice and notifies the payee, with an orchestrator that is
+// killed in the worst moment: the bank has made the transfer, and nobody has
+// heard so. It prints what comes of that without the step gate, and with it:
+//
+//   - the orchestrator comes back as the same workflow,
+//   - it comes back as another workflow that knows nothing of the first,
+//   - it lives, and the bank never answers.
+//
+// The orchestrator makes its calls itself; readback never sends. It is another
+// process, and is killed for good. How many transfers and notifications there
+// are is asked of the bank and of the notifier.
+//
+// It needs no account: the bank and the notifier are in this process, the ledger
+// is a file in a temporary folder.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+)
+
+// invoice is what is paid.
+const invoice = "invoice-7721"
+
+func main() {
+	ctx := context.Background()
+	var err error
+	if isOrchestrator() {
+		err = orchestrate(ctx, os.Stdout)
+	} else {
+		err = run(ctx, os.Stdout)
+	}
+	if err != nil {
+		slog.Error("wire", "error", err)
+		os.Exit(1)
+	}
+}
+
+// story is one way in which things go wrong, and how they are taken up again.
+type story struct {
+	name string
+	// gated: the orchestrator asks the gate.
+	gated bool
+	// fate is what the bank does with the first transfer, once it is made.
+	fate fate
+	// fresh: what is begun again knows nothing of the first workflow.
+	fresh bool
+}
+
+// stories in the order in which they are told.
+var stories = []story{
+	{"without the gate, killed after the transfer, and begun again", false, kills, false},
+	{"with the gate: killed after the transfer, and begun again as the same workflow", true, kills, false},
+	{"with the gate: killed after the transfer, and begun again as another workflow", true, kills, true},
+	{"with the gate: the bank makes the transfer and does not answer", true, hangs, false},
+}
+
+// count is what the bank and the notifier have.
+type count struct{ Transfers, Notifications int }
+
+func run(ctx context.Context, out io.Writer) error {
+	for _, s := range stories {
+		if _, err := s.tell(ctx, out); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// tell lets it happen, and returns what the bank and the notifier have then.
+func (s story) tell(ctx context.Context, out io.Writer) (count, error) {
+	_, _ = fmt.Fprintf(out, "\n%s:\n", s.name)
+	st, err := newStage(ctx, out)
+	if err != nil {
+		return count{}, err
+	}
+	defer st.close()
+	workflow, err := st.begin(ctx, s.gated)
+	if err != nil {
+		return count{}, err
+	}
+	st.bank.fate = s.fate
+	if err := st.orchestrator(ctx, s.gated, workflow); err != nil {
+		return count{}, err
+	}
+	if s.fate == kills {
+		if s.fresh {
+			if workflow, err = st.begin(ctx, s.gated); err != nil {
+				return count{}, err
+			}
+		}
+		if err := st.orchestrator(ctx, s.gated, workflow); err != nil {
+			return count{}, err
+		}
+	}
+	c := st.count()
+	_, _ = fmt.Fprintf(out, "  the bank has %d transfers, the notifier %d notifications\n", c.Transfers, c.Notifications)
+	return c, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestMain lets this binary be the orchestrator, which the stories kill.
+func TestMain(m *testing.M) {
+	if !isOrchestrator() {
+		os.Exit(m.Run())
+	}
+	main()
+}
+
+// TestStories: without the gate there are two transfers; with it there is one,
+// and one notification, however the orchestrator comes back.
+func TestStories(t *testing.T) {
+	cases := map[string]struct {
+		story  int
+		want   count
+		says   []string
+		fired  int // how often the transfer was made
+		reason string
+	}{
+		"without the gate": {0, count{2, 1}, []string{"the orchestrator is dead"}, 2, "what is begun again begins at the beginning"},
+		"the same workflow": {1, count{1, 1}, []string{"the orchestrator is dead", "transfer: gated_not_completed, and the bank has it: completed, not fired"}, 1,
+			"the gate looks at the bank"},
+		"another workflow": {2, count{1, 1}, []string{"the orchestrator is dead", "transfer: blocked, a prior workflow has begun it"}, 1,
+			"the operation is the same, whoever asks for it"},
+		"no answer": {3, count{1, 1}, []string{"transfer: no answer", "transfer: gated_not_completed, and the bank has it: completed, not fired"}, 1,
+			"what timed out is looked for"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			got, err := stories[c.story].tell(t.Context(), &out)
+			if err != nil {
+				t.Fatalf("%v; it printed:\n%s", err, &out)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("at the bank and the notifier (-want +got): %s\n%s\nsince %s", diff, &out, c.reason)
+			}
+			says := append(c.says, fmt.Sprintf("the bank has %d transfers, the notifier %d notifications", c.want.Transfers, c.want.Notifications))
+			for _, want := range says {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it printed no %q:\n%s", want, &out)
+				}
+			}
+			if n := strings.Count(out.String(), "transfer: fired"); n != c.fired {
+				t.Errorf("the transfer was fired %d times, want %d: %s\n%s", n, c.fired, c.reason, &out)
+			}
+		})
+	}
+}

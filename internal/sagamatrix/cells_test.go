@@ -1,0 +1,192 @@
+package sagamatrix
+
+import (
+	"slices"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// cell is one situation; a run of it adds the point at which a process fails.
+type cell struct {
+	plan plan
+	// failing is the step whose destination refuses it for good. Default none.
+	failing string
+	// vice is what the destination of step shows, once: when the step is written,
+	// or when it is undone. Default none.
+	vice    vice
+	step    string
+	undoing bool
+}
+
+func (c cell) String() string {
+	text := c.plan.name
+	if c.failing != "" {
+		text += ", " + c.failing + " refused for good"
+	}
+	switch {
+	case c.vice == "":
+		return text
+	case c.undoing:
+		return text + ", undoing of " + c.step + ": " + string(c.vice)
+	}
+	return text + ", " + c.step + ": " + string(c.vice)
+}
+
+// class is how a step may be treated afterwards.
+func (p plan) class(step string) intent.Reversibility {
+	switch {
+	case step == letter && !p.sale, step == order && p.sale:
+		return intent.Pivot
+	case step == letter:
+		return intent.Retryable
+	}
+	return intent.Compensable
+}
+
+// goesBack reports whether the saga goes back when the step fails.
+func (p plan) goesBack(step string) bool { return p.class(step) != intent.Retryable }
+
+// all lists every cell that can be.
+func all() []cell {
+	var cells []cell
+	for _, p := range plans {
+		for at, failing := range append([]string{""}, steps...) {
+			cells = append(cells, cell{plan: p, failing: failing})
+			reached := steps // whose write comes before the one that fails
+			if failing != "" {
+				reached = steps[:at-1]
+			}
+			for _, step := range reached {
+				for _, v := range vices {
+					if !knows(step, v) {
+						continue
+					}
+					cells = append(cells, cell{p, failing, v, step, false})
+					if failing != "" && p.goesBack(failing) && p.class(step) == intent.Compensable && p.onUndoing(step, v) {
+						cells = append(cells, cell{p, failing, v, step, true})
+					}
+				}
+			}
+		}
+	}
+	return cells
+}
+
+// onUndoing reports whether the vice can meet the undoing of a step. A delete
+// stores nothing that could be altered, doubled or taken back.
+func (p plan) onUndoing(step string, v vice) bool {
+	stores := []vice{noField, otherForm, duplicate, rollback}
+	return !slices.Contains(stores, v) || p.sale && step == contact && (v == noField || v == otherForm)
+}
+
+// end is what became of a saga, for who asks the destinations.
+type end string
+
+const (
+	done   end = "all done"
+	undone end = "all undone"
+	person end = "a person knows"
+	half   end = "half done, and nobody knows"
+	wrong  end = "something else than is said"
+	doing  end = "never ends"
+)
+
+var ends = []end{done, undone, person, half, wrong, doing}
+
+// want is what may come of a run, and why where a person may be needed.
+type want struct {
+	may []end
+	why string
+}
+
+// The reasons for which a person is needed.
+const (
+	whyDiffers = "what is there differs from what was declared"
+	whyDouble  = "more records are there than were declared"
+	whyGone    = "what was seen is gone"
+	whyMail    = "it is not known whether the mail went out, and a second one is sent by nobody else"
+	whyAfter   = "the order decided it, and the mail is refused for good"
+	whyUndo    = "the destination refuses to undo"
+)
+
+// wants is what may come of a run, from what was done to it.
+func (c cell) wants(at point) want {
+	w := c.led()
+	if c.mailUnknown(at) && w.why == "" {
+		return want{append(w.may, person), whyMail}
+	}
+	return w
+}
+
+// led is what may come of the cell where no process fails, or fails at a moment
+// that makes no difference.
+func (c cell) led() want {
+	usual := want{may: []end{done}}
+	switch {
+	case c.failing == letter && c.plan.sale:
+		usual = want{[]end{person}, whyAfter}
+	case c.failing != "":
+		usual = want{may: []end{undone}}
+	}
+	if c.vice == "" {
+		return usual
+	}
+	if c.undoing {
+		switch c.vice {
+		case refused:
+			return want{[]end{person}, whyUndo}
+		case noField, otherForm:
+			return want{[]end{person}, whyDiffers}
+		}
+		return usual
+	}
+	in := intent.WriteIntent{Reversibility: c.plan.class(c.step)}
+	if !c.plan.sale && in.Reversibility == intent.Compensable {
+		in.OnMismatch = intent.MismatchCompensate
+	}
+	switch leadsTo(c.step, c.vice, in) {
+	case engine.StatusReview:
+		return want{append(usual.may, person), c.whyReview()}
+	case engine.StatusNotApplied: // who did not hear the refusal tries again, and is not refused
+		if in.Reversibility == intent.Retryable {
+			return usual
+		}
+		return want{may: append(usual.may, undone), why: usual.why}
+	case engine.StatusCompensated:
+		return want{may: []end{undone}}
+	}
+	return usual
+}
+
+func (c cell) whyReview() string {
+	switch {
+	case c.vice == duplicate:
+		return whyDouble
+	case c.vice == noField, c.vice == otherForm:
+		return whyDiffers
+	case c.step == letter:
+		return whyMail
+	}
+	return whyGone
+}
+
+// mailUnknown reports whether the process failed so that nobody can know whether
+// the mail went out: after its send was announced, and before anybody heard the
+// answer, where no mail is in the mailbox.
+func (c cell) mailUnknown(at point) bool {
+	if at.stage.about != letter {
+		return false
+	}
+	noMail := c.failing == letter || c.step == letter && !c.undoing &&
+		slices.Contains([]vice{refused, throttled, unreachable, cutShort, dropped, phantom}, c.vice)
+	switch at.stage.what {
+	case toAnnounce, toReserve:
+		return at.how == after
+	case toSend:
+		return noMail || at.how == before || at.how == still
+	case toSettle, toReview, toPutBack:
+		return noMail
+	}
+	return false
+}

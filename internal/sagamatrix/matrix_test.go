@@ -1,0 +1,89 @@
+package sagamatrix
+
+import (
+	"flag"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var only = flag.String("only", "", "run the cells whose name contains this")
+
+// maxTold is how many failures are told with their whole story.
+const maxTold = 3
+
+// TestMatrix lets the process that carries a saga fail at every point of it, in
+// every cell, and prints what came of them.
+func TestMatrix(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
+	var cells []cell
+	for i, c := range all() {
+		if strings.Contains(c.String(), *only) && i%every == 0 {
+			cells = append(cells, c)
+		}
+	}
+	var mu sync.Mutex
+	var results []result
+	told := 0
+	t.Run("cells", func(t *testing.T) {
+		const lanes = 4
+		for lane := range lanes {
+			t.Run(string(rune('a'+lane)), func(t *testing.T) {
+				t.Parallel()
+				for i := lane; i < len(cells); i += lanes {
+					mine, story := explore(t, cells[i], i)
+					mu.Lock()
+					results = append(results, mine...)
+					for _, r := range mine {
+						for _, f := range r.flaws {
+							t.Errorf("%s; %s; %s", r.cell, r.point, f)
+						}
+					}
+					if story != "" && told < maxTold {
+						told++
+						t.Log(story)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Log("\n" + table(results))
+}
+
+// result is what is kept of a run.
+type result struct {
+	cell  cell
+	point point
+	end   end
+	why   string // a person was needed
+	flaws []string
+}
+
+// explore runs a cell undisturbed and then with a failure at each point of
+// that. Of the first run with flaws it tells the story.
+func explore(t *testing.T, c cell, nth int) (found []result, story string) {
+	undisturbed := live(t, c, point{})
+	if c.vice != "" && !undisturbed.met {
+		undisturbed.flaw("%s: the vice was never met", wrong)
+	}
+	for i, at := range points(undisturbed.first) {
+		r := undisturbed
+		if at != (point{}) {
+			if c.vice != "" && (i+nth)%thin > 0 {
+				continue
+			}
+			r = live(t, c, at)
+		}
+		if len(r.flaws) > 0 && story == "" {
+			story = r.tell()
+		}
+		one := result{cell: c, point: at, end: r.end, flaws: r.flaws}
+		if one.end == person {
+			one.why = c.wants(at).why
+		}
+		found = append(found, one)
+	}
+	return found, story
+}

@@ -1,0 +1,116 @@
+package sagamatrix
+
+import (
+	"context"
+	"slices"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// The flaws that the matrix counts beside the ends. All must be 0.
+const (
+	doubled    = "done twice"
+	mailEarly  = "the mail went before the rest was there"
+	overHalted = "a person was needed, although a read could tell"
+	unexpected = "another end than the cell calls for"
+)
+
+// judge holds what is said of the saga against the destinations.
+func (r *run) judge() {
+	for _, name := range steps {
+		if a := r.stands[name]; a.twice(r.viceAt(name)) {
+			r.flaw("%s: %s: %+v", doubled, name, a)
+		}
+	}
+	r.end = r.ended()
+	want := r.cell.wants(r.point)
+	switch {
+	case r.end == half || r.end == wrong || r.end == doing:
+		r.flaw("%s", r.end)
+	case slices.Contains(want.may, r.end):
+	case r.end == person:
+		r.flaw("%s: %s: want %v", overHalted, r.final.Reason, want.may)
+	default:
+		r.flaw("%s: %s: want %v", unexpected, r.end, want.may)
+	}
+}
+
+// viceAt is the vice that the destination of a step shows to the step.
+func (r *run) viceAt(name string) vice {
+	if name == r.cell.step && !r.cell.undoing {
+		return r.cell.vice
+	}
+	return ""
+}
+
+// ended is what became of the saga: what the destinations say, and whether what
+// is said of it is so.
+func (r *run) ended() end {
+	all := func(s standing) bool {
+		for _, a := range r.stands {
+			if a.Stands != s {
+				return false
+			}
+		}
+		return true
+	}
+	known := r.final.State == saga.Review || slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.State == ledger.Review })
+	switch {
+	case known && r.pictured():
+		return person
+	case known:
+		return wrong
+	case !r.final.Over():
+		return doing
+	case r.final.State == saga.Done && all(asDeclared):
+		return done
+	case r.final.State == saga.Undone && all(asBefore):
+		return undone
+	case all(asDeclared), all(asBefore):
+		return wrong
+	}
+	return half
+}
+
+// pictured reports whether what a person is told of each step is so: what is
+// said to be there is there, and what is said not to be there is not.
+func (r *run) pictured() bool {
+	for _, s := range r.final.Steps {
+		a := r.stands[s.Name]
+		inReview := slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.Step == s.Name && w.State == ledger.Review })
+		switch {
+		case inReview: // that it is not known is what they are told
+		case s.Status == engine.StatusVerified && a.Stands != asDeclared,
+			s.Status == engine.StatusCompensated && a.Stands != asBefore,
+			s.Status == engine.StatusNotApplied && a.Stands != asBefore,
+			s.Status == "" && a.Stands != asBefore:
+			return false
+		}
+	}
+	return true
+}
+
+// mailGoes is told when the mail is about to be given to the server: then all
+// else must be there.
+func (r *run) mailGoes() {
+	if r.cell.vice == rollback || r.cell.vice == duplicate {
+		return // what was there is not there any more, by the destination's own doing
+	}
+	for _, name := range steps[:len(steps)-1] {
+		if a := r.world[name].account(); a.Stands != asDeclared {
+			r.flaw("%s: %s stands %s", mailEarly, name, a.Stands)
+		}
+		if !r.verified(name) {
+			r.flaw("%s: %s is not verified", mailEarly, name)
+		}
+	}
+}
+
+func (r *run) verified(step string) bool {
+	all, err := r.book.List(context.Background(), ledger.Filter{Tenant: tenant})
+	return err == nil && slices.ContainsFunc(all, func(w ledger.Record) bool {
+		return w.Step == step && w.Parent == "" && w.State == ledger.Settled && w.Settlement == ledger.Verified
+	})
+}

@@ -1,0 +1,205 @@
+package sagamatrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// How long a run goes on.
+const (
+	patience  = 2 * time.Hour  // of whoever waits for a saga
+	watched   = 26 * time.Hour // writes are rechecked within a day
+	glance    = 10 * time.Second
+	seededAgo = time.Hour // what is there before was there for so long
+)
+
+// run is one life of one saga in a cell.
+type run struct {
+	cell  cell
+	point point
+	book  *ledger.Memory
+	mischief
+	first *process // the one that may fail
+
+	flawsMu sync.Mutex
+	flaws   []string
+
+	began  time.Time
+	final  saga.Saga
+	stands map[string]account
+	writes []ledger.Record
+	end    end
+}
+
+func (r *run) flaw(format string, args ...any) {
+	r.flawsMu.Lock()
+	defer r.flawsMu.Unlock()
+	r.flaws = append(r.flaws, fmt.Sprintf(format, args...))
+}
+
+// live runs a saga in a cell through one failure and to its end.
+func live(t *testing.T, c cell, at point) *run {
+	r := &run{cell: c, point: at}
+	synctest.Test(t, func(t *testing.T) {
+		w, err := opened(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(seededAgo)
+		r.began, r.book = time.Now(), ledger.NewMemory()
+		r.mischief = mischief{world: w, step: c.step, vice: c.vice, undoing: c.undoing, failing: c.failing, mail: r.mailGoes}
+		r.first = newProcess(t.Context(), "first", at)
+		r.processes(t)
+		r.look(t)
+		r.judge()
+		if err := w.close(); err != nil {
+			r.flaw("%s: close: %v", wrong, err)
+		}
+	})
+	return r
+}
+
+// processes lets the first process live as long as it does, and then a second
+// one beside or after it.
+func (r *run) processes(t *testing.T) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.life(r.first, true)
+	}()
+	if r.point.how == lives {
+		<-ended
+		return
+	}
+	select {
+	case <-r.first.stopped:
+	case <-ended:
+	}
+	if !r.first.reached() {
+		<-ended
+		return // it lived its life and never came to that point
+	}
+	// Whether the caller comes back, or a worker finds what was left, alternates.
+	r.life(newProcess(t.Context(), "second", point{}), r.point.how != after)
+	<-ended
+	r.life(newProcess(t.Context(), "third", point{}), true) // what one that stood still left behind
+}
+
+// life is that of one process: it asks for the saga, or only works, and then
+// looks after all writes as long as they are watched.
+func (r *run) life(p *process, asks bool) {
+	e, err := r.engine(r.book, p)
+	if err != nil {
+		r.flaw("%s: %v", wrong, err)
+		return
+	}
+	defer e.Close()
+	runner := saga.New(newBook(r.book, p), e, nil)
+	if asks {
+		err = r.ask(p, runner)
+	} else {
+		err = r.serve(p, runner)
+	}
+	if err == nil {
+		err = worked(p.ctx, r.book, e, p, watched)
+	}
+	if err != nil && p.alive() {
+		r.flaw("%s: the %s process: %v", wrong, p.name, err)
+	}
+}
+
+// ask is a caller that wants the saga done, whoever asked before. It is an
+// agent: where a saga has given up, a person who asks makes it go on.
+func (r *run) ask(p *process, runner *saga.Runner) error {
+	ctx, cancel := context.WithTimeout(engine.As(p.ctx, engine.Principal{Name: "robot", Role: engine.RoleAgent}), patience)
+	defer cancel()
+	if _, err := runner.Begin(ctx, r.saga()); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if _, err := runner.Run(ctx, tenant, sagaID); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
+}
+
+// serve is a worker that knows of no saga in particular. Nothing is to be done
+// where none was begun.
+func (r *run) serve(p *process, runner *saga.Runner) error {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- runner.Work(ctx) }()
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(glance) {
+		s, err := runner.Get(ctx, tenant, sagaID)
+		if errors.Is(err, ledger.ErrNotFound) || err == nil && s.Over() {
+			break
+		}
+	}
+	cancel()
+	return <-ended
+}
+
+// saga is the plan of the cell.
+func (r *run) saga() saga.Plan {
+	p := saga.Plan{Tenant: tenant, ID: sagaID}
+	for _, name := range steps {
+		p.Steps = append(p.Steps, saga.Step{Name: name, Intent: r.cell.plan.intent(r.world, name)})
+	}
+	return p
+}
+
+// look asks for the end: whoever asks again gets it, and nothing is sent for
+// that.
+func (r *run) look(t *testing.T) {
+	p := newProcess(t.Context(), "last", point{})
+	before := r.world.accounts()
+	r.life(p, true)
+	r.stands = r.world.accounts()
+	for _, name := range steps {
+		if before[name] != r.stands[name] {
+			r.flaw("%s: asked again after the end, and %s changed from %+v to %+v", wrong, name, before[name], r.stands[name])
+		}
+	}
+	e, err := r.engine(r.book, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if r.final, err = saga.New(newBook(r.book, p), e, nil).Get(t.Context(), tenant, sagaID); err != nil {
+		r.flaw("%s: nothing is known of the saga: %v", half, err)
+	}
+	if r.writes, err = r.book.List(t.Context(), ledger.Filter{Tenant: tenant}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tell prints every event of the writes and how all stands, for failures.
+func (r *run) tell() string {
+	const most = 40
+	text := fmt.Sprintf("%s; %s: %s\n  saga %s: %s", r.cell, r.point, r.end, r.final.State, r.final.Reason)
+	for _, s := range r.final.Steps {
+		text += fmt.Sprintf("\n  step %+v", s)
+	}
+	for _, name := range steps {
+		text += fmt.Sprintf("\n  %s: %+v", name, r.stands[name])
+	}
+	for _, rec := range slices.Backward(r.writes) {
+		events, err := r.book.Events(context.Background(), tenant, rec.ID)
+		text += fmt.Sprintf("\n  %s of %s: %s %v", aboutRecord(rec), rec.Tool, rec.Phase(), err)
+		for _, e := range events[:min(len(events), most)] {
+			text += fmt.Sprintf("\n    %10s %-12s by %-6s %s%s %s/%s", e.At.Sub(r.began).Round(time.Millisecond), e.Kind, e.By, e.Fate, e.Verdict, e.Rule, e.Reason)
+		}
+	}
+	return strings.TrimSpace(text)
+}
