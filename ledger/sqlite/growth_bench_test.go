@@ -18,6 +18,10 @@ func BenchmarkWrite(b *testing.B) {
 // how long.
 func BenchmarkGrowth(b *testing.B) { storebench.Growth(b, filled) }
 
+// BenchmarkKeys measures what the look-up of a business operation costs among
+// many. READBACK_BENCH_ROWS says how many.
+func BenchmarkKeys(b *testing.B) { storebench.Keys(b, filled) }
+
 // filled is a ledger with so many settled writes: one that was made the proper
 // way, and as many of the same size as are missing, with keys of their own.
 func filled(b *testing.B, rows int) ledger.Ledger {
