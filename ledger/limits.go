@@ -151,3 +151,7 @@ const (
 
 // DueLimit is how many papers [Papers.DuePapers] returns at the most.
 func DueLimit(limit int) int { return min(max(limit, 1), maxList) }
+
+// OperationLimit is how many writes [Operations.Operation] returns at the most:
+// nobody reads more attempts at one operation.
+const OperationLimit = 100

@@ -138,3 +138,12 @@ type Waker interface {
 	// become due, until ctx ends.
 	Woken(ctx context.Context) <-chan struct{}
 }
+
+// Operations tells who has begun a business operation, by the look-up that
+// Reserve makes.
+type Operations interface {
+	// Operation returns the writes of a tenant that bear a tool and an
+	// idempotency key and can stop others ([Record.Blocking]): those that are
+	// open first, then the newest, at most [OperationLimit].
+	Operation(ctx context.Context, tenant, tool, key string) ([]Record, error)
+}

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"read":        reading,
 		"tenant":      tenants,
 		"operation":   operations,
+		"look-up":     lookups,
 		"round trip":  roundTrips,
 		"concurrency": concurrency,
 		"line":        lines,

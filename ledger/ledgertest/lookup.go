@@ -1,0 +1,75 @@
+package ledgertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// holders looks up who has begun a business operation, and expects these.
+func (h *harness) holders(tenant, tool, key string, want ...ledger.Record) {
+	h.Helper()
+	l, ok := h.ledger.(ledger.Operations)
+	if !ok {
+		h.Fatal("the ledger cannot say who has begun a business operation")
+	}
+	got, err := l.Operation(context.Background(), tenant, tool, key)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if len(got) != len(want) {
+		h.Fatalf("%d writes have begun operation %q, want %d", len(got), key, len(want))
+	}
+	for i := range want {
+		h.same(h.get(want[i]), got[i])
+		if got[i].Now.Before(got[i].Updated) {
+			h.Errorf("the time of the look-up is %s, before the write was changed", got[i].Now)
+		}
+	}
+}
+
+var lookups = map[string]scenario{
+	"open before settled": {
+		"who is asked about an operation must see first what is still open",
+		func(h *harness) {
+			first := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
+			h.sleep(48 * time.Hour)
+			res := h.reservation(named("a", "w2", "invoice 7"))
+			res.Window = 24 * time.Hour
+			second := h.append(h.reserve(res), announced, sent, seen, verified)
+			h.sleep(48 * time.Hour)
+			res = h.reservation(named("a", "w3", "invoice 7"))
+			res.Window = 24 * time.Hour
+			third := h.reserve(res)
+			tool := named("a", "w1", "invoice 7").Tool
+			h.holders("a", tool, "invoice 7", third, second, first)
+		},
+	},
+	"nobody else's": {
+		"no answer crosses tenants, tools or keys",
+		func(h *harness) {
+			mine := h.fresh(named("a", "w1", "invoice 7"))
+			h.fresh(named("b", "w2", "invoice 7"))
+			h.fresh(wish("a", "w3"))
+			tool := named("a", "w1", "invoice 7").Tool
+			h.holders("a", tool, "invoice 7", mine)
+			h.holders("a", tool, "invoice 8")
+			h.holders("a", "another", "invoice 7")
+			h.holders("c", tool, "invoice 7")
+			h.holders("a", tool, "")
+		},
+	},
+	"came to nothing": {
+		"what is known not to have happened, or was let go, stops nobody",
+		func(h *harness) {
+			h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen,
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied", Reason: "refused"})
+			second := h.fresh(named("a", "w2", "invoice 7"))
+			tool := named("a", "w1", "invoice 7").Tool
+			h.holders("a", tool, "invoice 7", second)
+			h.append(second, ledger.Event{Kind: ledger.EvYielded, By: "ann", Reason: "the bank says no"})
+			h.holders("a", tool, "invoice 7")
+		},
+	},
+}

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+var _ Operations = (*Memory)(nil)
+
+// Operation implements [Operations].
+func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	var open, settled []Record
+	for _, id := range slices.Backward(m.order) {
+		r := m.records[id]
+		if r.Tenant != tenant || r.Tool != tool || r.IdempotencyKey != key || !r.Blocking() {
+			continue
+		}
+		r.Now = now
+		if r.State == Settled {
+			settled = append(settled, r)
+		} else {
+			open = append(open, r)
+		}
+	}
+	all := append(open, settled...)
+	return all[:min(len(all), OperationLimit)], nil
+}

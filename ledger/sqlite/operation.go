@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+var _ ledger.Operations = (*Ledger)(nil)
+
+// noWorkflow is a workflow that no write is of: names have no blanks at their
+// ends.
+const noWorkflow = " "
+
+// Operation implements [ledger.Operations].
+func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs []ledger.Record, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		newest, err := l.clock(conn)
+		if err != nil {
+			return err
+		}
+		recs, err = l.operation(conn, tenant, tool, key)
+		for i := range recs {
+			recs[i].Now = clamp(l.now(), newest)
+		}
+		return err
+	})
+	return recs, err
+}
+
+// errEnough ends a listing that is long enough.
+var errEnough = errors.New("enough")
+
+func (l *Ledger) operation(conn *sqlite.Conn, tenant, tool, key string) (recs []ledger.Record, err error) {
+	s, err := l.statement(conn, sqlOperation)
+	if err != nil {
+		return nil, err
+	}
+	s.BindText(1, tenant)
+	s.BindText(2, tool)
+	s.BindText(3, key)
+	bindTime(s, 4, earliest)
+	s.BindText(5, noWorkflow)
+	err = each(l.path, s, func() error {
+		r, err := scan(s, 0)
+		if err != nil {
+			return err
+		}
+		if recs = append(recs, r.rec); len(recs) == ledger.OperationLimit {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return recs, err
+}
