@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
 )
 
 // failure is why there is no outcome, for machines.
@@ -43,6 +44,10 @@ var kinds = []struct {
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
 	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
 	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
+	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/sagas.md says what a plan looks like."},
+	{saga.ErrOtherPlan, "other_plan", exitRefused, "Nothing was changed, and nothing was sent."},
+	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
+	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
@@ -77,7 +82,7 @@ func explain(err error) failure {
 		}
 	}
 	var invalid *intent.InvalidError
-	if errors.As(err, &invalid) {
+	if errors.As(err, &invalid) && !errors.Is(err, saga.ErrPlan) { // which says itself where in the plan
 		f.Problems = invalid.Problems
 	}
 	var known *engine.Error

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+func (a *app) sagaCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "saga",
+		Short: "Writes that belong together: all are done, or those that were are undone",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) {
+			return 0, usagef("a word is missing; want check, run, resume, show, list or cancel")
+		}),
+	}
+	cmd.AddCommand(a.sagaCheckCommand(), a.sagaRunCommand(), a.sagaResumeCommand(), a.sagaShowCommand(), a.sagaListCommand(), a.sagaCancelCommand())
+	return cmd
+}
+
+func (a *app) sagaCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a plan, and say in which order its steps are carried out",
+		Long: `FILE is a plan in YAML or JSON, - for standard input. It is held against the
+destinations of the configuration. Nothing is recorded, and nothing is sent.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.checkSaga(args[0]) }),
+	}
+}
+
+func (a *app) sagaRunCommand() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Begin the saga that a plan describes, and carry it on",
+		Long: `FILE is a plan in YAML or JSON, - for standard input. The saga is on disk before
+anything is sent. The same plan may be run any number of times: it is carried out
+once, and each time the answer is where the saga stands.
+
+When the wait ends first the saga stays in the ledger, and "readback work" or
+"readback saga resume ID" carries it on. With --wait 0 it is only recorded.
+
+Exit codes: 0 every step is done, 11 every step is undone, 20 a person must see to
+it, 21 a step waits for approval, 22 it goes on.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.runSaga(ctx, args[0], wait) }),
+	}
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func (a *app) sagaResumeCommand() *cobra.Command {
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "resume ID",
+		Short: "Carry a saga on, also one that had been given up for a person",
+		Long: `Carry a saga on until it is done, undone or with a person, or the wait ends. A
+step that was tried so often that a person was asked is tried again: whoever runs
+this has seen to it.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.resumeSaga(ctx, args[0], wait) }),
+	}
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func (a *app) sagaShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "The whole picture of a saga: each step, what is known of it, and what may be done",
+		Args:  cobra.ExactArgs(1),
+		RunE:  a.does(func(ctx context.Context, args []string) (int, error) { return a.showSaga(ctx, args[0]) }),
+	}
+}
+
+func (a *app) sagaListCommand() *cobra.Command {
+	limit := 50
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "The sagas of a tenant, newest first",
+		Args:  cobra.NoArgs,
+		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.listSagas(ctx, limit) }),
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
+	return cmd
+}
+
+func (a *app) sagaCancelCommand() *cobra.Command {
+	var by, reason string
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "cancel ID --by NAME --reason TEXT",
+		Short: "Have a saga go back, as long as its pivot was not begun",
+		Long: `What was done is undone, the last step first, and what was not sent is withdrawn.
+A step that is held back for its grace is never sent. Once the pivot was begun it
+is too late (exit code 31): the answer says what is known of it.
+
+With --wait 0 the cancellation is only recorded, and "readback work" carries the
+saga back.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			return a.cancelSaga(ctx, args[0], by, reason, wait)
+		}),
+	}
+	cmd.Flags().StringVar(&by, "by", "", "who cancels (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
+	waitFlag(cmd, &wait)
+	return cmd
+}
+
+// sagas is what carries sagas out on the ledger of a desk. Without an engine it
+// can show and cancel them.
+func (d *desk) sagas(e *engine.Engine) (*saga.Runner, error) {
+	store, ok := d.ledger.(saga.Store)
+	if !ok {
+		return nil, errors.New("the ledger keeps no papers, and so no sagas")
+	}
+	return saga.New(store, e, &saga.Options{Window: idempotencyWindow, Logger: d.log}), nil
+}
+
+// checkSaga needs the destinations and no ledger.
+func (a *app) checkSaga(file string) error {
+	plan, reg, err := a.plan(file)
+	if err != nil {
+		return err
+	}
+	e := engine.New(ledger.NewMemory(), reg, nil)
+	defer e.Close()
+	order, err := saga.New(ledger.NewMemory(), e, nil).Order(plan)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		ID    string   `json:"id"`
+		Order []string `json:"order"`
+	}{plan.ID, order}
+	return a.print(answer, func() string { return sagaOrder(plan, order) })
+}
+
+// plan reads a plan, and makes the destinations that it is held against.
+func (a *app) plan(file string) (saga.Plan, *connectors.Registry, error) {
+	c, err := a.settings()
+	if err != nil {
+		return saga.Plan{}, nil, err
+	}
+	text, err := a.readPlan(file)
+	if err != nil {
+		return saga.Plan{}, nil, err
+	}
+	plan, err := saga.Decode(text)
+	if err != nil {
+		return plan, nil, err
+	}
+	if plan.Tenant != c.Tenant {
+		return plan, nil, &intent.InvalidError{Problems: []intent.Problem{{Path: "/tenant", Problem: fmt.Sprintf("is %q", plan.Tenant),
+			Want: fmt.Sprintf("%q, the tenant that is meant here; --tenant %s means another one", c.Tenant, plan.Tenant)}}}
+	}
+	reg, err := c.Registry(a.env)
+	return plan, reg, err
+}
+
+func (a *app) runSaga(ctx context.Context, file string, wait time.Duration) (int, error) {
+	if wait < 0 {
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	plan, _, err := a.plan(file)
+	if err != nil {
+		return 0, err
+	}
+	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+		d.log.Info("saga", "saga", plan.ID, "steps", len(plan.Steps), "correlation", plan.CorrelationID)
+		s, err := r.Begin(ctx, plan)
+		if err != nil {
+			return s, err
+		}
+		return carried(ctx, r, s, wait)
+	})
+}
+
+func (a *app) resumeSaga(ctx context.Context, id string, wait time.Duration) (int, error) {
+	if wait < 0 {
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+		return carried(ctx, r, saga.Saga{Tenant: d.tenant, ID: id}, wait)
+	})
+}
+
+func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.Duration) (int, error) {
+	switch {
+	case by == "":
+		return 0, usagef("--by is missing; want the name of who cancels")
+	case reason == "":
+		return 0, usagef("--reason is missing; want why")
+	case wait < 0:
+		return 0, usagef("--wait is %s; want 0 or more", wait)
+	}
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+		s, err := r.Cancel(ctx, d.tenant, id, by, reason)
+		if err != nil {
+			return s, err
+		}
+		return carried(ctx, r, s, wait)
+	})
+}
+
+// carried is a saga that was carried on for so long.
+func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duration) (saga.Saga, error) {
+	if wait == 0 {
+		return r.Get(ctx, s.Tenant, s.ID)
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return r.Run(waiting, s.Tenant, s.ID)
+}
+
+// withSagas opens what a command needs that lets sagas go on, and tells where
+// the saga stands when everything is handed back to the ledger.
+func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*desk, *saga.Runner) (saga.Saga, error)) (int, error) {
+	d, e, err := a.bench(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	r, err := d.sagas(e)
+	if err != nil {
+		return 0, err
+	}
+	s, err := work(d, r)
+	if err != nil {
+		return 0, err
+	}
+	e.Close()
+	if s, err = r.Get(context.WithoutCancel(ctx), s.Tenant, s.ID); err != nil {
+		return 0, err
+	}
+	code := sagaCode(s)
+	d.log.Info("saga", "saga", s.ID, "correlation", s.CorrelationID, "state", s.State, "exit", code)
+	return code, a.tellSaga(s, code)
+}
+
+// tellSaga prints a saga.
+func (a *app) tellSaga(s saga.Saga, code int) error {
+	answer := struct {
+		saga.Saga
+		Exit int `json:"exit"`
+	}{s, code}
+	return a.print(answer, func() string { return sagaText(s) })
+}
+
+// sagaCode is the exit code of a saga.
+func sagaCode(s saga.Saga) int {
+	switch s.State {
+	case saga.Done:
+		return exitVerified
+	case saga.Undone:
+		return exitCompensated
+	case saga.Review:
+		return exitReview
+	}
+	for _, step := range s.Steps {
+		if step.Status == engine.StatusHeld {
+			return exitHeld
+		}
+	}
+	return exitInProgress
+}
+
+func (a *app) showSaga(ctx context.Context, id string) (int, error) {
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	r, err := d.sagas(nil)
+	if err != nil {
+		return 0, err
+	}
+	s, err := r.Get(ctx, d.tenant, id)
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.print(s, func() string { return sagaText(s) })
+}
+
+func (a *app) listSagas(ctx context.Context, limit int) (int, error) {
+	if limit < 1 || limit > 1000 {
+		return 0, usagef("--limit is %d; want 1 to 1000", limit)
+	}
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	r, err := d.sagas(nil)
+	if err != nil {
+		return 0, err
+	}
+	all, err := r.List(ctx, d.tenant, limit)
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.print(map[string][]saga.Saga{"sagas": all}, func() string { return sagaList(all) })
+}
