@@ -273,15 +273,17 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 	if err := t.keepOut(f); err != nil {
 		return did, err
 	}
+	// The papers are not looked at again: one that came to be there meanwhile must
+	// not be waited for by whoever holds others that come after it.
 	var got filed
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql["file"], append([]any{t.l.version}, paperArgs(f)...), func(rows pgx.Rows) (err error) {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql["file known"], append([]any{t.l.version}, paperArgs(f)...), func(rows pgx.Rows) (err error) {
 		got, err = scanFiled(rows)
 		return err
 	})
 	if err == nil {
 		err = t.l.usable(got.stored.state)
 	}
-	if err == nil && !got.done {
+	if err == nil && (!got.done || len(got.changed) != there(f)) {
 		err = fmt.Errorf("%w: a paper was not as expected", errAgain)
 	}
 	did.Papers, did.Now = got.papers(f), at(got.stored.state.now)
@@ -304,6 +306,16 @@ func (t *tx) holdPapers(f ledger.Filing) error {
 		err = stale(f, have)
 	}
 	return err
+}
+
+// there is how many papers a filing changes that are there.
+func there(f ledger.Filing) (n int) {
+	for _, p := range f.Papers {
+		if p.Version > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // absent are the papers of which a filing wants that they are not there.

@@ -150,10 +150,10 @@ func (s statements) withPapers() {
 		}
 		s[name] = strings.NewReplacer("{narrowed}", narrowed, "{direction}", direction).Replace(listed)
 	}
-	s["file insert"], s["file update"] = filing(s["insert"], ownOfInsert, "w"), filing(s["update"], ownOfUpdate, "w")
-	for _, name := range []string{"file", "papers_lock"} {
-		s[name] = filing(s[name], 1, "ok")
-	}
+	held, known := mustRead(texts, "sql/papers_held.sql"), mustRead(texts, "sql/papers_known.sql")
+	s["file insert"], s["file update"] = filing(s["insert"], ownOfInsert, held, "w"), filing(s["update"], ownOfUpdate, held, "w")
+	s["file"], s["file known"] = filing(s["file"], 1, held, "ok"), filing(s["file"], 1, known, "ok")
+	s["papers_lock"] = filing(s["papers_lock"], 1, held, "ok")
 	for _, name := range []string{"insert", "update"} {
 		s[name] = strings.NewReplacer("{papers}", "", "{whole}", "", "{filed}", "", "{answer}", "").Replace(s[name])
 	}
@@ -166,16 +166,17 @@ const ownOfPapers = 12
 var paperTypes = strings.Fields("boolean text text text text text text text bigint boolean bytea bigint")
 
 // filing is a statement with papers, whose parameters come after so many of its
-// own. They are written when there is something in ready.
-func filing(text string, own int, ready string) string {
-	held, filed := mustRead(texts, "sql/papers_held.sql"), mustRead(texts, "sql/papers_filed.sql")
-	held = strings.Replace(held, "{parameters}", parameters(&own, paperTypes, "[]"), 1)
-	filed = strings.ReplaceAll(filed, "{ready}", ready)
+// own. Held says how their versions are looked at; they are written when there is
+// something in ready.
+func filing(text string, own int, held, ready string) string {
+	given := strings.NewReplacer("{parameters}", parameters(&own, paperTypes, "[]"), "{held}", strings.TrimSpace(held)).
+		Replace(mustRead(texts, "sql/papers_given.sql"))
+	filed := strings.ReplaceAll(mustRead(texts, "sql/papers_filed.sql"), "{ready}", ready)
 	const answer = ", EXISTS (SELECT 1 FROM {ready}), ARRAY(SELECT h.have FROM h ORDER BY h.ord), ARRAY(SELECT pu.ord FROM pu ORDER BY pu.ord), " +
 		"ARRAY(SELECT pu.binder FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.subject FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.trace FROM pu ORDER BY pu.ord), " +
 		"ARRAY(SELECT pu.created FROM pu ORDER BY pu.ord), ARRAY(SELECT pu.updated FROM pu ORDER BY pu.ord)"
 	return strings.NewReplacer(
-		"{papers}", ",\n"+strings.TrimSpace(held), "{filed}", ",\n"+strings.TrimSpace(filed),
+		"{papers}", ",\n"+strings.TrimSpace(given), "{filed}", ",\n"+strings.TrimSpace(filed),
 		"{whole}", "\n\t\tAND EXISTS (SELECT 1 FROM ok)", "{answer}", strings.ReplaceAll(answer, "{ready}", ready)).Replace(text)
 }
 

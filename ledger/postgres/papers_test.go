@@ -1,9 +1,20 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
 )
 
 // page is a paper as a step of a workflow has one.
@@ -11,5 +22,213 @@ func page(tenant, id string, version int64) ledger.Paper {
 	return ledger.Paper{
 		Tenant: tenant, Kind: "step", ID: id, Binder: "w", State: "open", Version: version,
 		Body: fmt.Appendf(nil, `{"version": %d}`, version),
+	}
+}
+
+// entrusted is the operation of a step, as it is reserved with the step's paper.
+func entrusted(t testing.TB, workflow, step, key string) *ledger.Reservation {
+	t.Helper()
+	rec, err := ledger.NewEntrusted(ledger.Operation{
+		Tenant: "acme", Workflow: workflow, Step: step, Tool: "bank.transfer", IdempotencyKey: key,
+		Digest: "digest of " + key, Asked: []byte(`{"amount": "10.00"}`),
+	})
+	must(t, err)
+	return &ledger.Reservation{Record: rec, Window: 24 * time.Hour, Events: []ledger.Event{{Kind: ledger.EvEntrusted}}}
+}
+
+// reported is how a step is completed.
+func reported(rec ledger.Record) ledger.Appending {
+	return ledger.Appending{ID: rec.ID, Fence: rec.Fence, Events: []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}}}
+}
+
+func file(t testing.TB, l *postgres.Ledger, f ledger.Filing) ledger.Filed {
+	t.Helper()
+	did, err := l.File(context.Background(), f)
+	must(t, err)
+	return did
+}
+
+// counter counts what is asked of the database.
+type counter struct{ asked atomic.Int64 }
+
+// TraceQueryStart implements [pgx.QueryTracer].
+func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	c.asked.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements [pgx.QueryTracer].
+func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// What a step takes from its gate to its end is one statement each time, which is
+// one round trip and one commit.
+func TestFilingsOfOneStatement(t *testing.T) {
+	d, count := fresh(t), &counter{}
+	config, err := pgxpool.ParseConfig(d.dsn())
+	must(t, err)
+	config.ConnConfig.Tracer = count
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	l := d.open(&postgres.Options{Pool: pool})
+	workflow := page("acme", "w", 0)
+	workflow.Kind = "workflow"
+	one := func(what string, f func() ledger.Filed) ledger.Filed {
+		t.Helper()
+		file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "look at the clock before "+what, 0)}})
+		before, commits := count.asked.Load(), l.Stats().Commits
+		did := f()
+		if asked := count.asked.Load() - before; asked != 1 {
+			t.Errorf("%s took %d statements, want 1", what, asked)
+		}
+		if commits = l.Stats().Commits - commits; commits != 1 {
+			t.Errorf("%s took %d commits, want 1", what, commits)
+		}
+		return did
+	}
+	one("a workflow", func() ledger.Filed { return file(t, l, ledger.Filing{Papers: []ledger.Paper{workflow}}) })
+	workflow.Version = 1
+	gated := one("a gate", func() ledger.Filed {
+		return file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "s", 0)}, Unchanged: []ledger.Paper{workflow}, Reserve: entrusted(t, "w", "s", "wire:1")})
+	})
+	one("a completion", func() ledger.Filed {
+		return file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "s", 1), workflow}, Append: []ledger.Appending{reported(gated.Reserved)}})
+	})
+	one("a saga's step", func() ledger.Filed {
+		res := reservation(t, asked("saga"))
+		res.Owner, res.Events = "", nil
+		return file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "saga", 0)}, Reserve: &res})
+	})
+	rec, err := l.Get(t.Context(), "acme", gated.Reserved.ID)
+	if err != nil || rec.Settlement != ledger.Reported {
+		t.Errorf("the operation of the step is %s, error %v", rec.Phase(), err)
+	}
+	follows(t, l, rec)
+}
+
+// Many filings about few papers and writes, in whatever order each names them,
+// from the connections of several processes: none waits for one that waits for it,
+// and each that was not told of a change by somebody else did all that it was to.
+func TestFilingsAtOnce(t *testing.T) {
+	d := fresh(t)
+	ledgers := []*postgres.Ledger{d.open(nil), d.open(nil), d.open(nil)}
+	const papers, filers, rounds = 6, 12, 15
+	var recs []ledger.Record
+	for i := range papers {
+		file(t, ledgers[0], ledger.Filing{Papers: []ledger.Paper{page("acme", fmt.Sprint("p", i), 0)}})
+		recs = append(recs, file(t, ledgers[0], ledger.Filing{Reserve: entrusted(t, "w", fmt.Sprint("s", i), fmt.Sprint("wire:", i))}).Reserved)
+	}
+	var done, looks [papers]atomic.Int64
+	var wg sync.WaitGroup
+	for g := range filers {
+		l := ledgers[g%len(ledgers)]
+		wg.Go(func() {
+			for round := range rounds {
+				f, err := ledger.Filing{}, error(nil)
+				written, read, late := rand.Perm(papers), 1+rand.IntN(2), rand.IntN(3)
+				for i, n := range written[:3] {
+					var p ledger.Paper
+					if p, err = l.Paper(context.Background(), "acme", "step", fmt.Sprint("p", n)); err != nil {
+						t.Error(err)
+						return
+					}
+					if i < read {
+						f.Unchanged = append(f.Unchanged, p)
+					} else {
+						f.Papers = append(f.Papers, p)
+					}
+				}
+				f.Papers = append(f.Papers, page("acme", fmt.Sprint("new", (g+round)%9), 0), page("acme", fmt.Sprint("new", (g*round)%9, "x"), 0))
+				for _, n := range written[:late] {
+					f.Append = append(f.Append, ledger.Appending{ID: recs[n].ID, Events: []ledger.Event{{Kind: ledger.EvLate}}})
+				}
+				if round%4 != 0 {
+					f.Papers = f.Papers[:len(f.Papers)-2] // the others are about names that somebody else may take
+				}
+				if _, err = l.File(context.Background(), f); errors.Is(err, ledger.ErrStale) {
+					continue
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, n := range written[read:3] {
+					done[n].Add(1)
+				}
+				for _, n := range written[:late] {
+					looks[n].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all := int64(0)
+	for i := range papers {
+		p, err := ledgers[0].Paper(t.Context(), "acme", "step", fmt.Sprint("p", i))
+		must(t, err)
+		if p.Version != 1+done[i].Load() {
+			t.Errorf("paper %d has version %d after %d filings", i, p.Version, done[i].Load())
+		}
+		rec, err := ledgers[0].Get(t.Context(), "acme", recs[i].ID)
+		must(t, err)
+		if rec.Seq != recs[i].Seq+looks[i].Load() {
+			t.Errorf("write %d has %d events, want %d", i, rec.Seq, recs[i].Seq+looks[i].Load())
+		}
+		follows(t, ledgers[0], rec)
+		all += done[i].Load()
+	}
+	var deadlocks int
+	must(t, ledgers[0].Pool().QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks))
+	if deadlocks != 0 || all == 0 {
+		t.Errorf("%d deadlocks, %d filings: want none, and some", deadlocks, all)
+	}
+}
+
+// Two filings each change what the other one wants unchanged, or make what the
+// other one wants not to be there: one of them is told so.
+func TestUnchangedHolds(t *testing.T) {
+	d := fresh(t)
+	ledgers := []*postgres.Ledger{d.open(nil), d.open(nil)}
+	for name, c := range map[string]struct {
+		reason string
+		there  bool
+		more   bool // a second append, so that it is a transaction
+	}{
+		"changed":                   {"what is to stay as it is stays so until the filing is durable", true, false},
+		"changed, in a transaction": {"the same with several statements between", true, true},
+		"made":                      {"what is not to be there is not made before the filing is durable", false, false},
+		"made, in a transaction":    {"the same with several statements between", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for round := range 25 {
+				ids := []string{fmt.Sprint(name, round, "a"), fmt.Sprint(name, round, "b")}
+				version, late := int64(0), []ledger.Appending(nil)
+				if c.there {
+					version = 1
+					file(t, ledgers[0], ledger.Filing{Papers: []ledger.Paper{page("acme", ids[0], 0), page("acme", ids[1], 0)}})
+				}
+				if c.more {
+					rec := file(t, ledgers[0], ledger.Filing{Reserve: entrusted(t, "w", ids[0], ids[0])}).Reserved
+					one := ledger.Appending{ID: rec.ID, Events: []ledger.Event{{Kind: ledger.EvLate}}}
+					late = []ledger.Appending{one, one}
+				}
+				var won atomic.Int64
+				var wg sync.WaitGroup
+				for i, l := range ledgers {
+					wg.Go(func() {
+						_, err := l.File(context.Background(), ledger.Filing{
+							Papers: []ledger.Paper{page("acme", ids[i], version)}, Unchanged: []ledger.Paper{page("acme", ids[1-i], version)}, Append: late})
+						if err == nil {
+							won.Add(1)
+						} else if !errors.Is(err, ledger.ErrStale) {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if won.Load() != 1 {
+					t.Fatalf("round %d: %d of two filings were done, want 1: %s", round, won.Load(), c.reason)
+				}
+			}
+		})
 	}
 }

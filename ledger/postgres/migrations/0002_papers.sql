@@ -18,8 +18,10 @@ CREATE TABLE @ledger_papers (
 	came    BIGINT  NOT NULL,              -- its place in order: created, and the place in that filing
 	PRIMARY KEY (tenant, kind, id)
 );
+-- No other index begins as the primary key does, so that no look-up by name is
+-- ever made by another one.
 CREATE INDEX ledger_papers_binder ON @ledger_papers (tenant, binder, kind, came, n) WHERE binder <> '';
-CREATE INDEX ledger_papers_state ON @ledger_papers (tenant, kind, state, came, n);
+CREATE INDEX ledger_papers_state ON @ledger_papers (state, tenant, kind, came, n);
 CREATE INDEX ledger_papers_trace ON @ledger_papers (tenant, kind, trace, came, n) WHERE trace <> '';
 CREATE INDEX ledger_papers_due ON @ledger_papers (kind, due, n) WHERE due IS NOT NULL;
 CREATE INDEX ledger_papers_done ON @ledger_papers (updated, n) WHERE done AND due IS NULL;

@@ -1,0 +1,1 @@
+h AS (SELECT p.ord, p.version, p.version AS have FROM p)
