@@ -16,11 +16,15 @@ import (
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
 	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/rules"
 )
 
 const contract = "testdata/contract"
+
+// risks are what the files need beyond their rules.
+var risks = []policies.RiskRule{{Name: "wages", Tool: "payroll", Approvers: 2}}
 
 // The contract's files, spoken to the real handler on a real gate, engine and
 // ledger, in a bubble whose time passes when a file says so.
@@ -67,7 +71,7 @@ func serve(t *testing.T) contracttest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := workflow.New(l, &workflow.Options{Rules: set, Look: e, BaseURL: "http://gate.test/api/v1", Logger: quiet})
+	g := workflow.New(l, &workflow.Options{Rules: set, Risks: risks, Look: e, BaseURL: "http://gate.test/api/v1", Logger: quiet})
 	ctx, end := context.WithCancel(t.Context())
 	working := make(chan error, 1)
 	go func() { working <- g.Work(ctx) }()

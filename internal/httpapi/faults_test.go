@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -129,36 +128,6 @@ func TestNoSecretInLogs(t *testing.T) {
 	}
 }
 
-// Every code of the gate has a status of its own choice: one that is added and
-// forgotten here would be answered as a mistake of ours.
-func TestEveryCodeHasAStatus(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../../workflow/errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	ast.Inspect(f, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok {
-			return true
-		}
-		for _, value := range spec.Values {
-			lit, ok := value.(*ast.BasicLit)
-			if !ok || lit.Kind != token.STRING {
-				continue
-			}
-			n++
-			if _, ok := statuses[workflow.Code(strings.Trim(lit.Value, `"`))]; !ok {
-				t.Errorf("%s has no status", lit.Value)
-			}
-		}
-		return true
-	})
-	if n < 20 {
-		t.Errorf("%d codes found in workflow/errors.go; the test looks at the wrong thing", n)
-	}
-}
-
 func TestLocal(t *testing.T) {
 	const (
 		cross = "Sec-Fetch-Site"
@@ -228,5 +197,20 @@ func TestHealth(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// slow is a body that does not come before the server's patience ends.
+type slow struct{}
+
+func (slow) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+
+func TestSlowBody(t *testing.T) {
+	s := &stand{}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, gatePath, slow{})
+	w := httptest.NewRecorder()
+	New(s, nil).ServeHTTP(w, r)
+	if f := flatOf(t, w); w.Code != 408 || f.Code != requestTimeout || s.asked != 0 {
+		t.Errorf("%d %+v, asked %d", w.Code, f, s.asked)
 	}
 }

@@ -39,6 +39,10 @@ type api struct {
 // New returns the handler of all routes of the gate. Everything it answers is
 // JSON, what it does not know as well.
 func New(g Gate, o *Options) http.Handler {
+	return http.HandlerFunc(newAPI(g, o).all)
+}
+
+func newAPI(g Gate, o *Options) *api {
 	if o == nil {
 		o = &Options{}
 	}
@@ -65,7 +69,7 @@ func New(g Gate, o *Options) http.Handler {
 	}
 	a.health(o.Ready)
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, noRoute) })
-	return http.HandlerFunc(a.all)
+	return a
 }
 
 var noRoute = &workflow.Error{Code: workflow.NotFound, Message: "there is no such route"}

@@ -95,7 +95,7 @@ func (v values) members(at string, want, got map[string]any) []string {
 
 // text compares with a text, or with what a text says that there must be.
 func (v values) text(want string, got any) string {
-	want = v.fill(want) // also with what this answer said
+	want = v.fill(want)                                                // also with what this answer said
 	if m := named.FindStringSubmatch(want); m != nil && m[0] == want { // not known yet
 		v[m[1]] = fmt.Sprint(got)
 		return ""

@@ -1,6 +1,8 @@
 package contracttest
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -38,8 +40,12 @@ func (f File) Run(t *testing.T, s Server) {
 		v = values{}
 	}
 	for _, x := range f.Exchanges {
-		if !s.exchange(t, f, x, v) {
-			t.Fatalf("%s.http:%d: %s", f.Name, x.Line, x.Title)
+		problems, err := s.exchange(t.Context(), f, x, v)
+		for _, problem := range problems {
+			t.Error(problem)
+		}
+		if err != nil || len(problems) > 0 {
+			t.Fatalf("%s.http:%d: %s (%v)", f.Name, x.Line, x.Title, err)
 		}
 	}
 }
@@ -70,8 +76,8 @@ func (v values) fill(text string) string {
 	})
 }
 
-func (s Server) exchange(t *testing.T, f File, x Exchange, v values) bool {
-	t.Helper()
+// exchange says how an answer is not as the file says.
+func (s Server) exchange(ctx context.Context, f File, x Exchange, v values) ([]string, error) {
 	if x.Wait > 0 {
 		s.Wait(x.Wait)
 	}
@@ -79,34 +85,42 @@ func (s Server) exchange(t *testing.T, f File, x Exchange, v values) bool {
 	if own := x.Header.Get("X-Tenant-ID"); own != "" {
 		tenant = v.fill(own)
 	}
-	before := s.state(t, tenant, v.fill(x.Unchanged))
-	resp, body := s.send(t, tenant, x, v)
-	ok := true
-	if resp.StatusCode != x.Status {
-		t.Errorf("status %d, want %d", resp.StatusCode, x.Status)
-		ok = false
+	before, err := s.state(ctx, tenant, v.fill(x.Unchanged))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.send(ctx, tenant, x, v)
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if resp.status != x.Status {
+		say("status %d, want %d", resp.status, x.Status)
 	}
 	for name, want := range x.WantHeader {
-		if got := resp.Header.Get(name); got != want[0] && (want[0] != "-" || got != "") {
-			t.Errorf("header %s is %q, want %q", name, got, want[0])
-			ok = false
+		if got := resp.header.Get(name); got != want[0] && (want[0] != "-" || got != "") {
+			say("header %s is %q, want %q", name, got, want[0])
 		}
 	}
-	if strings.HasPrefix(v.fill(x.Path), "http") {
-		return ok // what a destination says of itself is not ours
+	if !strings.HasPrefix(v.fill(x.Path), "http") { // what a destination says of itself is not ours
+		problems = append(problems, v.compare(x.WantBody, resp.body)...)
 	}
-	for _, problem := range v.compare(x.WantBody, body) {
-		t.Error(problem)
-		ok = false
+	after, err := s.state(ctx, tenant, v.fill(x.Unchanged))
+	if after != before {
+		say("it was refused, and changed something.\nbefore: %s\nafter:  %s", before, after)
 	}
-	if after := s.state(t, tenant, v.fill(x.Unchanged)); after != before {
-		t.Errorf("it was refused, and changed something.\nbefore: %s\nafter:  %s", before, after)
-		ok = false
+	if len(problems) > 0 {
+		say("the answer: %d %v\n%s", resp.status, resp.header, resp.body)
 	}
-	if !ok {
-		t.Logf("the answer: %d %v\n%s", resp.StatusCode, resp.Header, body)
-	}
-	return ok
+	return problems, err
+}
+
+// answer is what a server answered.
+type answer struct {
+	status int
+	header http.Header
+	body   string
 }
 
 // address is where a path is.
@@ -118,11 +132,10 @@ func (s Server) address(path string) string {
 }
 
 // send sends the request of an exchange and reads the answer.
-func (s Server) send(t *testing.T, tenant string, x Exchange, v values) (*http.Response, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), x.Method, s.address(v.fill(x.Path)), strings.NewReader(v.fill(x.Body)))
+func (s Server) send(ctx context.Context, tenant string, x Exchange, v values) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, x.Method, s.address(v.fill(x.Path)), strings.NewReader(v.fill(x.Body)))
 	if err != nil {
-		t.Fatal(err)
+		return answer{}, err
 	}
 	for name, value := range x.Header {
 		r.Header.Set(name, v.fill(value[0]))
@@ -133,26 +146,25 @@ func (s Server) send(t *testing.T, tenant string, x Exchange, v values) (*http.R
 	}
 	resp, err := s.Client.Do(r)
 	if err != nil {
-		t.Fatal(err)
+		return answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	return answer{resp.StatusCode, resp.Header, string(body)}, err
 }
 
 // state is what can be read of a workflow; "" when none is named.
-func (s Server) state(t *testing.T, tenant, workflow string) string {
-	t.Helper()
+func (s Server) state(ctx context.Context, tenant, workflow string) (string, error) {
 	if workflow == "" {
-		return ""
+		return "", nil
 	}
 	var all []string
 	for _, path := range []string{"/api/v1/workflows/" + workflow, "/api/v1/workflows/" + workflow + "/checkpoints", "/api/v1/workflows/approvals/pending"} {
-		_, body := s.send(t, tenant, Exchange{Method: http.MethodGet, Path: path}, nil)
-		all = append(all, body)
+		a, err := s.send(ctx, tenant, Exchange{Method: http.MethodGet, Path: path}, nil)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, a.body)
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(all, "\n"), nil
 }
