@@ -165,7 +165,7 @@ func (d *desk) close() {
 // engine starts an engine on the ledger.
 func (d *desk) engine(reg *connectors.Registry, meter engine.Meter) *engine.Engine {
 	o := &engine.Options{
-		Logger: d.log, Window: idempotencyWindow, Meter: meter, Verify: d.config.Verification(),
+		Logger: d.log, Window: idempotencyWindow, Meter: meter, Verify: d.config.Verification(), Risks: d.config.Risks,
 		MaxFlights: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting,
 	}
 	d.standing.into(o)
@@ -202,6 +202,12 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 // outcome closes the engine, which hands everything back to the ledger, and
 // tells how the write stands then. out is what the engine said before.
 func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome) (int, error) {
+	return a.outcomeOf(ctx, d, e, out, nil)
+}
+
+// outcomeOf is outcome; p is there when the write is not the one that was asked
+// for, but the one that has begun the same operation before.
+func (a *app) outcomeOf(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome, p *prior) (int, error) {
 	e.Close()
 	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, out.ID)
 	if err != nil { // it is in the ledger, and may have been sent by now
@@ -215,8 +221,11 @@ func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine
 		engine.Outcome
 		Exit int    `json:"exit"`
 		Next string `json:"next,omitempty"`
-	}{now, code, report.Next(rec)}
-	if err := a.print(answer, func() string { return report.Outcome(now, rec, rec.Now) }); err != nil {
+		// Prior is the write that this is the outcome of, where another one has
+		// begun the operation before.
+		Prior *prior `json:"prior,omitempty"`
+	}{now, code, report.Next(rec), p}
+	if err := a.print(answer, func() string { return p.heading() + report.Outcome(now, rec, rec.Now) }); err != nil {
 		// What became of the write is so whether it could be printed or not.
 		d.log.Error("the outcome could not be printed", "write", now.ID, "status", now.Status, "exit", code, "error", err)
 	}

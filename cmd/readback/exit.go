@@ -16,14 +16,18 @@ const (
 	exitAccepted    = 12
 	exitAbandoned   = 13
 	exitDenied      = 14
+	exitExpired     = 15
+	exitReported    = 16
 	exitReview      = 20
 	exitHeld        = 21
 	exitInProgress  = 22
 	exitRefused     = 30
 	exitNotWaiting  = 31
 	exitNotFound    = 32
+	exitForbidden   = 33
 	exitWeaker      = 40
 	exitAttention   = 41
+	exitDiffers     = 42
 	exitUsage       = 64
 	exitInvalid     = 65
 	exitUnavailable = 69
@@ -47,16 +51,20 @@ var exits = []struct {
 	{exitAccepted, "accepted", "a person took responsibility for it as it is"},
 	{exitAbandoned, "abandoned", "a person gave it up; whether it happened stays unknown"},
 	{exitDenied, "denied", "a person refused it; nothing was sent"},
+	{exitExpired, "expired", "nobody approved it in time; nothing was sent"},
+	{exitReported, "reported", "whoever makes it by themselves says that it is done; nobody looked"},
 	{exitReview, "review", "a person must decide; do not try another way"},
 	{exitHeld, "held", "waits for a person's approval; nothing was sent"},
 	{exitInProgress, "in progress", "recorded, and goes on with `readback resume` or `readback work`"},
 	{exitRefused, "refused", "another write has this structural key or idempotency key; nothing was recorded"},
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
+	{exitForbidden, "forbidden", "whoever decides may not: they asked for it, approved it already, or are an agent; nothing has changed"},
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
 	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
+	{exitDiffers, "differs", "rules decide otherwise than expected, or have no answer"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
-	{exitInvalid, "invalid", "the intent, or a declaration, is not acceptable; nothing was recorded"},
+	{exitInvalid, "invalid", "the intent, a declaration or a file of rules is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},
 	{exitUnusable, "unusable", "a person must see to the ledger or the clock (corrupt, newer version, clock went back); nothing was sent"},
 	{exitUnknown, "unknown", "the ledger failed after the write may have been sent; it will be read back, ask again later"},
@@ -71,9 +79,12 @@ var codes = map[engine.Status]int{
 	engine.StatusAccepted:    exitAccepted,
 	engine.StatusAbandoned:   exitAbandoned,
 	engine.StatusDenied:      exitDenied,
+	engine.StatusExpired:     exitExpired,
+	engine.StatusReported:    exitReported,
 	engine.StatusReview:      exitReview,
 	engine.StatusHeld:        exitHeld,
 	engine.StatusInProgress:  exitInProgress,
+	engine.StatusUnverified:  exitInProgress,
 }
 
 // codeOf is the exit code of an outcome. One that nobody thought of must not

@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/rules"
 	"github.com/readback-go/readback/workflow/saga"
 )
 
@@ -28,6 +29,10 @@ type failure struct {
 	Write ledger.ID `json:"write,omitempty"`
 	// Writes are those that could not be read.
 	Writes []ledger.ID `json:"writes,omitempty"`
+	// Prior is the write that has begun the same business operation before.
+	Prior *prior `json:"prior,omitempty"`
+	// Rules are the problems of a file of rules.
+	Rules []rules.Problem `json:"rules,omitempty"`
 	// Problems are those of an intent.
 	Problems []intent.Problem `json:"problems,omitempty"`
 }
@@ -42,6 +47,7 @@ var kinds = []struct {
 	{config.ErrMissing, "configuration", exitConfig, ""},
 	{config.ErrInvalid, "configuration", exitConfig, ""},
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
+	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/policies.md says what a rule can ask for."},
 	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
 	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
 	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/sagas.md says what a plan looks like."},
@@ -56,6 +62,8 @@ var kinds = []struct {
 	{ledger.ErrRefused, "enqueued_refused", exitRefused, "It was enqueued in a transaction of its caller, and can never be taken in. Nothing was sent, and nothing will be."},
 	{guards.ErrNotStopped, "not_stopped", exitNotFound, "Nothing has changed. `readback stops` lists what is stopped."},
 	{guards.ErrIncomplete, "usage", exitUsage, "Nothing has changed."},
+	{engine.ErrExpired, "expired", exitExpired, "Nothing was sent, and nothing will be. If it is still wanted, make a new call."},
+	{engine.ErrForbidden, "forbidden", exitForbidden, "Nothing has changed. Somebody else must decide."},
 	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
 	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
 	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
@@ -84,6 +92,13 @@ func explain(err error) failure {
 	var invalid *intent.InvalidError
 	if errors.As(err, &invalid) && !errors.Is(err, saga.ErrPlan) { // which says itself where in the plan
 		f.Problems = invalid.Problems
+	}
+	var badRules *rules.InvalidError
+	if errors.As(err, &badRules) {
+		f.Rules = badRules.Problems
+	}
+	if f.Prior = priorOf(err); f.Prior != nil {
+		f.Hint = f.Prior.hint()
 	}
 	var known *engine.Error
 	if !errors.As(err, &known) {
@@ -122,6 +137,9 @@ func (f failure) text() string {
 			}
 			b.WriteString(report.Safe(line) + "\n")
 		}
+	}
+	if f.Prior != nil {
+		b.WriteString(f.Prior.text())
 	}
 	if f.Hint != "" {
 		b.WriteString(f.Hint + "\n")

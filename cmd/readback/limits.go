@@ -29,6 +29,12 @@ const (
 	maxWaiting = 1000
 	// maxUnsettled bounds what is counted after a resume.
 	maxUnsettled = 1000
+	// defaultTried and maxTried are how many steps rules are tried on: the gate
+	// returns no more of them at once. maxStepLine bounds one of them in a file,
+	// in bytes: what a step and its intent may say.
+	defaultTried = 100
+	maxTried     = 1000
+	maxStepLine  = 2 << 20
 	// probeTime bounds the probe of one destination, maxProbes how many run at
 	// once.
 	probeTime = 10 * time.Second

@@ -129,6 +129,9 @@ func (d *desk) unsettled(ctx context.Context) (remainder, error) {
 	for _, rec := range recs {
 		r.now = rec.Now
 		r.States[rec.State]++
+		if rec.State == ledger.Held { // due for nobody's work but a person's
+			continue
+		}
 		if !rec.Due.IsZero() && (r.Next.IsZero() || rec.Due.Before(r.Next)) {
 			r.Next = rec.Due
 		}

@@ -28,9 +28,10 @@ For writes in review:
               only you know that it is not there (it is read once more first)
   compensate  undo it by a write of its own
   abandon     give it up; whether it happened stays unknown
-For held writes:
-  approve     let it go
+For held writes, within the time that is shown:
+  approve     let it go; where several people must, each of them says so
   deny        do not let it go; nothing was sent
+Whoever asked for a write cannot approve it, nor the same person twice.
 
 Agents must not be able to run this command.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -49,6 +50,7 @@ Agents must not be able to run this command.`,
 	}
 	cmd.Flags().StringVar(&d.By, "by", "", "who decides (required)")
 	cmd.Flags().StringVar(&d.Reason, "reason", "", "why (required)")
+	cmd.Flags().StringVar(&d.Digest, "digest", "", "of what you saw: refused when the write is another by now")
 	cmd.Flags().BoolVar(&d.Force, "force", false, "with retry: vouch that the effect is not there")
 	waitFlag(cmd, &wait)
 	return cmd

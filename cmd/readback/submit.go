@@ -15,9 +15,7 @@ import (
 )
 
 func (a *app) submitCommand() *cobra.Command {
-	var file string
-	var wait time.Duration
-	var enqueue bool
+	var s submission
 	cmd := &cobra.Command{
 		Use:   "submit -f FILE",
 		Short: "Make the write that an intent declares, once, and wait for its outcome",
@@ -32,28 +30,43 @@ progress" (exit code 22); "readback resume ID" or "readback work" continues it. 
 send or read that is under way then is let end first, so that its result is not
 lost. With --wait 0 nothing else is waited for.
 
+A write whose idempotency key was used by another workflow is refused (30), with
+that workflow, its write, state and outcome. With --wait-prior its outcome is waited
+for instead, as long as --wait says, and is the answer; one that asks for something
+else under the same key is refused all the same.
+
 With --enqueue nothing is sent here: the write is recorded, its id is printed, and
 whoever runs "readback work" on this ledger makes it. The answer then is "in
 progress" as well, or "refused" (30) when too much waits already.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, file, wait, enqueue) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, s) }),
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "the file of the intent, - for standard input (required)")
-	waitFlag(cmd, &wait)
-	cmd.Flags().BoolVar(&enqueue, "enqueue", false, "only record it, for whoever works on the ledger")
+	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the file of the intent, - for standard input (required)")
+	waitFlag(cmd, &s.wait)
+	cmd.Flags().BoolVar(&s.waitPrior, "wait-prior", false, "wait for whoever has begun the same operation before")
+	cmd.Flags().StringVar(&s.by, "by", "", "who asks: somebody else must approve it (default nobody in particular)")
+	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it, for whoever works on the ledger")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait")
+	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait-prior")
 	return cmd
+}
+
+// submission is what submit is told.
+type submission struct {
+	file, by           string
+	wait               time.Duration
+	enqueue, waitPrior bool
 }
 
 func waitFlag(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().DurationVar(wait, "wait", defaultWait, "how long to wait for the outcome")
 }
 
-func (a *app) submit(ctx context.Context, file string, wait time.Duration, enqueue bool) (int, error) {
-	if wait < 0 {
-		return 0, usagef("--wait is %s; want 0 or more", wait)
+func (a *app) submit(ctx context.Context, s submission) (int, error) {
+	if s.wait < 0 {
+		return 0, usagef("--wait is %s; want 0 or more", s.wait)
 	}
-	text, err := a.readIntent(file)
+	text, err := a.readIntent(s.file)
 	if err != nil {
 		return 0, err
 	}
@@ -76,20 +89,25 @@ func (a *app) submit(ctx context.Context, file string, wait time.Duration, enque
 	defer d.close()
 	defer e.Close()
 	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
-	if enqueue {
+	ctx = engine.As(ctx, engine.Principal{Name: s.by})
+	if s.enqueue {
 		id, err := e.Enqueue(ctx, w)
 		if err != nil {
 			return 0, err
 		}
 		return a.outcome(ctx, d, e, engine.Outcome{ID: id})
 	}
-	waiting, cancel := context.WithTimeout(ctx, wait)
+	waiting, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
+	var begun *prior
 	out, err := e.Do(waiting, w)
+	if err != nil && s.waitPrior {
+		out, begun, err = awaited(waiting, e, err)
+	}
 	if err != nil {
 		return 0, err
 	}
-	return a.outcome(ctx, d, e, out)
+	return a.outcomeOf(ctx, d, e, out, begun)
 }
 
 // readIntent reads a file, as far as an intent can be long.

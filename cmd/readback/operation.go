@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+func (a *app) operationCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "operation",
+		Short: "Business operations across workflows: who has begun one, and letting one go",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) {
+			return 0, usagef("operation what? want show or release")
+		}),
+	}
+	var tool, key string
+	show := &cobra.Command{
+		Use:   "show --tool TOOL --key KEY",
+		Short: "Who has begun a business operation, and whether that stops others",
+		Long: `Show the writes and steps that have begun the business operation of an idempotency
+key, of this tenant and tool: workflow, step, state, outcome where settled, and
+whether they stop another workflow from beginning it now.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.showOperation(ctx, tool, key) }),
+	}
+	show.Flags().StringVar(&tool, "tool", "", "the tool (required)")
+	show.Flags().StringVar(&key, "key", "", "the idempotency key (required)")
+	var id, by, reason string
+	release := &cobra.Command{
+		Use:   "release --id WRITE --by NAME --reason TEXT",
+		Short: "Let a business operation go, so that it can be begun again",
+		Long: `Let the business operation of a write go: from then on its idempotency key stops no
+other workflow, whatever the write did or may yet do. Whoever does so answers for
+a second effect. It is recorded with name and reason, and changes nothing else.
+
+Agents must not be able to run this command.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			return a.releaseOperation(ctx, ledger.ID(id), by, reason)
+		}),
+	}
+	release.Flags().StringVar(&id, "id", "", "the write that has begun it (required)")
+	release.Flags().StringVar(&by, "by", "", "who decides (required)")
+	release.Flags().StringVar(&reason, "reason", "", "why (required)")
+	cmd.AddCommand(show, release)
+	return cmd
+}
+
+func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) {
+	switch {
+	case tool == "":
+		return 0, usagef("--tool is missing; want the tool of the operation: one key means something else to another tool")
+	case key == "":
+		return 0, usagef("--key is missing; want the idempotency key of the operation")
+	}
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	recs, err := d.operation(ctx, tool, key)
+	left, err := partly(err)
+	if err != nil {
+		return 0, err
+	}
+	answer := struct {
+		Tool    string          `json:"tool"`
+		Key     string          `json:"idempotency_key"`
+		Holders []report.Holder `json:"holders"`
+		// Error names writes that are left out because they cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}{tool, key, []report.Holder{}, left}
+	now := a.time()
+	for _, r := range shown(recs...) {
+		now = r.Now
+		answer.Holders = append(answer.Holders, d.holder(r))
+	}
+	return a.part(answer, left, func() string { return report.Operation(tool, key, answer.Holders, now) })
+}
+
+// holder says whether a write stops another one of its operation.
+func (d *desk) holder(r ledger.Record) report.Holder {
+	window := idempotencyWindow
+	if r.Entrusted && d.config.Gate.Window > 0 {
+		window = d.config.Gate.Window
+	}
+	other := r.Identity() // the same operation, begun by some other workflow
+	other.StructuralKey, other.Workflow = "", ""
+	h := report.Holder{Record: r, Blocks: ledger.Blocks(r, ledger.Reservation{Record: other, Window: window}, r.Now)}
+	if r.State == ledger.Settled {
+		h.Outcome = engine.OutcomeOf(r).Text
+		if h.Blocks {
+			h.Until = r.Created.Add(window)
+		}
+	}
+	return h
+}
+
+// operation finds the writes of a business operation: by the ledger's own
+// look-up, or, in one that has none, among all of the tenant's.
+func (d *desk) operation(ctx context.Context, tool, key string) ([]ledger.Record, error) {
+	if l, ok := d.ledger.(ledger.Operations); ok {
+		return l.Operation(ctx, d.tenant, tool, key)
+	}
+	var found []ledger.Record
+	for before := ledger.ID(""); ; {
+		page, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, Before: before, Limit: maxWaiting})
+		for _, r := range page {
+			if r.Tool == tool && r.IdempotencyKey == key {
+				found = append(found, r)
+			}
+		}
+		switch {
+		case err != nil:
+			return found, err
+		case len(page) < maxWaiting:
+			return found, nil
+		}
+		before = page[len(page)-1].ID
+	}
+}
+
+func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason string) (int, error) {
+	switch {
+	case id == "":
+		return 0, usagef("--id is missing; want the write that has begun the operation, as `readback operation show` names it")
+	case strings.TrimSpace(by) == "":
+		return 0, usagef("--by is missing; want the name of who decides")
+	case strings.TrimSpace(reason) == "":
+		return 0, usagef("--reason is missing; want why")
+	}
+	d, e, err := a.bench(ctx, config.OpenOptions{})
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	defer e.Close()
+	if err := e.Yield(ctx, d.tenant, id, by, reason); err != nil {
+		return 0, err
+	}
+	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, id)
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.print(d.holder(shown(rec)[0]), func() string {
+		return fmt.Sprintf("Operation %q of tool %q is let go: write %s, %s, stops no other any more.\n",
+			report.Safe(rec.IdempotencyKey), report.Safe(rec.Tool), rec.ID, rec.Phase())
+	})
+}

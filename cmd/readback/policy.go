@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/rules"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Rules of the step gate: check a file of them, or try it on steps",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) {
+			return 0, usagef("policy what? want check or test, with a file of rules")
+		}),
+	}
+	var strict bool
+	check := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a file of rules",
+		Long: `Check a file of rules: names, types, decisions, and what a condition can cost.
+Everything that is wrong with it is listed by line. Warned of are rules that can
+never fire, above all those about repeats where the decision of a step is cached;
+with --strict a warning ends with 41 as well. No configuration is needed.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.checkRules(args[0], strict) }),
+	}
+	check.Flags().BoolVar(&strict, "strict", false, "end with 41 when there are warnings")
+	cmd.AddCommand(check, a.policyTestCommand())
+	return cmd
+}
+
+// ruleFile is a file of rules that can be used.
+type ruleFile struct {
+	Path     string          `json:"path"`
+	Rules    []rules.Rule    `json:"rules"`
+	Warnings []rules.Warning `json:"warnings"`
+}
+
+func (a *app) checkRules(path string, strict bool) (int, error) {
+	set, warnings, err := loadRules(path)
+	if err != nil {
+		return 0, err
+	}
+	f := ruleFile{Path: path, Rules: set.Rules(), Warnings: append([]rules.Warning{}, warnings...)}
+	code := exitVerified
+	if strict && len(warnings) > 0 {
+		code = exitAttention
+	}
+	return code, a.print(f, f.text)
+}
+
+// loadRules loads a file that the command line names: one that cannot be read is
+// a mistake there.
+func loadRules(path string) (*rules.Set, []rules.Warning, error) {
+	set, warnings, err := rules.Load(path)
+	if err != nil && !errors.Is(err, rules.ErrInvalid) {
+		return nil, nil, usagef("%w", err)
+	}
+	return set, warnings, err
+}
+
+func (f ruleFile) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s\n", report.Safe(f.Path), plural(len(f.Rules), "rule"), plural(len(f.Warnings), "warning"))
+	var rows []string
+	for _, r := range f.Rules {
+		rows = append(rows, fmt.Sprintf("  line %d\t%s\t%s\t%s", r.Line, r.ID, r.Decision, report.Safe(r.Reason)))
+	}
+	b.WriteString(report.Table(rows...))
+	for _, w := range f.Warnings {
+		fmt.Fprintf(&b, "\nwarning: %s:%d: rule %s:\n%s", report.Safe(w.Path), w.Line, w.Rule, report.Paragraph(report.Safe(w.Text)+".", "  "))
+	}
+	return b.String()
+}
+
+// gateOptions are what the configuration says of the step gate, its file of
+// rules read; what they lack has the gate's defaults. Warnings about rules go
+// to the log.
+func (d *desk) gateOptions() (*workflow.Options, error) {
+	g := d.config.Gate
+	o := &workflow.Options{
+		Risks: d.config.Risks, Lease: g.Lease, MaxLease: g.MaxLease, Window: g.Window, Logger: d.log,
+		Approvals: workflow.Approvals{Approvers: g.Approvals.Approvers, Within: g.Approvals.Within, OnTimeout: g.Approvals.OnTimeout},
+	}
+	if g.IgnoreOthers {
+		o.AcrossWorkflows = workflow.AcrossIgnore
+	}
+	if g.Rules == "" {
+		return o, nil
+	}
+	set, warnings, err := rules.Load(g.Rules)
+	if err != nil {
+		return nil, fmt.Errorf("gate.rules: %w", err)
+	}
+	for _, w := range warnings {
+		d.log.Warn("a rule of the gate is probably not what is meant", "file", w.Path, "line", w.Line, "rule", w.Rule, "why", w.Text)
+	}
+	o.Rules = set
+	return o, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+const goodRules = `version: 1
+rules:
+  - id: dear
+    when: step.cost > 100
+    decision: require_approval
+    reason: more than a hundred dollars
+  - id: again
+    when: step.gate_count > 3
+    decision: block
+    reason: asked for too often
+`
+
+func TestPolicyCheck(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	good := p.write("rules.yaml", goodRules)
+	r := p.want(exitVerified, p.run("policy", "check", good))
+	says(t, r, "rules.yaml: 2 rules, 1 warning", "line 3 dear require_approval more than a hundred dollars",
+		"warning: "+good+":7: rule again: never fires for a step with retry_policy idempotent")
+	p.want(exitAttention, p.run("policy", "check", "--strict", good))
+	answer := decode(t, p.want(exitVerified, p.run("policy", "check", "--json", good)))
+	warned, _ := answer["warnings"].([]any)
+	listed, _ := answer["rules"].([]any)
+	if len(warned) != 1 || len(listed) != 2 || warned[0].(map[string]any)["line"] != float64(7) {
+		t.Errorf("the answer in JSON has %d rules and the warnings %v", len(listed), warned)
+	}
+	p.want(exitVerified, p.run("policy", "check", "--strict", p.write("fine.yaml", strings.Split(goodRules, "  - id: again")[0])))
+}
+
+func TestPolicyCheckOfBadRules(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	bad := p.write("rules.yaml", strings.ReplaceAll(goodRules, "step.cost", "step.csot"))
+	r := p.want(exitInvalid, p.run("policy", "check", bad))
+	says(t, r, bad+":4: rules[0].when: column 15: undefined field 'csot'", "No rule was used.")
+	failed := decode(t, p.want(exitInvalid, p.run("policy", "check", "--json", bad)))["error"].(map[string]any)
+	want := []any{map[string]any{"line": float64(4), "field": "rules[0].when", "problem": "column 15: undefined field 'csot'"}}
+	if d := cmp.Diff(want, failed["rules"]); d != "" || failed["kind"] != "rules" {
+		t.Errorf("kind %v, problems (-want +got):\n%s", failed["kind"], d)
+	}
+	says(t, p.want(exitUsage, p.run("policy", "check", filepath.Join(p.dir, "none.yaml"))), "no such file")
+	says(t, p.want(exitUsage, p.run("policy")), "want check or test")
+}
+
+func TestPolicyTestOnAFile(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	path := p.write("rules.yaml", goodRules+`  - id: amounts
+    when: step.tool == "wire" && step.input.amount > 1000
+    decision: block
+    reason: too much
+`)
+	tests := map[string]struct {
+		reason string
+		steps  string
+		code   int
+		says   []string
+	}{
+		"as expected": {"cost, count and input", `{"step_id":"pay","cost":200,"expected":"require_approval"}
+
+{"step_id":"pay","gate_count":4,"first_attempt_age_seconds":90,"expected":"block"}
+{"step_id":"pay","tool":"wire","input":{"amount":1001},"expected":"block"}
+{"step_id":"pay","expected":"allow"}
+{"step_id":"other"}`, exitVerified, []string{"pay 4 block block again", "5 steps: 5 as before or expected, 0 changed (~), 0 without an answer; 0 not as expected (!)"}},
+		"not as expected": {"the exit code says so", `{"step_id":"pay","cost":200,"expected":"allow"}`, exitDiffers,
+			[]string{"! pay 1 allow require_approval dear", "1 not as expected"}},
+		"no answer": {"a rule that asks for what is not there", `{"step_id":"pay","tool":"wire"}`, exitDiffers,
+			[]string{"no answer: rule amounts (" + path + ":11): no such key: amount", "1 without an answer"}},
+		"unknown field": {"a misspelt one would be left out", `{"step_id":"pay"}` + "\n" + `{"steps":"pay"}`, exitUsage, []string{`--steps: -:2: json: unknown field "steps"`}},
+		"unknown word":  {"it could never be met", `{"expected":"deny"}`, exitUsage, []string{`expected is "deny"; want allow, block or require_approval`}},
+		"two a line":    {"the second would be lost", `{"step_id":"a"} {"step_id":"b"}`, exitUsage, []string{"want one object a line"}},
+		"nothing":       {"an empty file", "", exitVerified, []string{"No steps to try the rules on."}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := p.runIn(tt.steps, "policy", "test", path, "--steps", "-")
+			if r.code != tt.code {
+				t.Fatalf("%s: exit code %d, want %d\n%s", tt.reason, r.code, tt.code, r)
+			}
+			says(t, r, tt.says...)
+		})
+	}
+	answer := decode(t, p.want(exitDiffers, p.runIn(`{"step_id":"pay","cost":200,"expected":"allow"}`, "policy", "test", path, "--json", "--steps", "-")))
+	if answer["differ"] != float64(1) || answer["steps"].([]any)[0].(map[string]any)["now"] != "require_approval" {
+		t.Errorf("the answer in JSON is %v", answer)
+	}
+	p.want(exitUsage, p.run("policy", "test", path, "--limit", "0"))
+	p.want(exitUsage, p.run("policy", "test", path, "--steps", filepath.Join(p.dir, "none")))
+}
