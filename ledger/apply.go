@@ -192,6 +192,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		}
 	case EvEntrusted:
 		r = release(r, e, now)
+		r.Due = time.Time{} // it is nobody's work, whatever was said
 	case EvYielded:
 		r.Yielded = true
 	case EvAgreed:

@@ -15,12 +15,12 @@ import (
 
 var (
 	kinds = []ledger.EventKind{
-		ledger.EvReserved, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
+		ledger.EvReserved, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvEntrusted, ledger.EvYielded, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
 		ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating,
 		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed,
 	}
 	endings = []ledger.Settlement{
-		"", "odd", ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied,
+		"", "odd", ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied, ledger.Expired, ledger.Reported,
 	}
 	fates = []string{ledger.FateUnknown, ledger.FateAnswered, "refused", "not_sent"}
 )
@@ -29,7 +29,7 @@ var (
 func anyEvent(t *rapid.T) ledger.Event {
 	return ledger.Event{
 		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
-		By:   rapid.SampledFrom([]string{"", "p", "p"}).Draw(t, "by"), Reason: "r",
+		By:   rapid.SampledFrom([]string{"", "p", "q", "agent"}).Draw(t, "by"), Reason: "r",
 		Ago:        time.Duration(rapid.Int64Range(-1, 1e12).Draw(t, "ago")),
 		Count:      rapid.IntRange(-1, 3).Draw(t, "count"),
 		Before:     rapid.Bool().Draw(t, "before"),
@@ -39,6 +39,7 @@ func anyEvent(t *rapid.T) ledger.Event {
 		In:         time.Duration(rapid.Int64Range(-1, 1e12).Draw(t, "in")),
 		Settlement: rapid.SampledFrom(endings).Draw(t, "settlement"),
 		Child:      rapid.SampledFrom([]ledger.ID{"", "wr_2"}).Draw(t, "child"),
+		Need:       rapid.IntRange(0, 2).Draw(t, "need"),
 		Directed:   "retry",
 		Conflict:   rapid.Bool().Draw(t, "conflict"), OwesRecheck: rapid.Bool().Draw(t, "owes"),
 	}
@@ -66,6 +67,29 @@ func broken(r ledger.Record) string {
 		return "verified and never read"
 	case r.State == ledger.Sending && r.Due.IsZero():
 		return "announced, and nobody would ever look"
+	}
+	return brokenApproval(r)
+}
+
+// brokenApproval is broken for what people and callers do.
+func brokenApproval(r ledger.Record) string {
+	alone := map[string]bool{}
+	for _, by := range r.Agreed {
+		alone[by] = true
+	}
+	switch {
+	case len(alone) != len(r.Agreed), alone["agent"], alone[""]:
+		return fmt.Sprintf("asked for by agent, approved by %v", r.Agreed)
+	case r.State == ledger.Held && len(r.Agreed) >= max(r.Need, 1):
+		return fmt.Sprintf("%d of %d have agreed, and it is held", len(r.Agreed), r.Need)
+	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need:
+		return fmt.Sprintf("%s after %d of %d have agreed", r.Phase(), len(r.Agreed), r.Need)
+	case r.Entrusted && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
+		return fmt.Sprintf("entrusted, and %s after %d sends", r.State, r.Sends)
+	case !r.Entrusted && (r.State == ledger.Entrusted || r.Settlement == ledger.Reported):
+		return "its caller was let make it, and it is not entrusted"
+	case r.State == ledger.Entrusted && !r.Due.IsZero():
+		return "nobody's work, and due"
 	}
 	return ""
 }
@@ -174,8 +198,11 @@ func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &life{now: at}
 		res := ledger.Reservation{
-			Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, Tenant: "a", Intent: []byte("{}")},
+			Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, Tenant: "a", Intent: []byte("{}"), RequestedBy: "agent"},
 			Owner:  "one", LeaseFor: time.Minute,
+		}
+		if res.Record.Entrusted = rapid.Bool().Draw(t, "entrusted"); res.Record.Entrusted {
+			res.Events = []ledger.Event{{Kind: rapid.SampledFrom([]ledger.EventKind{ledger.EvEntrusted, ledger.EvHeld}).Draw(t, "begins"), Need: 2}}
 		}
 		var err error
 		if l.rec, l.events, err = ledger.Begin(res, "", l.now); err != nil {

@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"papers":      papers,
 		"paper list":  paperLists,
 		"paper prune": paperPruning,
+		"paper model": paperModel,
 		"filing":      filings,
 		"entrusted":   entrusting,
 		"step":        stepOperations,
