@@ -46,7 +46,7 @@ func (l *Ledger) operation(conn *sqlite.Conn, tenant, tool, key string) (recs []
 	s.BindText(5, noWorkflow)
 	err = each(l.path, s, func() error {
 		r, err := scan(s, 0)
-		if err != nil {
+		if err != nil || !r.rec.Blocking() { // a row of version 2 does not say so
 			return err
 		}
 		if recs = append(recs, r.rec); len(recs) == ledger.OperationLimit {

@@ -160,6 +160,9 @@ func TestVersion2(t *testing.T) {
 		if diff := cmp.Diff(r.rec, got, ignore, cmpopts.EquateApproxTime(0)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+		if begun, err := l.Operation(t.Context(), "acme", r.rec.Tool, r.rec.IdempotencyKey); err != nil || (len(begun) == 1) != r.blocks {
+			t.Errorf("%s: %d have begun it, error %v", name, len(begun), err)
+		}
 		again := asked(name + " again")
 		again.IdempotencyKey = r.rec.IdempotencyKey
 		if _, _, err := l.Reserve(t.Context(), reservation(t, again)); errors.Is(err, ledger.ErrBlocked) != r.blocks || !r.blocks && err != nil {
