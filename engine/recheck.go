@@ -20,6 +20,9 @@ func (t *task) recheck() error {
 		return err
 	}
 	c := t.policyCase()
+	if t.rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && t.before != nil && len(t.before.Records) > 0 {
+		c.Undone = true // what was brought back is there, whatever others have made of it since
+	}
 	d := policies.Recheck(c, t.rec.Settlement == ledger.Verified)
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
 		return err
@@ -48,7 +51,8 @@ func (t *task) recheck() error {
 // rechecks are how long after its last send a write that was settled so is to be
 // looked at again, in order: where a send could still land, when it should have;
 // where one may have been doubled, once more when no process can stand still any
-// longer; and when the destination asks for it.
+// longer; and when the destination asks for it, also where it was undone meanwhile:
+// what a destination doubles by itself it doubles then too.
 func (t *task) rechecks(how ledger.Settlement) []time.Duration {
 	var at []time.Duration
 	if t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered)) {
@@ -60,7 +64,7 @@ func (t *task) rechecks(how ledger.Settlement) []time.Duration {
 			at = append(at, max(recheckLast, landed))
 		}
 	}
-	if after, ok := t.profile.Recheck.Declared(); ok && after > 0 && how == ledger.Verified && t.rec.Sends > 0 {
+	if after, ok := t.profile.Recheck.Declared(); ok && after > 0 && (how == ledger.Verified || how == ledger.Compensated) && t.rec.Sends > 0 {
 		at = append(at, after)
 	}
 	slices.Sort(at)

@@ -64,16 +64,20 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); done(rec) && !due {
 			return outcomeOf(rec, replayed), nil
 		}
-		if rec.Behind != "" {
+		lined, err := e.inLine(ctx, rec)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if lined.Behind != "" {
 			far := 1
 			if turn%deepTurn == 0 {
 				far = deepLine
 			}
-			head, err := e.head(ctx, rec, far)
+			head, err := e.head(ctx, lined, far)
 			if err != nil {
 				return Outcome{}, err
 			}
-			if head.State == ledger.Review || !e.awaitTurn(ctx, rec, head, pace) {
+			if head.State == ledger.Review || !e.awaitTurn(ctx, lined, head, pace) {
 				return underWay(rec, replayed), nil
 			}
 			continue
@@ -86,6 +90,22 @@ func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed
 			return underWay(rec, replayed), nil
 		}
 	}
+}
+
+// inLine is the write whose turn is to be waited for: the write itself, or its
+// undoing, which has a place of its own where the write had left its line.
+func (e *Engine) inLine(ctx context.Context, rec ledger.Record) (ledger.Record, error) {
+	if rec.State != ledger.Compensating || !rec.Passed || rec.Child == "" {
+		return rec, nil
+	}
+	child, err := e.ledger.Get(context.WithoutCancel(ctx), rec.Tenant, rec.Child)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return rec, nil
+	case err != nil || child.Behind == "":
+		return rec, err
+	}
+	return child, nil
 }
 
 // follow waits for whoever of this process works on the write, or continues it

@@ -363,7 +363,7 @@ func Recheck(c Case, verified bool) Decision {
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
 		return says(Escalate, "a later look found more records than declared")
 	case !verified && came:
-		return says(Escalate, "it was settled as not applied, and a later look found it")
+		return says(Escalate, "it was settled as not applied, or as undone, and a later look found it")
 	case !c.Firm && c.Since < lag(c):
 		return says(Wait, "the read may be older than the send")
 	case verified && gone:
