@@ -54,7 +54,7 @@ func passOn(back *pgproto3.Backend, front *pgproto3.Frontend) (kind string) {
 		front.Send(m)
 		switch m := m.(type) {
 		case *pgproto3.Parse:
-			if strings.Contains(m.Query, "INSERT INTO ledger_events") {
+			if strings.Contains(m.Query, "INSERT INTO ledger_events") || strings.Contains(m.Query, "INSERT INTO ledger_papers") {
 				kind = map[string]string{"": "statement", "statement": "pipeline"}[kind]
 			}
 		case *pgproto3.Query:

@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/readback-go/readback/ledger"
 )
 
 // Statements are the texts that run while somebody waits, by name.
@@ -64,4 +66,33 @@ func Waiting(l *Ledger) int {
 	l.writer.mu.Lock()
 	defer l.writer.mu.Unlock()
 	return len(l.writer.queue) + l.writer.flying
+}
+
+// Reserving is the statement by which a reservation is stored when nothing is
+// known to be in its way.
+func (l *Ledger) Reserving(t testing.TB, res ledger.Reservation) (query string, args []any) {
+	t.Helper()
+	now, err := l.time(t.Context(), l.conn(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, events, err := ledger.Begin(res, "", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, args, err = l.statement([]change{{rec: rec, fresh: true, events: events}}, now, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return query, args
+}
+
+func (l *Ledger) conn(t testing.TB) *pgxpool.Conn {
+	t.Helper()
+	conn, err := l.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	return conn
 }

@@ -134,6 +134,9 @@ func listing(q ledger.PaperQuery) string {
 
 // withPapers makes the statements of listings, and those that file papers.
 func (s statements) withPapers() {
+	for _, part := range []string{"papers_given", "papers_held", "papers_known", "papers_filed"} {
+		delete(s, part)
+	}
 	listed := s["papers_found"]
 	for mask := range 1 << len(conditions) {
 		name, narrowed, direction, parameter := "papers_found", "", "DESC", 4

@@ -278,12 +278,14 @@ func TestQueryPlans(t *testing.T) {
 			CASE s WHEN 'settled' THEN i END, 2, '{}', '', 0, 0, 1, TRUE
 		FROM (SELECT i, encode(sha256(i::text::bytea), 'hex') AS k, CASE WHEN i % 10 = 0 THEN 'checking' ELSE 'settled' END AS s FROM generate_series(1, 30000) AS i) AS x;
 		INSERT INTO ledger_events (write, seq, body) SELECT n, s, '{}' FROM ledger_writes, generate_series(1, 2) AS s WHERE id <> '` + string(reservation(t, asked("w")).Record.ID) + `';
+		INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, state, due, done, body, version, created, updated, came)
+		SELECT (i % 100)::text, (i % 3)::text, i::text, (i / 10)::text, (i % 7)::text, i::text, (i % 11)::text, CASE WHEN i % 100 = 0 THEN i END, i % 5 = 0, '{}', 1, i, i, i FROM generate_series(1, 30000) AS i;
 		ANALYZE`)
 	conn, err := pgx.Connect(t.Context(), d.dsn())
 	must(t, err)
 	defer conn.Close(context.Background())
 	for name, query := range postgres.Statements {
-		for _, table := range []string{"ledger_writes", "ledger_events"} {
+		for _, table := range []string{"ledger_writes", "ledger_events", "ledger_papers"} {
 			if name == "guard" || name == "meta_table" || !strings.Contains(query, table) || strings.HasPrefix(name, "survey") {
 				continue
 			}

@@ -5,5 +5,6 @@ f AS MATERIALIZED (SELECT x.tenant, x.kind, x.id, x.came, x.n FROM @ledger_paper
 	WHERE x.tenant = $1::text AND x.kind = $2::text{narrowed})
 SELECT {state}, (SELECT count(*) FROM f), {paper}
 FROM g LEFT JOIN (SELECT * FROM f ORDER BY f.came {direction}, f.n {direction} LIMIT $3::bigint OFFSET $4::bigint) AS f ON TRUE
-LEFT JOIN @ledger_papers AS p ON p.tenant = f.tenant AND p.kind = f.kind AND p.id = f.id
+LEFT JOIN LATERAL (
+	SELECT x.* FROM @ledger_papers AS x WHERE x.tenant = f.tenant AND x.kind = f.kind AND x.id = f.id OFFSET 0) AS p ON TRUE
 ORDER BY f.came {direction}, f.n {direction}
