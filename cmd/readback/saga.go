@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -86,13 +89,15 @@ func (a *app) sagaShowCommand() *cobra.Command {
 }
 
 func (a *app) sagaListCommand() *cobra.Command {
-	limit := 50
+	var wanted []string
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "The sagas of a tenant, newest first",
 		Args:  cobra.NoArgs,
-		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.listSagas(ctx, limit) }),
+		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.listSagas(ctx, wanted, limit) }),
 	}
+	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only those in these states, of running, undoing, done, undone, review")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
 	return cmd
 }
@@ -279,6 +284,23 @@ func sagaCode(s saga.Saga) int {
 	return exitInProgress
 }
 
+// sagasWait is what a person should see to of the sagas of a tenant.
+func (d *desk) sagasWait(ctx context.Context) ([]report.Matter, error) {
+	r, err := d.sagas(nil)
+	if err != nil {
+		return nil, nil //nolint:nilerr // a ledger without papers has no sagas
+	}
+	n, err := r.Count(ctx, d.tenant, saga.Review)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	what := fmt.Sprintf("Tenant %s: %d sagas wait for a person.", report.Safe(d.tenant), n)
+	if n == 1 {
+		what = fmt.Sprintf("Tenant %s: 1 saga waits for a person.", report.Safe(d.tenant))
+	}
+	return []report.Matter{{What: what, Do: "readback saga list --state review --tenant " + report.Safe(d.tenant)}}, nil
+}
+
 func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	d, err := a.look(ctx)
 	if err != nil {
@@ -296,7 +318,17 @@ func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	return 0, a.print(s, func() string { return sagaText(s) })
 }
 
-func (a *app) listSagas(ctx context.Context, limit int) (int, error) {
+var sagaStates = []saga.State{saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Review}
+
+func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, error) {
+	var states []saga.State
+	for _, w := range wanted {
+		s := saga.State(strings.TrimSpace(w))
+		if !slices.Contains(sagaStates, s) {
+			return 0, usagef("--state is %q; want some of %q", w, sagaStates)
+		}
+		states = append(states, s)
+	}
 	if limit < 1 || limit > 1000 {
 		return 0, usagef("--limit is %d; want 1 to 1000", limit)
 	}
@@ -309,7 +341,7 @@ func (a *app) listSagas(ctx context.Context, limit int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	all, err := r.List(ctx, d.tenant, limit)
+	all, err := r.List(ctx, d.tenant, limit, states...)
 	if err != nil {
 		return 0, err
 	}

@@ -140,3 +140,16 @@ func TestSagaRefusals(t *testing.T) {
 		t.Errorf("%d writes recorded", len(p.writes()))
 	}
 }
+
+// A saga that cannot go on is told where people look.
+func TestStatusTellsOfSagas(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.submit(exitVerified, strings.Replace(order("M-1", `,"idempotency_key":"letter:7"`), `"create_order"`, `"orders.create"`, 1))
+	text := strings.Replace(planYAML(nil), "      reversibility: retryable\n", "      reversibility: retryable\n      idempotency_key: letter:7\n", 1)
+	r := p.want(exitReview, p.runIn(text, "saga", "run", "-"))
+	says(t, r, "It goes on only when somebody says so", `"mail" cannot be begun`, `workflow "wf-1"`)
+	says(t, p.want(exitAttention, p.run("status")), "1 saga waits for a person", "readback saga list --state review")
+	says(t, p.want(0, p.run("saga", "list", "--state", "review")), "onboard-7")
+	says(t, p.want(0, p.run("saga", "list", "--state", "done,undone")), "No sagas.")
+	says(t, p.want(exitUsage, p.run("saga", "list", "--state", "lost")), "want some of")
+}

@@ -20,7 +20,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "What needs attention, and what is open, of every tenant",
 		Long: `What needs attention first, in words; then the queues with their ages, the outbox,
 circuit breakers, pauses, stops, learned lags, and the ledger's version and clock.
-Of every tenant; with --tenant only the queues of that one.
+Of every tenant; with --tenant only the queues of that one. Sagas that wait for a
+person are told of one tenant, the configured one or that of --tenant.
 
 Ends with 0 when nothing needs attention, and with 41 when something does. It
 changes nothing, and costs the ledger no more than one look at what is open.`,
@@ -43,6 +44,11 @@ func (a *app) status(ctx context.Context) (int, error) {
 		found.Survey.Queues = slices.DeleteFunc(found.Survey.Queues, func(q ledger.Queue) bool { return q.Tenant != a.tenant })
 	}
 	s := report.NewStatus(found)
+	waiting, err := d.sagasWait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.Attention = append(s.Attention, waiting...)
 	code := exitVerified
 	if len(s.Attention) > 0 {
 		code = exitAttention

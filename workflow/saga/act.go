@@ -162,6 +162,10 @@ func (r *Runner) turnedAway(ctx context.Context, t *turn, m move, why error) err
 	case errors.As(why, &blocked):
 		p := blocked.Prior
 		one.Workflow, one.Step, one.Write, one.State = p.Workflow, p.Step, p.ID, p.Phase()
+		one.Reason = fmt.Sprintf("workflow %q has begun its business operation %q (write %s, %s)", p.Workflow, p.IdempotencyKey, p.ID, p.Phase())
+		if p.Digest != blocked.Received {
+			one.Reason += ", and asked for something else under that name"
+		}
 	case errors.As(why, &taken):
 		one.Write = taken.ID
 	}

@@ -80,9 +80,6 @@ func tooLarge(n int) error {
 
 func (p Plan) decodeStep(i int, d documentStep) (err error) {
 	s := &p.Steps[i]
-	if s.Revert == "easy" {
-		s.Revert = Easy
-	}
 	if d.Grace != "" {
 		if s.Grace, err = time.ParseDuration(d.Grace); err != nil {
 			return p.wrong(i, "/grace", `a duration like "5m"`, "is %q", d.Grace)

@@ -10,6 +10,8 @@ const (
 	// MaxPlan is the largest plan in bytes of JSON: it is rewritten with each
 	// move, and must leave room in its paper.
 	MaxPlan = 512 << 10
+	// maxBody is the largest saga: its plan and what was done about it.
+	maxBody = MaxPlan + 256<<10
 	// MaxGrace is the longest grace period: what is to be sent later than in a
 	// week is a matter for a calendar.
 	MaxGrace = 7 * 24 * time.Hour

@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,11 +126,16 @@ func newBody(p Plan, steps []checked, by string, now time.Time) (body, error) {
 }
 
 func (b body) encode() (json.RawMessage, error) {
-	text, err := json.Marshal(b)
-	if err == nil && len(text) > MaxPlan+MaxPlan/2 {
-		return nil, tooLarge(len(text))
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // or markup in an intent would take six times its room
+	if err := enc.Encode(b); err != nil {
+		return nil, err
 	}
-	return text, err
+	if text.Len() > maxBody {
+		return nil, tooLarge(text.Len())
+	}
+	return bytes.TrimSpace(text.Bytes()), nil
 }
 
 func decodeBody(p ledger.Paper) (body, error) {

@@ -136,6 +136,9 @@ func (p Plan) filled() (Plan, error) {
 	p.Steps = append([]Step(nil), p.Steps...)
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		if s.Revert == "easy" {
+			s.Revert = Easy
+		}
 		if err := p.fill(i, "/intent", &s.Intent); err != nil {
 			return p, err
 		}

@@ -230,9 +230,10 @@ func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
 }
 
 // List returns sagas of a tenant, newest first, as they were when they were last
-// worked on; limit at most 1000, default 100.
-func (r *Runner) List(ctx context.Context, tenant string, limit int) ([]Saga, error) {
-	papers, _, err := r.store.FindPapers(ctx, ledger.PaperQuery{Tenant: tenant, Kind: kind, Limit: limit})
+// worked on; limit at most 1000, default 100. With states only those that stand
+// so.
+func (r *Runner) List(ctx context.Context, tenant string, limit int, states ...State) ([]Saga, error) {
+	papers, _, err := r.store.FindPapers(ctx, query(tenant, limit, states))
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +246,20 @@ func (r *Runner) List(ctx context.Context, tenant string, limit int) ([]Saga, er
 		all = append(all, view(p, b))
 	}
 	return all, nil
+}
+
+// Count is how many sagas of a tenant stand so; all of them without states.
+func (r *Runner) Count(ctx context.Context, tenant string, states ...State) (int, error) {
+	_, total, err := r.store.FindPapers(ctx, query(tenant, 1, states))
+	return total, err
+}
+
+func query(tenant string, limit int, states []State) ledger.PaperQuery {
+	q := ledger.PaperQuery{Tenant: tenant, Kind: kind, Limit: limit}
+	for _, s := range states {
+		q.States = append(q.States, string(s))
+	}
+	return q
 }
 
 // turn is a saga as it was read, and what was decided about it.
@@ -296,10 +311,14 @@ func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledg
 	p.State, p.Due, p.Body = string(t.body.State), due, text
 	p.Done = t.body.State == Done || t.body.State == Undone
 	filed, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}, Reserve: reserve, Append: appended})
-	if err == nil {
-		t.paper = filed.Papers[0]
+	if err != nil {
+		return filed, err
 	}
-	return filed, err
+	if p.State == string(Review) && t.paper.State != p.State {
+		r.opts.Logger.Warn("a person must look at a saga", "saga", p.ID, "tenant", p.Tenant, "correlation", t.body.CorrelationID, "reason", t.body.Reason)
+	}
+	t.paper = filed.Papers[0]
+	return filed, nil
 }
 
 // jitter is a short pause before something is decided again.

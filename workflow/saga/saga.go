@@ -103,7 +103,7 @@ func (s bodyStep) view() StepState {
 	v := StepState{Name: s.Name, Class: s.Class, Revert: s.Revert.String(), After: s.After, WriteID: s.write(), Attempts: len(s.Writes),
 		Status: s.Status, NotBefore: s.NotBefore, Undoing: s.UndoID, UndoBy: s.UndoBy, Blocked: s.Blocked, Text: "It was not begun; nothing was sent."}
 	if s.Blocked != nil {
-		v.Text = "It was not begun; nothing was sent: " + s.Blocked.Reason
+		v.Text = "It was not begun; nothing was sent: " + s.Blocked.Reason + "."
 	}
 	if w, err := s.planned(); err == nil {
 		v.Tool, v.Destination, v.Kind, v.Write = w.Tool, w.Destination, w.Kind, w.Write
