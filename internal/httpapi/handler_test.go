@@ -257,3 +257,28 @@ func TestCallers(t *testing.T) {
 		})
 	}
 }
+
+// Lists are lists also where the gate has none to give.
+func TestEmptyLists(t *testing.T) {
+	for path, want := range map[string]string{
+		"/api/v1/workflows":                          `"workflows":[]`,
+		"/api/v1/workflows/approvals/pending":        `"pending_approvals":[]`,
+		"/api/v1/workflow-control/pending-approvals": `"approvals":[]`,
+	} {
+		if w := ask(New(&stand{}, nil), "GET", path, ""); !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %s, want %s", path, w.Body, want)
+		}
+	}
+}
+
+// What a step put out comes back byte for byte, for who compares it so.
+func TestTextStaysAsItIs(t *testing.T) {
+	const output = `{"note":"<b>paid</b> & done","amount":1.50}`
+	w := httptest.NewRecorder()
+	if err := answer(w, http.StatusOK, workflow.RetryContext{PriorOutput: json.RawMessage(output)}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.Body.String(), output) {
+		t.Errorf("%s is not in %s", output, w.Body)
+	}
+}

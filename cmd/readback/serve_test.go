@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/internal/httpapi/contracttest"
+)
+
+// served is a server that runs as a process.
+type served struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	first   string // the first line that it printed
+	url     string
+	rest    *lines
+	errs    *lines
+	drained chan struct{}
+}
+
+// serveProcess starts `readback serve` in a folder and waits for its address.
+func serveProcess(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	s := &served{t: t, cmd: program(t, append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, args...)...),
+		rest: &lines{}, errs: &lines{}, drained: make(chan struct{})}
+	s.cmd.Dir, s.cmd.Stderr = dir, s.errs
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.end(syscall.SIGKILL) })
+	r := bufio.NewReader(out)
+	if s.first, err = r.ReadString('\n'); err != nil {
+		t.Fatalf("no first line: %v\n%s", err, s.errs)
+	}
+	s.first = strings.TrimSpace(s.first)
+	s.url = s.first
+	go func() {
+		defer close(s.drained)
+		_, _ = io.Copy(s.rest, r) // it ends with the process
+	}()
+	return s
+}
+
+// end sends a signal and waits for the end; the exit code is -1 where the
+// signal ended it.
+func (s *served) end(signal os.Signal) int {
+	if s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Signal(signal) // it may have ended by itself
+		<-s.drained
+		_ = s.cmd.Wait() // the exit code says it
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// ask sends a request, and reads the answer.
+func (s *served) ask(method, path, body string) (int, map[string]any) {
+	s.t.Helper()
+	client := &http.Client{Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	var v map[string]any
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil && resp.StatusCode != http.StatusNoContent {
+		s.t.Fatalf("%s %s: %d, %v", method, path, resp.StatusCode, err)
+	}
+	return resp.StatusCode, v
+}
+
+// The files of the contract, spoken to the program over a network.
+func TestServeSpeaksTheContract(t *testing.T) {
+	const folder = "../../internal/httpapi/testdata/contract"
+	files, err := contracttest.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := filepath.Abs(folder + "/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := ordersProcess(t)
+	dir := t.TempDir()
+	config := fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: plain\ngate:\n  rules: %s\nrisk:\n  - {name: wages, tool: payroll, approvers: 2}\n", orders, rules)
+	if err := os.WriteFile(filepath.Join(dir, "readback.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveProcess(t, dir)
+	client := &http.Client{Timeout: time.Minute}
+	t.Cleanup(client.CloseIdleConnections)
+	server := contracttest.Server{URL: s.url, Client: client, Can: []string{"orders"}, Values: map[string]string{"orders": orders, "url": s.url}}
+	spoken := 0
+	for _, f := range files {
+		if lacks := server.Lacks(f); len(lacks) > 0 {
+			t.Logf("%s needs %v, which only a server in the test's own process can do", f.Name, lacks)
+			continue
+		}
+		spoken++
+		t.Run(f.Name, func(t *testing.T) { f.Run(t, server) })
+	}
+	if spoken < 10 {
+		t.Errorf("only %d files were spoken", spoken)
+	}
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+// Without any configuration there is a ledger in the folder, which outlives the
+// process however it ends.
+func TestServeRemembers(t *testing.T) {
+	dir := t.TempDir()
+	s := serveProcess(t, dir)
+	if code, health := s.ask("GET", "/healthz", ""); code != 200 || health["status"] != "ok" {
+		t.Errorf("/healthz: %d %v", code, health)
+	}
+	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
+	gate := fmt.Sprintf("/api/v1/workflows/%s/steps/pay/gate", created["workflow_id"])
+	_, first := s.ask("POST", gate, `{"step_type":"tool_call","idempotency_key":"k"}`)
+	if first["lease_granted"] != true {
+		t.Errorf("the first gate: %v", first)
+	}
+	s.end(syscall.SIGKILL)
+	says(t, result{0, s.rest.String(), ""}, "Ledger: "+devLedger, "Configuration: none", "Credentials are not checked (--dev)")
+	if _, err := os.Stat(filepath.Join(dir, devLedger)); err != nil {
+		t.Error(err)
+	}
+
+	s = serveProcess(t, dir)
+	_, again := s.ask("POST", gate, `{"step_type":"tool_call","idempotency_key":"k"}`)
+	retry, _ := again["retry_context"].(map[string]any)
+	if retry["prior_completion_status"] != "gated_not_completed" || retry["gate_count"] != 2.0 || again["lease_granted"] != false {
+		t.Errorf("after the crash: %v", again)
+	}
+	if code := s.end(os.Interrupt); code != 0 {
+		t.Errorf("exit code %d after an interrupt\n%s", code, s.errs)
+	}
+}
+
+// Who is told to stop answers whom it let in.
+func TestServeEndsWhatItBegan(t *testing.T) {
+	s := serveProcess(t, t.TempDir())
+	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }() // the server closes it
+	body := `{"step_type":"tool_call"}`
+	// The body is not whole before the server was told to stop.
+	if _, err := fmt.Fprintf(conn, "POST /api/v1/workflows/%s/steps/a/gate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", created["workflow_id"], len(body)); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(conn)
+	if line, err := r.ReadString('\n'); err != nil || !strings.Contains(line, "100") { // the handler reads
+		t.Fatalf("%q %v", line, err)
+	}
+	ended := make(chan int)
+	go func() { ended <- s.end(syscall.SIGTERM) }()
+	eventually(t, "no new connections", func() bool {
+		probe, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
+		if err == nil {
+			_ = probe.Close() // it was only to see
+		}
+		return err != nil
+	})
+	if _, err := io.WriteString(conn, body); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(r) // up to the end of the connection
+	if !strings.Contains(string(text), "200 OK") || !strings.Contains(string(text), `"lease_granted":true`) {
+		t.Errorf("it was not answered:\n%s", text)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }() // nothing came
+	bad := filepath.Join(t.TempDir(), "readback.yaml")
+	if err := os.WriteFile(bad, []byte("ledger: l.db\ngate:\n  rules: none.yaml\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		reason string
+		args   []string
+		code   int
+		says   string
+	}{
+		"not dev":       {"nobody checks credentials yet", []string{"--listen", "127.0.0.1:0"}, exitUsage, "--dev is missing"},
+		"everywhere":    {"others could reach it", []string{"--dev", "--listen", "0.0.0.0:0"}, exitUsage, "other machines can reach"},
+		"no host":       {"that is everywhere", []string{"--dev", "--listen", ":8080"}, exitUsage, "other machines can reach"},
+		"everywhere 6":  {"likewise", []string{"--dev", "--listen", "[::]:0"}, exitUsage, "other machines can reach"},
+		"other machine": {"likewise", []string{"--dev", "--listen", "192.0.2.1:8080"}, exitUsage, "other machines can reach"},
+		"a name":        {"it may point anywhere", []string{"--dev", "--listen", "readback.example:8080"}, exitUsage, "other machines can reach"},
+		"no port":       {"no address", []string{"--dev", "--listen", "127.0.0.1"}, exitUsage, "want host:port"},
+		"taken":         {"somebody is there", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
+		"no config":     {"it was named", []string{"--dev", "--listen", "127.0.0.1:0", "--config", "none.yaml"}, exitConfig, "does not exist"},
+		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", bad}, exitFailed, "gate.rules"},
+		"no ledger":     {"a folder is none", []string{"--dev", "--listen", "127.0.0.1:0", "--ledger", "."}, exitUnavailable, "unable to open"},
+		"parallel":      {"no work", []string{"--dev", "--parallel", "0"}, exitUsage, "--parallel"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Chdir(dir)
+			var out, errs lines
+			a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
+			ctx, end := context.WithTimeout(t.Context(), time.Minute) // one that serves never ends
+			defer end()
+			r := result{a.run(ctx, append([]string{"serve"}, test.args...)), out.String(), errs.String()}
+			if r.code != test.code || r.out != "" {
+				t.Errorf("%s: want exit %d\n%s", test.reason, test.code, r)
+			}
+			says(t, r, test.says)
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("it left something behind: %v %v", left, err)
+			}
+		})
+	}
+}
+
+func TestServeForMachines(t *testing.T) {
+	dir := t.TempDir()
+	s := serveProcess(t, dir, "--json", "--tenant", "acme", "--ledger", "own.db")
+	var said map[string]string
+	if err := json.Unmarshal([]byte(s.first), &said); err != nil {
+		t.Fatalf("%q: %v", s.first, err)
+	}
+	s.url = said["listening"]
+	if said["ledger"] != "own.db" || said["tenant"] != "acme" || said["credentials"] != "not checked" {
+		t.Errorf("%v", said)
+	}
+	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
+	if code, _ := s.ask("GET", fmt.Sprintf("/api/v1/workflows/%s", created["workflow_id"]), ""); code != 200 {
+		t.Errorf("the workflow cannot be read: %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "own.db")); err != nil {
+		t.Error(err)
+	}
+}
