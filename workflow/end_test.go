@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/workflow"
 )
 
@@ -107,8 +108,14 @@ func TestTheEndRefusesWhatWaits(t *testing.T) {
 }
 
 func TestManyHoldsEnd(t *testing.T) {
+	for timeout, want := range map[policies.Timeout]workflow.ApprovalStatus{policies.OnTimeoutDeny: workflow.Expired, policies.OnTimeoutEscalate: workflow.Rejected} {
+		t.Run(string(timeout), func(t *testing.T) { manyHoldsEnd(t, timeout, want) })
+	}
+}
+
+func manyHoldsEnd(t *testing.T, timeout policies.Timeout, want workflow.ApprovalStatus) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil)
+		b := newBench(t, func(o *workflow.Options) { o.Approvals.OnTimeout = timeout })
 		wf := b.begin()
 		const steps = 60
 		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
@@ -127,7 +134,7 @@ func TestManyHoldsEnd(t *testing.T) {
 		defer cancel()
 		_ = b.gate.Work(ctx)
 		for i, s := range b.view(wf).Steps[:steps-1] {
-			if s.ApprovalStatus != workflow.Rejected && s.ApprovalStatus != workflow.Expired {
+			if s.ApprovalStatus != workflow.Rejected && s.ApprovalStatus != want {
 				t.Errorf("step %d is %q", i, s.ApprovalStatus)
 			}
 		}
@@ -135,19 +142,26 @@ func TestManyHoldsEnd(t *testing.T) {
 }
 
 func TestNothingIsGrantedInAWorkflowThatEndsMeanwhile(t *testing.T) {
-	b := newBench(t, nil)
-	wf := b.begin()
-	b.ask(wf, "a", call())
-	other := workflow.New(b.store.Store, nil)
-	b.store.before = func(f ledger.Filing) error { // between reading and filing
-		b.store.before = nil
-		_, err := other.Abort(t.Context(), alice, wf, "")
-		return err
+	for _, id := range []string{"old", "new"} {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				wf := b.begin()
+				b.ask(wf, "old", call())
+				time.Sleep(time.Hour) // its lease has ended
+				other := workflow.New(b.store.Store, nil)
+				b.store.before = func(f ledger.Filing) error { // between reading and filing
+					b.store.before = nil
+					_, err := other.Abort(t.Context(), alice, wf, "")
+					return err
+				}
+				if e := b.refused(wf, id, call()); e.Code != workflow.Terminal {
+					t.Errorf("a step of a workflow that ended meanwhile: %v", e)
+				}
+				same(t, "steps", len(b.view(wf).Steps), 1)
+			})
+		})
 	}
-	if e := b.refused(wf, "b", call()); e.Code != workflow.Terminal {
-		t.Errorf("a step of a workflow that ended meanwhile: %v", e)
-	}
-	same(t, "steps", len(b.view(wf).Steps), 1)
 }
 
 func TestALedgerThatFails(t *testing.T) {
@@ -171,5 +185,29 @@ func TestALedgerThatFails(t *testing.T) {
 		if _, err := b.gate.Gate(t.Context(), agent, wf, "a", call()); asError(t, err).Code != workflow.Internal {
 			t.Errorf("somebody else was always quicker: %v", err)
 		}
+	})
+}
+
+// A filing that was done and of which nobody heard.
+func TestAnAnswerOfTheLedgerThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		b.store.before = func(f ledger.Filing) error {
+			b.store.before = nil
+			if _, err := b.store.File(t.Context(), f); err != nil {
+				t.Error(err)
+			}
+			return fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure)
+		}
+		if e := b.refused(wf, "a", keyed(invoice)); e.Code != workflow.Internal {
+			t.Errorf("%v", e)
+		}
+		got := b.ask(wf, "a", keyed(invoice))
+		same(t, "the next gate", []any{got.LeaseGranted, got.RetryContext.GateCount, got.RetryContext.PriorCompletionStatus},
+			[]any{false, 2, workflow.PriorNotCompleted})
+		time.Sleep(time.Minute)
+		got = b.ask(wf, "a", keyed(invoice))
+		same(t, "after the lease that nobody knows of", []any{got.LeaseGranted, got.Fence}, []any{true, int64(2)})
 	})
 }

@@ -83,7 +83,7 @@ type destination struct {
 
 func (d *destination) Look(ctx context.Context, _ intent.WriteIntent, c engine.LookCase) (engine.Looked, error) {
 	d.mu.Lock()
-	slow := d.slow
+	slow, found, fails := d.slow, d.found, d.fails // as it is when the look begins
 	d.cases = append(d.cases, c)
 	d.mu.Unlock()
 	select {
@@ -91,9 +91,7 @@ func (d *destination) Look(ctx context.Context, _ intent.WriteIntent, c engine.L
 	case <-ctx.Done():
 		return engine.Looked{}, ctx.Err()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.found, d.fails
+	return found, fails
 }
 
 func (d *destination) set(l engine.Looked) {

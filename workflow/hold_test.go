@@ -371,3 +371,32 @@ func TestRiskOnlyRaises(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasLentOnceStaysOpenWhenItIsRejected(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason string
+		lent   bool
+		state  ledger.State
+	}{
+		"lent":       {"nobody knows what became of it", true, ledger.Entrusted},
+		"never lent": {"nothing can have been done", false, ledger.Settled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, wf := holding(t, nil)
+			r := keyed(invoice)
+			if tt.lent {
+				b.rules.says = workflow.Allow
+			}
+			b.ask(wf, "a", r)
+			b.rules.says = workflow.RequireApproval
+			if tt.lent {
+				r.RetryPolicy = "reevaluate"
+				b.ask(wf, "a", r)
+			}
+			if _, err := b.gate.Reject(t.Context(), alice, wf, "a", why); err != nil {
+				t.Fatal(err)
+			}
+			same(t, tt.reason, b.operation(wf, "a").State, tt.state)
+		})
+	}
+}

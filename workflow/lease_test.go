@@ -290,3 +290,34 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 		})
 	}
 }
+
+func TestEachAttemptIsLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.look.set(engine.Looked{Effect: engine.EffectAbsent})
+		wf := b.begin()
+		b.ask(wf, "a", withIntent())
+		time.Sleep(time.Minute)
+		second := b.ask(wf, "a", withIntent())
+		same(t, "second attempt", []any{second.Fence, second.RetryContext.Verification.Effect}, []any{int64(2), "absent"})
+		time.Sleep(time.Second)
+		third := b.ask(wf, "a", withIntent())
+		if v := third.RetryContext.Verification; v == nil || v.Effect != "unknown" {
+			t.Errorf("of the second attempt is said what was known of the first: %+v", v)
+		}
+	})
+}
+
+func TestAnotherIntentIsLookedAtAnew(t *testing.T) {
+	b := newBench(t, nil)
+	b.look.set(engine.Looked{Effect: engine.EffectPresent, Write: "wr_1"})
+	wf := b.begin()
+	if got := b.ask(wf, "a", withIntent()); got.LeaseGranted {
+		t.Fatal("what is done was lent")
+	}
+	b.look.set(engine.Looked{})
+	other := asking{StepType: "tool_call", RetryPolicy: "reevaluate", Intent: replaced(order, `"A-1"`, `"A-2"`)}
+	if got := b.ask(wf, "a", other); !got.LeaseGranted || got.RetryContext.Verification != nil {
+		t.Errorf("what is known of one record is said of another: %+v", got.RetryContext.Verification)
+	}
+}

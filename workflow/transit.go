@@ -171,7 +171,7 @@ func (e *ender) ending(ctx context.Context, d desk, paper ledger.Paper, s step) 
 // nothingDone settles the write of a step of which a look says that nothing was
 // done, or that it was.
 func (l *looked) nothingDone(rec ledger.Record) []ledger.Event {
-	if l.failed || rec.State != ledger.Entrusted {
+	if rec.State != ledger.Entrusted {
 		return nil
 	}
 	read := l.read()
