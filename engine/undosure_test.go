@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// A first send that is only slow must not make again what was undone.
+func TestUndoingWaitsForTheHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1})
+		done := b.do(compensable(order("A-1", intent.Create)))
+		if done.Status != engine.StatusVerified || done.Sends != 2 {
+			t.Fatalf("%+v%s", done, b.life(done.ID))
+		}
+		out := b.undo(done.ID, unwanted)
+		time.Sleep(time.Hour)
+		if out.Status != engine.StatusCompensated || b.fieldsNow() != nil {
+			t.Errorf("%s, and there is %v%s", out.Status, b.fieldsNow(), b.life(done.ID))
+		}
+	})
+}
+
+// What would be brought back, or taken away, must be surely ours. Else a person
+// is asked, and nothing is sent.
+func TestUndoOfWhatIsNotSure(t *testing.T) {
+	lagging := func(o *simulated.Options) {
+		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	}
+	told := order("A-1", intent.Update)
+	told.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
+	for name, c := range map[string]struct {
+		write   intent.WriteType
+		options func(*simulated.Options)
+		vice    simulated.Vice
+		how     *intent.WriteIntent
+		want    engine.Status
+		reason  string
+	}{
+		"weakly read":       {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
+		"weakly read, told": {intent.Update, lagging, "", &told, engine.StatusCompensated, "the caller says what is to be there"},
+		"a create, lagging": {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
+		"maybe another's":   {intent.Create, func(o *simulated.Options) { o.Stamps = false }, simulated.LostAnswer, nil, engine.StatusReview, "nobody told us that we made it"},
+		"answered":          {intent.Create, func(o *simulated.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "we were told that we made it"},
+		"no way back":       {intent.Create, nil, "none", nil, engine.StatusReview, "the connector knows none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Unique.Options()
+				if c.options != nil {
+					c.options(&o)
+				}
+				b := newBench(t, o, nil)
+				if c.vice == "none" {
+					d := b.world.Destination()
+					d.Connector = struct{ connectors.Connector }{d.Connector}
+					b.engine = b.engineOn(b.ledger, d, nil)
+				} else if c.vice != "" {
+					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+				}
+				if c.write != intent.Create {
+					b.seed(seeded, "")
+				}
+				time.Sleep(time.Minute)
+				done := b.do(compensable(order("A-1", c.write)))
+				if done.Status != engine.StatusVerified {
+					t.Fatalf("%+v%s", done, b.life(done.ID))
+				}
+				time.Sleep(time.Hour)
+				writes, _ := b.world.Count()
+				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: c.how})
+				after, _ := b.world.Count()
+				if out.Status != c.want || (after > writes) != (c.want == engine.StatusCompensated) {
+					t.Errorf("%s after %d writes, want %s: %s%s", out.Status, after-writes, c.want, c.reason, b.life(done.ID))
+				}
+			})
+		})
+	}
+}
