@@ -234,3 +234,26 @@ func TestEntrustedRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Two decisions about one record as it was read do not write into each other's
+// names.
+func TestAgreedIsNotShared(t *testing.T) {
+	held := inState(ledger.Held)
+	held.Need, held.Agreed = 3, append(make([]string, 0, 8), "ann")
+	first, err := ledger.Apply(held, ledger.Event{Kind: ledger.EvAgreed, By: "bob"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Need = 2
+	for _, by := range []string{"carl", "dora"} {
+		last, err := ledger.Apply(held, ledger.Event{Kind: ledger.EvApproved, By: by}, at)
+		if err != nil || !slices.Equal(first.Agreed, []string{"ann", "bob"}) || !slices.Equal(last.Agreed, []string{"ann", by}) {
+			t.Errorf("error %v: %v, then %v", err, first.Agreed, last.Agreed)
+		}
+	}
+	one, _ := ledger.Apply(held, ledger.Event{Kind: ledger.EvApproved, By: "one"}, at)
+	_, _ = ledger.Apply(held, ledger.Event{Kind: ledger.EvApproved, By: "two"}, at)
+	if !slices.Equal(one.Agreed, []string{"ann", "one"}) {
+		t.Errorf("agreed %v: somebody else's name stands in it", one.Agreed)
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,22 +129,22 @@ var damage = map[string]struct {
 	"state in the column": {
 		"a row that says two things is neither believed nor changed",
 		"UPDATE ledger_writes SET state = 'settled'",
-		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim", "list sending"),
+		but(ofTheWrite(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim", "list sending"),
 	},
 	"due in the column": {
 		"a row that says two things is neither believed nor changed",
 		"UPDATE ledger_writes SET due = 1, lease_until = 0",
-		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
+		but(ofTheWrite(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
 	},
 	"blocks in the column": {
 		"an operation must not be begun twice because a row says so that does not know",
 		"UPDATE ledger_writes SET blocks = 0",
-		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
+		but(ofTheWrite(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
 	},
 	"step in the column": {
 		"likewise",
 		"UPDATE ledger_writes SET step_of = 'other'",
-		but(everyCall(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
+		but(ofTheWrite(refusal{ledger.ErrCorrupt, "contradict"}), "reserve another", "claim"),
 	},
 	"tenant in the column": {
 		"a row does not change its owner",
@@ -156,12 +158,12 @@ var damage = map[string]struct {
 	"body": {
 		"what cannot be read is not taken for nothing",
 		"UPDATE ledger_writes SET body = '{'",
-		but(everyCall(refusal{ledger.ErrCorrupt, "cannot be read"}), "reserve another", "claim"),
+		but(ofTheWrite(refusal{ledger.ErrCorrupt, "cannot be read"}), "reserve another", "claim"),
 	},
 	"newer body": {
 		"what a newer engine wrote into the same file is not dropped by this one",
 		`UPDATE ledger_writes SET body = json_set(body, '$.invented', 1)`,
-		but(everyCall(refusal{ledger.ErrVersion, "invented"}), "reserve another", "claim"),
+		but(ofTheWrite(refusal{ledger.ErrVersion, "invented"}), "reserve another", "claim"),
 	},
 	"newer event": {
 		"a life is not shown without what only a newer engine understands",
@@ -185,8 +187,8 @@ var damage = map[string]struct {
 	},
 }
 
-// calls is everything that can be asked of a ledger with one write.
-var calls = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
+// ofWrite is what can be asked of a ledger with one write.
+var ofWrite = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
 	"reserve again": func(l *sqlite.Ledger, res, _ ledger.Reservation) error {
 		_, _, err := l.Reserve(context.Background(), res)
 		return err
@@ -223,6 +225,41 @@ var calls = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) err
 		_, err := l.List(context.Background(), ledger.Filter{Tenant: res.Record.Tenant, States: []ledger.State{ledger.Sending}})
 		return err
 	},
+}
+
+// ofPapers is what can be asked of it beside.
+var ofPapers = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
+	"file": func(l *sqlite.Ledger, _, other ledger.Reservation) error {
+		_, err := l.File(context.Background(), ledger.Filing{Papers: []ledger.Paper{step("s1")}, Reserve: &other})
+		return err
+	},
+	"paper": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+		_, err := l.Paper(context.Background(), "acme", "step", "none")
+		if errors.Is(err, ledger.ErrNoPaper) {
+			return nil
+		}
+		return err
+	},
+	"find papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+		_, _, err := l.FindPapers(context.Background(), ledger.PaperQuery{Tenant: "acme", Kind: "step"})
+		return err
+	},
+	"due papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+		_, _, err := l.DuePapers(context.Background(), "step", 1)
+		return err
+	},
+}
+
+// calls is everything that can be asked.
+var calls = func() map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error {
+	all := maps.Clone(ofWrite)
+	maps.Copy(all, ofPapers)
+	return all
+}()
+
+// ofTheWrite is every call that has to do with the one write there is.
+func ofTheWrite(r refusal) map[string]refusal {
+	return but(everyCall(r), slices.Collect(maps.Keys(ofPapers))...)
 }
 
 func everyCall(r refusal) map[string]refusal {
