@@ -52,12 +52,9 @@ func (s *Set) Decide(ctx context.Context, f workflow.Facts) (workflow.Ruling, er
 }
 
 func (e *expression) holds(ctx context.Context, with map[string]any) (bool, error) {
-	if err := ctx.Err(); err != nil { // an expression without a list never looks at the time
-		return false, fmt.Errorf("the time for it was over: %w", err)
-	}
 	out, _, err := e.program.ContextEval(ctx, with)
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil: // an expression without a list never looks at the time
 		return false, fmt.Errorf("the time for it was over: %w", ctx.Err())
 	case err != nil:
 		return false, errors.New(oneLine(err.Error()))

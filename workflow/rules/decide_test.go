@@ -94,6 +94,7 @@ func TestNoAnswer(t *testing.T) {
 		"no member":   {"likewise", full, `intent.expect.total > 1`, "no such key: total"},
 		"no deadline": {"there is no time that would be right", workflow.Facts{Intent: map[string]any{}}, `intent.deadline < timestamp("2026-02-01T00:00:00Z")`, "deadline is not given; ask has() first"},
 		"wrong type":  {"a text that should be a number", full, `intent.count == 2`, "intent.count is not of type int"},
+		"no whole":    {"a half is no count", workflow.Facts{Intent: map[string]any{"call": 2.5}}, `intent.call == 2`, "intent.call is not of type int"},
 		"no overload": {"a text against a number", full, `step.tool_input.note > 5`, "no such overload"},
 		"no number":   {"a number that no double holds", full, `step.input.big > 5`, "the number 1e999 is out of range"},
 		"long text":   {"costs are estimated with less", long, `step.input.text.contains("y")`, "a text of 70000 bytes is longer than rules may look at (65536)"},

@@ -1,0 +1,122 @@
+package rules_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/rules"
+)
+
+// atoms are conditions that a person may write, about all that a first gate
+// decides about and some that it does not.
+var atoms = []string{
+	"step.gate_count > 3", "step.gate_count >= 1", "step.gate_count == step.completion_count + 1", "step.completion_count > 0",
+	"step.prior_completion_status == 'none'", "step.prior_completion_status != 'completed'", "step.prior_output_available",
+	"step.first_attempt_age_seconds > 60", "step.last_decision == 'block'", "has(step.last_decision)", "step.last_decision in ['', 'allow']",
+	"step.type == 'tool_call'", "step.type == 'toolcall'", "step.risk != 'auto'", "step.risk in ['auto', 'log', 'approve']",
+	"step.retry_policy == 'idempotent'", "step.retry_policy == 'reevaluate'", "step.tool == 'wire'", "step.cost > 5", "step.cost > step.gate_count * 2",
+	"intent == null", "has(intent.kind)", "intent.kind == 'x'", "has(intent.expect.amount)", "intent.expect.amount > 5",
+	"step.input.all(k, step.gate_count > 3)", "has(step.input.a)", "step.input.a == 'b'", "step.verification.effect == 'present'", "has(step.verification)",
+	"10 / step.completion_count > 3", "10 / step.gate_count > 3", "true", "false",
+}
+
+func expressions() *rapid.Generator[string] {
+	return rapid.Deferred(func() *rapid.Generator[string] {
+		atom := rapid.SampledFrom(atoms)
+		return rapid.OneOf(atom, atom, rapid.Custom(func(t *rapid.T) string {
+			part := func() string { return "(" + expressions().Draw(t, "part") + ")" }
+			switch rapid.SampledFrom([]string{"&&", "&&", "||", "?", "!"}).Draw(t, "operator") {
+			case "&&":
+				return part() + " && " + part()
+			case "||":
+				return part() + " || " + part()
+			case "?":
+				return part() + " ? " + part() + " : " + part()
+			}
+			return "!" + part()
+		}))
+	})
+}
+
+// steps are what the gate may ask about: at a first gate, and at later ones of a
+// step that is reevaluated.
+func steps(t *rapid.T) workflow.Facts {
+	word := func(name string, words ...string) string { return rapid.SampledFrom(words).Draw(t, name) }
+	f := workflow.Facts{
+		RetryPolicy: word("policy", "idempotent", "reevaluate"), StepType: word("type", "llm_call", "tool_call", "connector_call", "human_task"),
+		Tool: word("tool", "", "wire"), Risk: word("risk", "auto", "log", "approve"), Cost: rapid.Float64Range(0, 10).Draw(t, "cost"),
+		GateCount: 1, PriorCompletionStatus: workflow.PriorNone, LastDecision: workflow.Decision(word("decision", "allow", "block")),
+	}
+	if f.RetryPolicy == "reevaluate" && rapid.Bool().Draw(t, "again") {
+		f.GateCount = rapid.IntRange(2, 6).Draw(t, "gates")
+		f.FirstAttemptAge = time.Duration(rapid.IntRange(0, 100).Draw(t, "age")) * time.Second
+		f.PriorCompletionStatus = workflow.PriorNotCompleted
+		if f.CompletionCount = rapid.IntRange(0, 1).Draw(t, "completions"); f.CompletionCount > 0 {
+			f.PriorCompletionStatus, f.PriorOutputAvailable = workflow.PriorCompleted, true
+		}
+	}
+	if rapid.Bool().Draw(t, "looked") {
+		f.Verification = &workflow.Verification{Effect: word("effect", "present", "absent", "unknown")}
+	}
+	if rapid.Bool().Draw(t, "with input") {
+		f.Input = map[string]any{"a": word("a", "b", "c")}
+	}
+	if rapid.Bool().Draw(t, "with intent") {
+		f.Intent = map[string]any{"kind": word("kind", "x", "y"), "expect": map[string]any{"amount": rapid.Float64Range(0, 10).Draw(t, "amount")}}
+	}
+	return f
+}
+
+// TestWarningsAreTrue: what a warning says of a rule holds for every step.
+func TestWarningsAreTrue(t *testing.T) {
+	said := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		when := expressions().Draw(t, "when")
+		s, warnings, err := rules.Parse("f", []byte(one(fmt.Sprintf("%q", when))))
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		for _, w := range warnings {
+			said[strings.Join(strings.Fields(w.Text)[:4], " ")]++
+		}
+		for range 20 {
+			f := steps(t)
+			r, err := s.Decide(t.Context(), f)
+			for _, w := range warnings {
+				if wrong := contradicts(w.Text, f, r.Decision == workflow.Block, err); wrong {
+					t.Fatalf("%s\nis warned of: %s\nand is %q (error %v) for %+v", when, w.Text, r.Decision, err, f)
+				}
+			}
+		}
+	})
+	for _, kind := range []string{"never fires for a", "is never true, whatever", "is always true: it", "has no answer for", "has no answer at"} {
+		if said[kind] == 0 {
+			t.Errorf("no rule was warned of with %q: nothing was tried", kind)
+		}
+	}
+}
+
+// contradicts reports whether what came out for a step is what a warning says
+// cannot.
+func contradicts(text string, f workflow.Facts, fires bool, err error) bool {
+	switch {
+	case strings.HasPrefix(text, "never fires for"):
+		return fires && f.RetryPolicy == "idempotent"
+	case strings.HasPrefix(text, "is never true"):
+		return fires
+	case strings.HasPrefix(text, "is always true"):
+		return !fires
+	case strings.HasPrefix(text, "has no answer for a step that declares no intent"):
+		return err == nil && f.Intent == nil
+	case strings.HasPrefix(text, "has no answer at the first gate"):
+		return err == nil && f.GateCount == 1 && f.RetryPolicy == "idempotent"
+	case strings.HasPrefix(text, "can never be answered"):
+		return err == nil
+	}
+	return true // a warning that nobody looks at here
+}
