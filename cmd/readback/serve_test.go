@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -75,16 +76,18 @@ func (s *served) ask(method, path, body string) (int, map[string]any) {
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Error(err)
+		return 0, nil
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		s.t.Fatal(err)
+		s.t.Error(err)
+		return 0, nil
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
 	var v map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil && resp.StatusCode != http.StatusNoContent {
-		s.t.Fatalf("%s %s: %d, %v", method, path, resp.StatusCode, err)
+		s.t.Errorf("%s %s: %d, %v", method, path, resp.StatusCode, err)
 	}
 	return resp.StatusCode, v
 }
@@ -243,6 +246,47 @@ func TestServeRefuses(t *testing.T) {
 				t.Errorf("it left something behind: %v %v", left, err)
 			}
 		})
+	}
+}
+
+// Three servers on one ledger, and a crowd at one step: one of it is lent the
+// step, and everybody hears the same decision.
+func TestServeCrowd(t *testing.T) {
+	dir := t.TempDir()
+	var servers []*served
+	for range 3 {
+		servers = append(servers, serveProcess(t, dir))
+	}
+	_, created := servers[0].ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
+	gate := fmt.Sprintf("/api/v1/workflows/%s/steps/pay/gate", created["workflow_id"])
+	answers := make([]map[string]any, 32)
+	var wg sync.WaitGroup
+	for i := range answers {
+		wg.Go(func() {
+			_, answers[i] = servers[i%3].ask("POST", gate, `{"step_type":"tool_call","idempotency_key":"k"}`)
+		})
+	}
+	wg.Wait()
+	granted, counts := 0, map[any]bool{}
+	for _, a := range answers {
+		retry, _ := a["retry_context"].(map[string]any)
+		counts[retry["gate_count"]] = true
+		switch {
+		case a["decision"] != "allow" || a["decision_id"] != answers[0]["decision_id"] || a["lease_id"] != answers[0]["lease_id"]:
+			t.Errorf("another decision: %v", a)
+		case a["lease_granted"] == true:
+			granted++
+		case a["retry_after_seconds"] == nil || a["fence"] != nil:
+			t.Errorf("it is not told to wait: %v", a)
+		}
+	}
+	if granted != 1 || len(counts) != len(answers) {
+		t.Errorf("lent to %d, counted %d times; want 1 and %d", granted, len(counts), len(answers))
+	}
+	for _, s := range servers {
+		if code := s.end(syscall.SIGTERM); code != 0 {
+			t.Errorf("exit code %d\n%s", code, s.errs)
+		}
 	}
 }
 

@@ -102,8 +102,8 @@ func envelope(e *workflow.Error) any {
 	return flat{strings.ToLower(string(e.Code)), e.Code, e.Message, e.Field}
 }
 
-// refusal makes any error one that can be told. What is told of one that is not
-// the gate's own is ours: the rest is for the log.
+// refusal makes any error one that can be told. The gate's own words are told as
+// they are; what else went wrong here is for the log.
 func refusal(ctx context.Context, err error) *workflow.Error {
 	var known *workflow.Error
 	told := errors.As(err, &known)
@@ -113,7 +113,13 @@ func refusal(ctx context.Context, err error) *workflow.Error {
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return &workflow.Error{Code: unavailable, Message: "it took too long; what became of it is in the ledger, and the same request may be made again", Err: err}
 	case errors.Is(err, ledger.ErrUnavailable):
-		return &workflow.Error{Code: unavailable, Message: "the ledger cannot be used now; the same request may be made again later", Err: err}
+		e := &workflow.Error{Code: unavailable, Message: "the ledger cannot be used now; the same request may be made again later", Err: err}
+		if told {
+			e.Message = known.Message + "; the same request may be made again later"
+		}
+		return e
+	case told:
+		return known
 	}
 	return &workflow.Error{Code: workflow.Internal, Message: internalMessage, Err: err}
 }

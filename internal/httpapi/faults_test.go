@@ -63,30 +63,36 @@ func TestResolverRefuses(t *testing.T) {
 
 // What the gate or what is behind it says when it fails is for the log.
 func TestFailures(t *testing.T) {
-	secret := "postgres://u:hunter2@db"
+	const (
+		secret = "postgres://u:hunter2@db"
+		said   = "in the gate's own words"
+	)
+	coded := func(c workflow.Code, cause error) func(context.Context) error {
+		return func(context.Context) error { return &workflow.Error{Code: c, Message: said, Err: cause} }
+	}
+	gone := fmt.Errorf("%w: %s", ledger.ErrUnavailable, secret)
 	tests := map[string]struct {
-		reason string
-		do     func(context.Context) error
-		status int
-		code   workflow.Code
+		reason  string
+		do      func(context.Context) error
+		status  int
+		code    workflow.Code
+		message string
 	}{
-		"panic":     {"a mistake of ours", func(context.Context) error { panic(secret) }, 500, workflow.Internal},
-		"any error": {"likewise", func(context.Context) error { return errors.New(secret) }, 500, workflow.Internal},
-		"internal":  {"the gate's own", func(context.Context) error { return &workflow.Error{Code: workflow.Internal, Message: secret} }, 500, workflow.Internal},
-		"ledger":    {"it may be there again", func(context.Context) error { return fmt.Errorf("%w: %s", ledger.ErrUnavailable, secret) }, 503, unavailable},
-		"ledger, wrapped": {"as the gate says it", func(context.Context) error {
-			return &workflow.Error{Code: workflow.Internal, Message: secret, Err: ledger.ErrUnavailable}
-		}, 503, unavailable},
-		"code not known": {"nobody thought of it", func(context.Context) error { return &workflow.Error{Code: "NEWS", Message: "news"} }, 500, "NEWS"},
-		"unreadable":     {"the contract's", func(context.Context) error { return &workflow.Error{Code: workflow.ApprovalUnreadable, Message: "m"} }, 503, workflow.ApprovalUnreadable},
-		"too many":       {"the contract's", func(context.Context) error { return &workflow.Error{Code: workflow.TooMany, Message: "m"} }, 429, workflow.TooMany},
+		"panic":           {"a mistake of ours", func(context.Context) error { panic(secret) }, 500, workflow.Internal, internalMessage},
+		"any error":       {"likewise", func(context.Context) error { return errors.New(secret) }, 500, workflow.Internal, internalMessage},
+		"internal":        {"the gate's own words are told, their cause is not", coded(workflow.Internal, errors.New(secret)), 500, workflow.Internal, said},
+		"ledger":          {"it may be there again", func(context.Context) error { return gone }, 503, unavailable, "the ledger cannot be used now; the same request may be made again later"},
+		"ledger, wrapped": {"likewise, in the gate's own words", coded(workflow.Internal, gone), 503, unavailable, said + "; the same request may be made again later"},
+		"code not known":  {"nobody thought of it", coded("NEWS", nil), 500, "NEWS", said},
+		"unreadable":      {"the contract's", coded(workflow.ApprovalUnreadable, errors.New(secret)), 503, workflow.ApprovalUnreadable, said},
+		"too many":        {"the contract's", coded(workflow.TooMany, nil), 429, workflow.TooMany, said},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			w := ask(New(&stand{do: test.do}, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), "POST", gatePath, "{}")
 			f := flatOf(t, w)
-			if w.Code != test.status || f.Code != test.code || strings.Contains(w.Body.String(), "hunter2") {
+			if w.Code != test.status || f.Code != test.code || f.Message != test.message || strings.Contains(w.Body.String(), "hunter2") {
 				t.Errorf("%s: %d %+v", test.reason, w.Code, f)
 			}
 			if again := w.Header().Get("Retry-After"); (again != "") != (w.Code == 503 || w.Code == 429) {

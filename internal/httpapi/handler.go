@@ -105,7 +105,7 @@ func plain(u *url.URL) bool {
 			return false
 		}
 	}
-	return parts[0] == ""
+	return parts[0] == "" && len(parts) > 1
 }
 
 // call is one request, understood as far as the door understands it.
