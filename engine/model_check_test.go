@@ -102,11 +102,14 @@ func (h *history) settledNow(rec ledger.Record) {
 		}
 		verified := func(a account) bool { return h.exact(n, a) }
 		nothing := func(a account) bool { return a.applied == 0 }
+		undone := func(a account) bool { return a.ours == 0 }
 		switch {
 		case rec.Settlement == ledger.Verified && !h.ever(n, verified):
 			h.fail("write %d is settled as verified, and the destination has %s%s", n, shown(h.asOf(n, time.Now())), h.life(rec.ID))
 		case rec.Settlement == ledger.NotApplied && !h.ever(n, nothing):
 			h.fail("write %d is settled as not applied, and the destination has %s%s", n, shown(h.asOf(n, time.Now())), h.life(rec.ID))
+		case rec.Settlement == ledger.Compensated && h.plan.Writes[n].Write == intent.Create && !h.ever(n, undone):
+			h.fail("write %d is settled as compensated, and the destination has %s%s", n, shown(h.asOf(n, time.Now())), h.life(rec.ID))
 		}
 	}
 }
@@ -174,7 +177,7 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 		case err != nil:
 			h.fail("event %d of write %d: %v%s", i, n, err, h.life(rec.ID))
 			return
-		case folded.State == ledger.Settled && next.State != ledger.Settled && (e.Kind != ledger.EvEscalated || e.Rule != "recheck"):
+		case folded.State == ledger.Settled && next.State != ledger.Settled && !opens(e):
 			h.fail("event %d opens write %d, which was settled: %s by %q%s", i, n, e.Kind, e.Rule, h.life(rec.ID))
 		case e.Kind == ledger.EvAnnounced && !read && (folded.Unknown || folded.Answered):
 			h.fail("event %d sends write %d again, and nobody read since%s", i, n, h.life(rec.ID))
@@ -193,6 +196,13 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 	if diff := cmp.Diff(brief(folded), brief(rec)); diff != "" {
 		h.fail("write %d does not follow from its events:\n%s", n, diff)
 	}
+}
+
+// opens reports whether an event may open what was settled: a recheck that
+// contradicts it, and an undoing that somebody with a name asked for.
+func opens(e ledger.Event) bool {
+	undoes := e.Rule == "undo" && e.By == "ada"
+	return e.Kind == ledger.EvEscalated && (e.Rule == "recheck" || undoes) || e.Kind == ledger.EvCompensating && undoes
 }
 
 // end lets everything settle and asks the destination what happened.

@@ -44,6 +44,29 @@ func (h *history) step(m move) {
 		h.decide(m)
 	case "foreign":
 		h.foreign(m)
+	case "undo":
+		h.undo(m)
+	}
+}
+
+// undo has a write undone that may be settled. What it is told, it may be told
+// after the process that begins it has died.
+func (h *history) undo(m move) {
+	ctx, cancel := context.WithTimeout(context.Background(), m.Pass)
+	defer cancel()
+	e := h.process(m.Engine)
+	rec, there := h.recorded(m.Write)
+	if !there {
+		return
+	}
+	h.told[m.Write] = ""
+	out, err := e.Undo(ctx, "acme", rec.ID, engine.Undoing{By: "ada", Reason: "model"})
+	after, _ := h.recorded(m.Write)
+	switch {
+	case err == nil && out.Status == engine.StatusVerified && after.Sends > 0:
+		h.fail("write %d was to be undone, and is told to be verified%s", m.Write, h.life(rec.ID))
+	case errors.Is(err, engine.ErrNotWaiting) && after.Child != rec.Child:
+		h.fail("write %d is not to be undone, and is%s", m.Write, h.life(rec.ID))
 	}
 }
 

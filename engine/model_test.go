@@ -21,8 +21,8 @@ import (
 // own account, never off the ledger. Histories are drawn whole, then run in a
 // bubble of fake time: submissions through two processes, alone and in crowds,
 // with the same and with another digest; faults; time that passes; processes
-// that die at any of their calls; persons who decide; and other people's hands
-// in the records.
+// that die at any of their calls; persons who decide; writes that are undone
+// after they were settled; and other people's hands in the records.
 //
 // More histories: go test ./engine -run Model -rapid.checks=10000. A failure
 // prints the seed and the shortest history that it found.
@@ -49,6 +49,7 @@ type task struct {
 	There      bool // somebody's record is there before it
 	Risk       intent.Risk
 	OnMismatch intent.MismatchPolicy
+	Undoable   bool
 }
 
 // move is one step of a history.
@@ -81,7 +82,7 @@ func drawMove(t *rapid.T) move {
 	vices := append(append([]simulated.Vice{}, lossy...), lossy...)
 	return move{
 		Kind: rapid.SampledFrom([]string{"submit", "submit", "submit", "crowd", "other", "fault", "fault", "pass", "pass",
-			"die", "die", "decide", "foreign"}).Draw(t, "kind"),
+			"die", "die", "decide", "foreign", "undo", "undo"}).Draw(t, "kind"),
 		Write:  rapid.IntRange(0, modelWrites-1).Draw(t, "write"),
 		Engine: rapid.IntRange(0, modelEngines-1).Draw(t, "engine"),
 		Vice:   rapid.SampledFrom(append(vices, crooked...)).Draw(t, "vice"),
@@ -105,6 +106,7 @@ func drawTask(t *rapid.T) task {
 	if write != intent.Delete {
 		w.OnMismatch = rapid.SampledFrom([]intent.MismatchPolicy{"", intent.MismatchRetry, intent.MismatchCompensate}).Draw(t, "mismatch")
 	}
+	w.Undoable = rapid.Bool().Draw(t, "undoable")
 	return w
 }
 
@@ -131,7 +133,7 @@ func (p *plan) tame() {
 		p.Writes[n].Risk = ""
 	}
 	for n, m := range p.Moves {
-		if m.Kind == "foreign" || m.Kind == "decide" {
+		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "undo" {
 			p.Moves[n].Kind = "pass"
 		}
 		if i := slices.Index(crooked, m.Vice); i >= 0 {
@@ -189,7 +191,7 @@ func (p plan) decidable() bool {
 		}
 	}
 	for _, m := range p.Moves {
-		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "fault" && slices.Contains(crooked, m.Vice) {
+		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "undo" || m.Kind == "fault" && slices.Contains(crooked, m.Vice) {
 			return false
 		}
 	}
@@ -199,7 +201,7 @@ func (p plan) decidable() bool {
 func (p plan) intent(n int) intent.WriteIntent {
 	w := order(fmt.Sprint("M-", n), p.Writes[n].Write)
 	w.Risk, w.OnMismatch = p.Writes[n].Risk, p.Writes[n].OnMismatch
-	if w.OnMismatch == intent.MismatchCompensate {
+	if w.OnMismatch == intent.MismatchCompensate || p.Writes[n].Undoable {
 		w.Reversibility = intent.Compensable
 	}
 	return w
