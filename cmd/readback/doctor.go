@@ -92,6 +92,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	} else {
 		e.ok("retention", "%s", retained(c.Retention))
 	}
+	examineRules(e, c)
 	opening, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})

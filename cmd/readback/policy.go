@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/rules"
@@ -82,6 +83,31 @@ func (f ruleFile) text() string {
 	return b.String()
 }
 
+// gateRules loads the file of rules that the configuration names.
+func gateRules(c config.Config) (*rules.Set, []rules.Warning, error) {
+	set, warnings, err := rules.Load(c.Gate.Rules)
+	if err != nil && !errors.Is(err, rules.ErrInvalid) {
+		err = &config.InvalidError{Path: c.Path, Problems: []config.Problem{{Line: c.Gate.Line, Field: "gate.rules", Problem: err.Error()}}}
+	}
+	return set, warnings, err
+}
+
+// examineRules checks the rules of the gate, where there are any.
+func examineRules(e *examination, c config.Config) {
+	if c.Gate.Rules == "" {
+		return
+	}
+	set, warnings, err := gateRules(c)
+	switch {
+	case err != nil:
+		e.broken("rules", err)
+	case len(warnings) > 0:
+		e.ok("rules", "%s has %s, and %s: readback policy check %s", c.Gate.Rules, plural(len(set.Rules()), "rule"), plural(len(warnings), "warning"), c.Gate.Rules)
+	default:
+		e.ok("rules", "%s has %s", c.Gate.Rules, plural(len(set.Rules()), "rule"))
+	}
+}
+
 // gateOptions are what the configuration says of the step gate, its file of
 // rules read; what they lack has the gate's defaults. Warnings about rules go
 // to the log.
@@ -97,9 +123,9 @@ func (d *desk) gateOptions() (*workflow.Options, error) {
 	if g.Rules == "" {
 		return o, nil
 	}
-	set, warnings, err := rules.Load(g.Rules)
+	set, warnings, err := gateRules(d.config)
 	if err != nil {
-		return nil, fmt.Errorf("gate.rules: %w", err)
+		return nil, err
 	}
 	for _, w := range warnings {
 		d.log.Warn("a rule of the gate is probably not what is meant", "file", w.Path, "line", w.Line, "rule", w.Rule, "why", w.Text)

@@ -1,13 +1,23 @@
 package main
 
 import (
+	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/rules"
 )
 
 const goodRules = `version: 1
@@ -50,6 +60,58 @@ func TestPolicyCheckOfBadRules(t *testing.T) {
 	}
 	says(t, p.want(exitUsage, p.run("policy", "check", filepath.Join(p.dir, "none.yaml"))), "no such file")
 	says(t, p.want(exitUsage, p.run("policy")), "want check or test")
+}
+
+func TestGateOptions(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.configure(p.url, `gate:
+  rules: rules.yaml
+  lease: 5m
+  max_lease: 2h
+  window: 48h
+  across_workflows: ignore
+  approvals: {approvers: 2, within: 3h, on_timeout: escalate}
+risk:
+  - {tool: wire, approvers: 3}
+`)
+	path := p.write("rules.yaml", goodRules)
+	p.submit(exitVerified, order("A-1", ""))
+	c, err := config.Load(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{config: c, log: slog.New(slog.DiscardHandler)}
+	o, err := d.gateOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ruling, err := o.Rules.Decide(t.Context(), workflow.Facts{Cost: 101})
+	if err != nil || ruling.Decision != workflow.RequireApproval {
+		t.Errorf("the rules say %q, %v", ruling.Decision, err)
+	}
+	want := &workflow.Options{Risks: []policies.RiskRule{{Tool: "wire", Class: intent.RiskApprove, Approvers: 3}}, Lease: 5 * time.Minute, MaxLease: 2 * time.Hour,
+		Window: 48 * time.Hour, AcrossWorkflows: workflow.AcrossIgnore,
+		Approvals: workflow.Approvals{Approvers: 2, Within: 3 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}}
+	if diff := cmp.Diff(want, o, cmpopts.IgnoreFields(workflow.Options{}, "Rules", "Logger")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	says(t, p.want(exitVerified, p.run("doctor")), "ok rules "+path+" has 2 rules, and 1 warning: readback policy check "+path)
+
+	p.write("rules.yaml", strings.ReplaceAll(goodRules, "block", "stop"))
+	if _, err := d.gateOptions(); !errors.Is(err, rules.ErrInvalid) {
+		t.Errorf("a gate with rules that are none: %v", err)
+	}
+	says(t, p.want(exitInvalid, p.run("doctor")), "failed rules", `is "stop"; want one of allow, block, require_approval`)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.gateOptions(); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "gate.rules") {
+		t.Errorf("a gate whose rules are not there: %v", err)
+	}
+	o, err = (&desk{log: d.log}).gateOptions()
+	if err != nil || o.Rules != nil || o.AcrossWorkflows == workflow.AcrossIgnore {
+		t.Errorf("a gate that nothing is said of: %+v, %v", o, err)
+	}
 }
 
 func TestPolicyTestOnAFile(t *testing.T) {
