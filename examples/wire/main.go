@@ -97,6 +97,6 @@ func (s story) tell(ctx context.Context, out io.Writer) (count, error) {
 		}
 	}
 	c := st.count()
-	_, _ = fmt.Fprintf(out, "  the bank has %d transfers, the notifier %d notifications\n", c.Transfers, c.Notifications)
+	_, _ = fmt.Fprintf(out, "  the bank has %d transfer(s), the notifier %d notification(s)\n", c.Transfers, c.Notifications)
 	return c, nil
 }

@@ -47,7 +47,7 @@ func TestStories(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("at the bank and the notifier (-want +got): %s\n%s\nsince %s", diff, &out, c.reason)
 			}
-			says := append(c.says, fmt.Sprintf("the bank has %d transfers, the notifier %d notifications", c.want.Transfers, c.want.Notifications))
+			says := append(c.says, fmt.Sprintf("the bank has %d transfer(s), the notifier %d notification(s)", c.want.Transfers, c.want.Notifications))
 			for _, want := range says {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("it printed no %q:\n%s", want, &out)

@@ -144,8 +144,8 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 	}
 	killed := make(chan struct{})
 	once := sync.OnceFunc(func() {
-		_ = cmd.Process.Kill() // SIGKILL, while it waits for the answer
 		close(killed)
+		_ = cmd.Process.Kill() // SIGKILL, while it waits for the answer
 	})
 	st.bank.mu.Lock()
 	st.bank.kill = once

@@ -135,7 +135,7 @@ func (c cell) led() want {
 	if c.undoing {
 		switch c.vice {
 		case refused:
-			return want{[]end{person}, whyUndo}
+			return want{[]end{person, undone}, whyUndo} // who did not hear it tries again
 		case noField, otherForm:
 			return want{[]end{person}, whyDiffers}
 		}
@@ -172,20 +172,20 @@ func (c cell) whyReview() string {
 }
 
 // mailUnknown reports whether the process failed so that nobody can know whether
-// the mail went out: after its send was announced, and before anybody heard the
-// answer, where no mail is in the mailbox.
+// the mail went out: after its send was announced, and before what came of it was
+// written down, where no mail is in the mailbox.
 func (c cell) mailUnknown(at point) bool {
-	if at.stage.about != letter {
+	if at.stage.about != letter || at.how == lives {
 		return false
 	}
 	noMail := c.failing == letter || c.step == letter && !c.undoing &&
 		slices.Contains([]vice{refused, throttled, unreachable, cutShort, dropped, phantom}, c.vice)
 	switch at.stage.what {
 	case toAnnounce, toReserve:
-		return at.how == after
+		return at.how == after || noMail && at.nth > 1
 	case toSend:
 		return noMail || at.how == before || at.how == still
-	case toSettle, toReview, toPutBack:
+	case toReadBack, toSettle, toReview, toPutBack:
 		return noMail
 	}
 	return false

@@ -37,14 +37,8 @@ var hubspot = sync.OnceValues(func() (*rest.Declaration, error) { return rest.Sh
 
 func newCRM(p plan) (place, error) {
 	c := &crm{fake: resttest.NewHubSpot("pat", nil, []string{"readback_key", "readback_stamp"}), sale: p.sale}
-	d, err := hubspot()
-	if err != nil {
-		return nil, err
-	}
-	c.conn, err = rest.New(d, rest.Options{
-		Transport: c.fake.Transport(),
-		Secrets:   map[string]func(context.Context) (string, error){"token": func(context.Context) (string, error) { return "pat", nil }},
-	})
+	var err error
+	c.conn, err = toCRM(rest.Options{Transport: c.fake.Transport()})
 	if p.sale {
 		c.fake.Put(contacts, func(now resttest.View) (string, resttest.Object) {
 			id := fmt.Sprint(100 + now.Next())
@@ -54,6 +48,16 @@ func newCRM(p plan) (place, error) {
 		})
 	}
 	return c, err
+}
+
+// toCRM connects to it, wherever it is.
+func toCRM(o rest.Options) (*rest.Connector, error) {
+	d, err := hubspot()
+	if err != nil {
+		return nil, err
+	}
+	o.Secrets = map[string]func(context.Context) (string, error){"token": func(context.Context) (string, error) { return "pat", nil }}
+	return rest.New(d, o)
 }
 
 func (c *crm) close() error { return nil }

@@ -19,14 +19,18 @@ type desk struct {
 	conn *jira.Connector
 }
 
-func newDesk(plan) (place, error) {
-	d := &desk{fake: jiratest.New(jiratest.Options{IndexLag: 5 * time.Second})}
+func newDesk(p plan) (place, error) {
+	d := &desk{fake: jiratest.New(jiratest.Options{IndexLag: p.indexLag()})}
 	var err error
-	d.conn, err = jira.New(jira.Options{
-		URL: "https://jira.invalid", User: "robot@example.org", Deployment: jira.Cloud, Transport: d.fake.Transport(),
-		Token: func(context.Context) (string, error) { return "token", nil },
-	})
+	d.conn, err = toDesk(jira.Options{URL: "https://jira.invalid", Transport: d.fake.Transport()})
 	return d, err
+}
+
+// toDesk connects to it, wherever it is.
+func toDesk(o jira.Options) (*jira.Connector, error) {
+	o.User, o.Deployment = "robot@example.org", jira.Cloud
+	o.Token = func(context.Context) (string, error) { return "token", nil }
+	return jira.New(o)
 }
 
 func (d *desk) close() error { return nil }

@@ -1,6 +1,11 @@
 package sagamatrix
 
-import "github.com/readback-go/readback/intent"
+import (
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/workflow/saga"
+)
 
 const (
 	tenant = "acme"
@@ -13,11 +18,22 @@ type plan struct {
 	// sale: the order is the pivot, and the mail comes after it. Otherwise the
 	// mail is the pivot, and all before it can be undone.
 	sale bool
+	// hosted: the destinations are reached over a network and in real time, so
+	// that nothing may take long.
+	hosted bool
+}
+
+// indexLag is how far the search for tickets is behind.
+func (p plan) indexLag() time.Duration {
+	if p.hosted {
+		return 100 * time.Millisecond
+	}
+	return 5 * time.Second
 }
 
 var plans = []plan{
-	{"welcome", "contact, ticket and order are made and can be undone; the mail decides, and is last", false},
-	{"sale", "a contact is changed and a ticket made, which can be undone; the order decides, and the mail must follow", true},
+	{name: "welcome", says: "contact, ticket and order are made and can be undone; the mail decides, and is last"},
+	{name: "sale", says: "a contact is changed and a ticket made, which can be undone; the order decides, and the mail must follow", sale: true},
 }
 
 // intent is the intent of a step in this plan.
@@ -36,4 +52,13 @@ func (p plan) intent(w world, step string) intent.WriteIntent {
 		in.OnMismatch = intent.MismatchCompensate
 	}
 	return in
+}
+
+// saga is the plan as it is begun.
+func (p plan) saga(w world) saga.Plan {
+	s := saga.Plan{Tenant: tenant, ID: sagaID}
+	for _, name := range steps {
+		s.Steps = append(s.Steps, saga.Step{Name: name, Intent: p.intent(w, name)})
+	}
+	return s
 }

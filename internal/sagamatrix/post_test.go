@@ -22,19 +22,29 @@ type post struct {
 	conn *mail.Connector
 }
 
-func newPost(plan) (place, error) {
-	s, err := mailtest.NewServer(mailtest.Options{InProcess: true, Lag: 90 * time.Second})
+func newPost(p plan) (place, error) {
+	s, err := mailtest.NewServer(mailtest.Options{Address: sender, InProcess: !p.hosted, Lag: 90 * time.Second})
 	if err != nil {
 		return nil, err
 	}
-	sender, password := s.Account()
-	secret := func(context.Context) (string, error) { return password, nil }
-	c, err := mail.New(mail.Options{
-		Addr: s.Addr(), Dial: s.Dial, Security: mail.Insecure, Username: sender, Password: secret,
-		Account: sender, From: sender, Proof: mail.Filed,
-		IMAP: imap.Options{Addr: s.Mailbox.Addr(), Dial: s.Mailbox.Dial, Security: imap.Insecure, Password: secret, Username: sender},
-	})
+	_, password := s.Account()
+	o := mail.Options{Addr: s.Addr(), IMAP: imap.Options{Addr: s.Mailbox.Addr()}}
+	if !p.hosted {
+		o.Dial, o.IMAP.Dial = s.Dial, s.Mailbox.Dial
+	}
+	c, err := toPost(o, password)
 	return &post{s, c}, err
+}
+
+const sender = "hello@example.org"
+
+// toPost connects to it, wherever it is.
+func toPost(o mail.Options, password string) (*mail.Connector, error) {
+	secret := func(context.Context) (string, error) { return password, nil }
+	o.Security, o.Username, o.Password, o.Account, o.From = mail.Insecure, sender, secret, sender, sender
+	o.Proof = mail.Filed
+	o.IMAP.Security, o.IMAP.Username, o.IMAP.Password = imap.Insecure, sender, secret
+	return mail.New(o)
 }
 
 func (p *post) close() error { return p.fake.Close() }
@@ -44,7 +54,6 @@ func (p *post) reach() connectors.Destination {
 }
 
 func (p *post) declare() intent.WriteIntent {
-	sender, _ := p.fake.Account()
 	return intent.WriteIntent{
 		Tool: "send_mail", Kind: mail.KindMessage, Write: intent.Create, Key: intent.Fields{"account": sender},
 		Expect: intent.Fields{"to": []any{address}, "subject": "Welcome", "body": "Dear Ada,\nwelcome.\n"},
@@ -92,6 +101,9 @@ func (p *post) meet(v vice) error {
 	p.fake.SetVice(of, 1)
 	return nil
 }
+
+// alwaysRefuses makes it take no mail any more.
+func (p *post) alwaysRefuses() { p.fake.SetVice(mailtest.Refused, mailtest.Always) }
 
 func (p *post) account() account {
 	taken := p.fake.Accepted()

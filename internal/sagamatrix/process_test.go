@@ -81,6 +81,8 @@ type process struct {
 	// ctx ends with the process: a dead one waits for nothing.
 	ctx context.Context
 	die context.CancelFunc
+	// tell is told of each call before and after it is made. Default nobody.
+	tell func(s stage, when string)
 
 	mu      sync.Mutex
 	counts  map[stage]int
@@ -98,6 +100,9 @@ func newProcess(ctx context.Context, name string, end point) *process {
 
 // enter counts a call and says what becomes of it.
 func (p *process) enter(s stage) how {
+	if p.tell != nil {
+		p.tell(s, "before")
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
@@ -142,6 +147,9 @@ func (p *process) call(s stage, do func()) error {
 		time.Sleep(standsStill)
 	}
 	do()
+	if p.tell != nil && s.changes() {
+		p.tell(s, "after")
+	}
 	if !p.alive() {
 		return errDead
 	}
@@ -155,7 +163,13 @@ type book struct {
 	p      *process
 }
 
-func newBook(m *ledger.Memory, p *process) book { return book{m, m, p} }
+// store is a ledger with its papers.
+type store interface {
+	ledger.Ledger
+	ledger.Papers
+}
+
+func newBook(s store, p *process) book { return book{s, s, p} }
 
 // about names the step that a write is of.
 func about(l ledger.Ledger, id ledger.ID) string {
@@ -327,7 +341,11 @@ func (l link) Write(ctx context.Context, r connectors.Request) (connectors.Recei
 	case still:
 		time.Sleep(standsStill)
 	}
-	return send(ctx)
+	receipt, err := send(ctx)
+	if l.p.tell != nil {
+		l.p.tell(stage{l.subject(r.Intent), toSend}, "after")
+	}
+	return receipt, err
 }
 
 // Read implements [connectors.Connector].

@@ -5,6 +5,8 @@ package sagamatrix
 // The race detector takes ten times as long, and finds in some lives what it
 // finds in all.
 const (
-	every = 7
-	thin  = 5
+	every     = 29
+	thin      = 10
+	killEvery = 60
+	killLast  = 180
 )

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -19,13 +20,19 @@ type till struct{ world *simulated.World }
 const orderID = "A-1"
 
 func newTill(p plan) (place, error) {
-	class := simulated.Lagging
-	if p.sale {
-		class = simulated.Native
-	}
-	w, err := simulated.New(class.Options())
+	w, err := simulated.New(p.till())
 	return &till{w}, err
 }
+
+// till is what the order's destination can do.
+func (p plan) till() simulated.Options {
+	if p.sale {
+		return simulated.Native.Options()
+	}
+	return simulated.Lagging.Options()
+}
+
+func (t *till) handler() http.Handler { return simulated.Handler(t.world) }
 
 func (t *till) close() error { return nil }
 

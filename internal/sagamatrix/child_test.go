@@ -1,0 +1,198 @@
+package sagamatrix
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/imap"
+	"github.com/readback-go/readback/connectors/jira"
+	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// role tells a child process what it is; without it this is the test itself.
+const role = "SAGAMATRIX_ROLE"
+
+// lanes is how many killed sagas are under way at once: they wait for leases and
+// horizons most of the time, and not for the processor.
+const lanes = 12
+
+func TestMain(m *testing.M) {
+	if os.Getenv(role) == "" {
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(lanes)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	if err := carrier(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		os.Exit(1)
+	}
+}
+
+// carrier is a process that carries the saga. It says each of its calls before
+// and after it makes it, and goes on when it is told to, so that it can be killed
+// at any of them.
+func carrier(ctx context.Context) error {
+	book, err := sqlite.Open(ctx, os.Getenv("SAGAMATRIX_LEDGER"), nil)
+	if err != nil {
+		return err
+	}
+	p := newProcess(ctx, "child", point{})
+	heard := bufio.NewReader(os.Stdin)
+	var mu sync.Mutex
+	p.tell = func(s stage, when string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(when, s)
+		_, _ = heard.ReadString('\n') // a parent that is gone says nothing any more
+	}
+	var reg connectors.Registry
+	for name, connect := range remote {
+		d, err := connect(named(os.Getenv("SAGAMATRIX_PLAN")))
+		if err != nil {
+			return err
+		}
+		for kind, profile := range d.Profiles {
+			d.Profiles[kind] = hurried(profile)
+		}
+		d.Connector = linked(link{d.Connector, p, book, func(intent.WriteIntent, bool) {}})
+		if err := reg.Register(name, d); err != nil {
+			return err
+		}
+	}
+	e := engine.New(newBook(book, p), &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond})
+	runner := saga.New(newBook(book, p), e, &saga.Options{Lease: 2 * time.Second})
+	if _, err := runner.Begin(ctx, planned()); err != nil {
+		return err
+	}
+	if _, err := runner.Run(engine.As(ctx, engine.Principal{Name: "robot", Role: engine.RoleAgent}), tenant, sagaID); err != nil {
+		return err
+	}
+	e.Close()
+	return book.Close()
+}
+
+func named(name string) plan {
+	if name == plans[0].name {
+		return plans[0]
+	}
+	return plans[1]
+}
+
+// planned is the saga as the child knows it.
+func planned() saga.Plan {
+	p := named(os.Getenv("SAGAMATRIX_PLAN"))
+	w := world{contact: &crm{sale: p.sale}, ticket: &desk{}, order: &till{}, letter: &post{}}
+	return p.saga(w)
+}
+
+// remote connects to the destinations of the parent.
+var remote = map[string]func(plan) (connectors.Destination, error){
+	contact: func(plan) (connectors.Destination, error) {
+		c, err := toCRM(rest.Options{BaseURL: os.Getenv("SAGAMATRIX_CRM")})
+		if err != nil {
+			return connectors.Destination{}, err
+		}
+		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+	},
+	ticket: func(plan) (connectors.Destination, error) {
+		c, err := toDesk(jira.Options{URL: os.Getenv("SAGAMATRIX_DESK")})
+		if err != nil {
+			return connectors.Destination{}, err
+		}
+		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+	},
+	order: func(p plan) (connectors.Destination, error) {
+		c, err := simulated.NewConnector(os.Getenv("SAGAMATRIX_TILL"), p.till(), nil)
+		if err != nil {
+			return connectors.Destination{}, err
+		}
+		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+	},
+	letter: func(plan) (connectors.Destination, error) {
+		c, err := toPost(mail.Options{Addr: os.Getenv("SAGAMATRIX_SMTP"), IMAP: imap.Options{Addr: os.Getenv("SAGAMATRIX_IMAP")}}, os.Getenv("SAGAMATRIX_PASSWORD"))
+		if err != nil {
+			return connectors.Destination{}, err
+		}
+		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
+	},
+}
+
+// hurried is a profile with times that a test can wait for. For these
+// destinations they are true.
+func hurried(p connectors.Profile) connectors.Profile {
+	if settle, declared := p.Settle.Declared(); declared && settle > 3*time.Second {
+		p.Settle = connectors.Within(time.Second)
+	}
+	p.Horizon = connectors.Within(3 * time.Second)
+	p.SendTimeout, p.ReadTimeout = time.Second, time.Second
+	return p
+}
+
+// patient is how long a child may take in all, on a machine that does other
+// things as well.
+const patient = 2 * time.Minute
+
+// child lets one process carry the saga, and kills it at its nth call, 0 for
+// never. It returns the call at which it was killed, "" when it ended by itself.
+func (s *scene) child(t *testing.T, nth int) (at string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(append(os.Environ(), role+"=carrier"), s.env...)
+	cmd.Stderr = os.Stderr
+	say, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	calls := bufio.NewScanner(said)
+	for n := 1; calls.Scan(); n++ {
+		if n == nth {
+			at = calls.Text()
+			break
+		}
+		if _, err := io.WriteString(say, "go\n"); err != nil {
+			break
+		}
+	}
+	if at != "" {
+		_ = cmd.Process.Kill() // it stands at that call, and ends there
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if at == "" && err != nil || at != "" && !errors.As(err, &exit) {
+		t.Fatalf("the child ended %v", err)
+	}
+	return at
+}
