@@ -225,7 +225,7 @@ func TestServeRefuses(t *testing.T) {
 		"no port":       {"no address", []string{"--dev", "--listen", "127.0.0.1"}, exitUsage, "want host:port"},
 		"taken":         {"somebody is there", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
 		"no config":     {"it was named", []string{"--dev", "--listen", "127.0.0.1:0", "--config", "none.yaml"}, exitConfig, "does not exist"},
-		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", bad}, exitFailed, "gate.rules"},
+		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", bad}, exitConfig, "gate.rules"},
 		"no ledger":     {"a folder is none", []string{"--dev", "--listen", "127.0.0.1:0", "--ledger", "."}, exitUnavailable, "unable to open"},
 		"parallel":      {"no work", []string{"--dev", "--parallel", "0"}, exitUsage, "--parallel"},
 	}

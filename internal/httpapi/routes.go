@@ -125,15 +125,39 @@ func fail(ctx context.Context, g Gate, c call) (any, error)     { return end(ctx
 func abort(ctx context.Context, g Gate, c call) (any, error)    { return end(ctx, c, g.Abort) }
 func resume(ctx context.Context, g Gate, c call) (any, error)   { return end(ctx, c, g.Resume) }
 
+// checkpoint is one in the words of the published clients too, which take its id
+// for a path.
+type checkpoint struct {
+	workflow.Checkpoint
+	ID          int       `json:"id"` // the step's index
+	WorkflowID  string    `json:"workflow_id"`
+	Type        string    `json:"checkpoint_type"`
+	IsResumable bool      `json:"is_resumable"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+type checkpointList struct {
+	WorkflowID  string       `json:"workflow_id"`
+	Checkpoints []checkpoint `json:"checkpoints"`
+	Count       int          `json:"count"`
+}
+
 func checkpoints(ctx context.Context, g Gate, c call) (any, error) {
-	return g.Checkpoints(ctx, c.Caller, c.workflowID)
+	found, err := g.Checkpoints(ctx, c.Caller, c.workflowID)
+	list := checkpointList{WorkflowID: found.WorkflowID, Checkpoints: []checkpoint{}, Count: found.Count}
+	for _, p := range found.Checkpoints {
+		list.Checkpoints = append(list.Checkpoints, checkpoint{Checkpoint: p, ID: p.StepIndex, WorkflowID: found.WorkflowID,
+			Type: "step_gate", IsResumable: true, CreatedAt: p.CompletedAt})
+	}
+	return list, err
 }
 
 // resumed is a workflow that was taken up again, and after which of its
-// completed steps.
+// completed steps. No new decision is in it: the gate of the next step makes one.
 type resumed struct {
 	workflow.Ended
-	From *workflow.Checkpoint `json:"from,omitempty"`
+	Step  string `json:"resumed_from_checkpoint,omitempty"`
+	Index *int   `json:"resumed_from_index,omitempty"`
 }
 
 // resumeLast takes a workflow up again after its last checkpoint, resumeAt after
@@ -167,7 +191,8 @@ func resumeFrom(ctx context.Context, g Gate, c call, n int) (any, error) {
 	if err != nil || at < 0 {
 		return resumed{Ended: ended}, err
 	}
-	return resumed{ended, &found.Checkpoints[at]}, nil
+	from := found.Checkpoints[at]
+	return resumed{ended, from.StepID, &from.StepIndex}, nil
 }
 
 // decider refuses who may not decide before anything is looked up.
