@@ -31,7 +31,6 @@ func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID, comment 
 	decide := q.decide
 	if !approve {
 		e := g.ender(c, workflowID, Aborted, "step "+stepID+" was rejected")
-		e.looks = g.endLooks(ctx, c, workflowID)
 		decide = func(d desk) (plan, error) {
 			p, err := q.decide(d)
 			if err != nil || p.need != needNothing || p.refusal != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 
@@ -115,7 +116,7 @@ func counts(in, out *int, cost *float64) error {
 		return badRequest("tokens_in", "is %d; want a number of tokens, at least 0", *in)
 	case out != nil && *out < 0:
 		return badRequest("tokens_out", "is %d; want a number of tokens, at least 0", *out)
-	case cost != nil && !(*cost >= 0):
+	case cost != nil && !(*cost >= 0 && *cost <= math.MaxFloat64):
 		return badRequest("cost_usd", "is %v; want US dollars, at least 0", *cost)
 	}
 	return nil

@@ -222,6 +222,9 @@ func readStep(p ledger.Paper) (s step, err error) {
 
 var errEmpty = fmt.Errorf("it says nothing")
 
+// byGate is kept for what no person decided.
+const byGate = "(gate)"
+
 // person is a name that can be kept with a decision.
 func person(name string) string { return cmp.Or(name, "(unnamed)") }
 

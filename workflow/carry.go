@@ -44,6 +44,8 @@ const (
 type plan struct {
 	need need
 	look *looking
+	// prepare is done outside any turn before the decision is made again.
+	prepare func(context.Context)
 
 	flow    *flow // changed
 	step    *step // changed
@@ -83,6 +85,8 @@ func (g *Gate) carry(ctx context.Context, tenant, workflowID, stepID string, dec
 			if given.looked, err = g.look(ctx, *p.look); err != nil {
 				return plan{}, err
 			}
+		case err == nil && p.prepare != nil:
+			p.prepare(ctx)
 		case err == nil:
 			return p, p.refusal
 		case errors.As(err, &given.blocked):
@@ -116,7 +120,7 @@ func (g *Gate) once(ctx context.Context, tenant, workflowID, stepID string, give
 	for {
 		p, err := decide(d)
 		switch {
-		case err != nil || p.look != nil:
+		case err != nil || p.look != nil || p.prepare != nil:
 			return p, err
 		case p.need != needNothing:
 			if err := g.supply(ctx, &d, p.need); err != nil {

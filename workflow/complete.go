@@ -125,10 +125,6 @@ func reported(l *looked, by string) []ledger.Event {
 
 // read is the look as an event.
 func (l *looked) read() ledger.Event {
-	e := ledger.Event{Kind: ledger.EvRead, Verdict: l.Verdict.String(), Effect: l.Effect == engine.EffectPresent, Ref: l.Ref, URL: l.URL,
-		Rule: "look", Reason: l.Reason, Evidence: l.kept()}
-	if len(l.Mismatches) <= maxMismatches {
-		e.Mismatches = l.Mismatches
-	}
-	return e
+	return ledger.Event{Kind: ledger.EvRead, Verdict: l.Verdict.String(), Effect: l.Effect == engine.EffectPresent, Ref: l.Ref, URL: l.URL,
+		Rule: "look", Reason: l.Reason, Evidence: l.kept(), Mismatches: keepable(l.Mismatches, maxMismatches)}
 }

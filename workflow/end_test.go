@@ -211,3 +211,61 @@ func TestAnAnswerOfTheLedgerThatIsLost(t *testing.T) {
 		same(t, "after the lease that nobody knows of", []any{got.LeaseGranted, got.Fence}, []any{true, int64(2)})
 	})
 }
+
+// looksOf counts the looks that a call costs.
+func (b *bench) looksOf(do func()) int {
+	before := len(b.look.looks())
+	do()
+	return len(b.look.looks()) - before
+}
+
+func TestWhatIsRefusedIsNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		r := keyed(invoice)
+		r.Intent = order
+		b.ask(wf, "transfer", r)
+		time.Sleep(time.Hour)
+		same(t, "looks of a refused approval", b.looksOf(func() {
+			if _, err := b.gate.Reject(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != workflow.NoApprovalNeeded {
+				t.Errorf("%v", err)
+			}
+		}), 0)
+		same(t, "looks of an end", b.looksOf(func() { b.end(wf, b.gate.Abort) }), 1)
+		same(t, "looks of a second end", b.looksOf(func() {
+			if _, err := b.gate.Abort(t.Context(), agent, wf, ""); asError(t, err).Code != workflow.Terminal {
+				t.Errorf("%v", err)
+			}
+		}), 0)
+	})
+}
+
+// A paper that cannot be worked on keeps no other from its worker.
+func TestADamagedPaperKeepsNoOtherWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := holding(t, nil)
+		var wfs []string
+		for range 60 { // more than a worker takes at once
+			wf := b.begin()
+			b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: wf})
+			wfs = append(wfs, wf)
+		}
+		for _, wf := range wfs[:55] {
+			p, err := b.store.Paper(t.Context(), tenant, "step", wf+"/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Body = []byte(`{}`)
+			if _, err := b.store.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour+10*time.Second)
+		defer cancel()
+		_ = b.gate.Work(ctx)
+		for _, wf := range wfs[55:] {
+			same(t, "the hold of a step that can be read", b.operation(wf, "a").Settlement, ledger.Expired)
+		}
+	})
+}

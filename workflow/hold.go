@@ -28,6 +28,7 @@ type hold struct {
 	Agreed    []string         `json:"agreed,omitempty"`
 	By        string           `json:"by,omitempty"` // who decided last
 	At        *time.Time       `json:"at,omitempty"`
+	Said      string           `json:"said,omitempty"` // why it was refused
 }
 
 // newHold is the step's next hold.
@@ -90,7 +91,7 @@ func (s step) approved(by, reason string, now time.Time) (step, ledger.Event) {
 // refused is the step after a person, or the end of its workflow, refused it.
 func (s step) refused(by, reason string, now time.Time) (step, []ledger.Event) {
 	h := *s.Hold
-	h.Status, h.By, h.At = Rejected, by, &now
+	h.Status, h.By, h.At, h.Said = Rejected, by, &now, reason
 	s.Hold = &h
 	s.Heard = append(slices.Clone(s.Heard), heard{Hold: h.Number, By: by, At: now, Decision: Rejected, Digest: h.Digest, Reason: reason})
 	return s, []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: by, Rule: "person", Reason: reason}}

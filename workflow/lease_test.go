@@ -232,7 +232,7 @@ func TestASlowLookKeepsNobodyElseWaiting(t *testing.T) {
 		}
 		same(t, "time that other steps waited", time.Since(began), time.Duration(0))
 		got := <-done
-		same(t, "time that the step waited", time.Since(began), 10*time.Second)
+		same(t, "time that the step waited", time.Since(began), 12*time.Second)
 		same(t, "lent without a pre-state", got.LeaseGranted, true)
 	})
 }
@@ -319,5 +319,15 @@ func TestAnotherIntentIsLookedAtAnew(t *testing.T) {
 	other := asking{StepType: "tool_call", RetryPolicy: "reevaluate", Intent: replaced(order, `"A-1"`, `"A-2"`)}
 	if got := b.ask(wf, "a", other); !got.LeaseGranted || got.RetryContext.Verification != nil {
 		t.Errorf("what is known of one record is said of another: %+v", got.RetryContext.Verification)
+	}
+}
+
+// wild panics.
+type wild struct{ workflow.Looker }
+
+func TestALookThatPanics(t *testing.T) {
+	b := newBench(t, func(o *workflow.Options) { o.Look = wild{} })
+	if got := b.ask(b.begin(), "a", withIntent()); !got.LeaseGranted {
+		t.Errorf("%+v", got.Lease)
 	}
 }

@@ -73,8 +73,9 @@ const (
 )
 
 const (
-	// lookFor bounds one look at a destination: the caller of the gate waits.
-	lookFor = 10 * time.Second
+	// lookFor bounds one look at a destination: the caller of the gate waits. An
+	// engine waits for lag for ten seconds.
+	lookFor = 12 * time.Second
 	// lookAgain is how long a look serves other gates of the step, too, so that
 	// many that ask at once cost the destination one read and not one each.
 	lookAgain = 2 * time.Second

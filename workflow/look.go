@@ -2,9 +2,12 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -48,13 +51,23 @@ func (g *Gate) look(ctx context.Context, l looking) (*looked, error) {
 func (g *Gate) lookOnce(ctx context.Context, l looking) *looked {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	found, err := g.opts.Look.Look(ctx, l.intent, l.about)
+	found, err := g.guarded(ctx, l)
 	if err != nil {
 		g.opts.Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
 			"workflow", l.intent.Workflow, "step", l.intent.Step, "destination", l.intent.Destination, "error", err)
 		found = engine.Looked{Reason: "the destination could not be looked at"}
 	}
 	return &looked{looking: l, Looked: found, failed: err != nil}
+}
+
+// guarded keeps a look that panics from taking everybody's process with it.
+func (g *Gate) guarded(ctx context.Context, l looking) (found engine.Looked, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the look panicked: %v", p)
+		}
+	}()
+	return g.opts.Look.Look(ctx, l.intent, l.about)
 }
 
 // lookAt is the look that a step needs, by how its attempts went.
@@ -93,9 +106,7 @@ func (l *looked) verification(until, now time.Time) Verification {
 		Effect: effectUnknown, Verdict: l.Verdict.String(), Reason: l.Reason, RecordRef: l.Ref, RecordURL: l.URL,
 		WriteID: string(l.Write), CheckedAt: l.at,
 	}
-	if len(l.Mismatches) <= maxMismatches {
-		v.Mismatches = l.Mismatches
-	}
+	v.Mismatches = keepable(l.Mismatches, maxMismatches)
 	if l.failed {
 		v.Verdict = "unavailable"
 	}
@@ -118,10 +129,13 @@ func (l *looked) verification(until, now time.Time) Verification {
 	return v
 }
 
-// kept is how much of an observation is kept to be compared with.
-func (l *looked) kept() []byte {
-	if len(l.Seen) > maxSeen {
+// kept is as much of an observation as is kept to be compared with.
+func (l *looked) kept() json.RawMessage { return keepable(l.Seen, maxSeen) }
+
+// keepable is JSON that can stand in a paper, or nothing.
+func keepable(raw json.RawMessage, most int) json.RawMessage {
+	if len(raw) == 0 || len(raw) > most || !json.Valid(raw) || !utf8.Valid(raw) {
 		return nil
 	}
-	return l.Seen
+	return raw
 }

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,70 +19,73 @@ func keyed(input any) asking {
 
 var invoice = map[string]any{"amount": 100}
 
+// priors are how an operation of another workflow can stand.
+var priors = map[string]struct {
+	reason  string
+	prior   func(b *bench, wf string)
+	second  asking
+	blocked bool
+	state   string
+	retry   int
+	differs bool
+}{
+	"in flight": {
+		reason: "somebody is at it", prior: func(*bench, string) {},
+		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+	},
+	"done": {
+		reason: "it was done", prior: func(b *bench, wf string) { b.done(wf) },
+		second: keyed(invoice), blocked: true, state: "settled (reported)",
+	},
+	"something else under the key": {
+		reason: "one name means one thing", prior: func(b *bench, wf string) { b.done(wf) },
+		second: keyed(map[string]any{"amount": 101}), blocked: true, state: "settled (reported)", differs: true,
+	},
+	"failed, fate unknown": {
+		reason: "nobody knows what became of it", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail) },
+		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+	},
+	"failed, fate unknown, long ago": {
+		reason: "time does not tell", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail); time.Sleep(1000 * time.Hour) },
+		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
+	},
+	"done, long ago": {
+		reason: "the window is over", prior: func(b *bench, wf string) { b.done(wf); time.Sleep(25 * time.Hour) },
+		second: keyed(invoice),
+	},
+	"let go by a person": {
+		reason: "an operator let it go",
+		prior: func(b *bench, wf string) {
+			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"})
+		},
+		second: keyed(invoice),
+	},
+	"came to nothing": {
+		reason: "it is known not to have happened",
+		prior: func(b *bench, wf string) {
+			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
+		},
+		second: keyed(invoice),
+	},
+	"in review": {
+		reason: "a person decides",
+		prior: func(b *bench, wf string) {
+			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvEscalated, Reason: "unclear"})
+		},
+		second: keyed(invoice), blocked: true, state: "review", retry: 60,
+	},
+	"another tool": {
+		reason: "the same name for another tool is another operation", prior: func(*bench, string) {},
+		second: asking{StepType: "tool_call", IdempotencyKey: "wire:invoice-7721", ToolContext: &workflow.ToolContext{ToolName: "mail.send"}},
+	},
+	"no key": {
+		reason: "nothing says that it is the same", prior: func(*bench, string) {},
+		second: asking{StepType: "tool_call", ToolContext: &workflow.ToolContext{ToolName: "bank.transfer"}},
+	},
+}
+
 func TestOneOperationAcrossWorkflows(t *testing.T) {
-	for name, tt := range map[string]struct {
-		reason  string
-		prior   func(b *bench, wf string)
-		second  asking
-		blocked bool
-		state   string
-		retry   int
-		differs bool
-	}{
-		"in flight": {
-			reason: "somebody is at it", prior: func(*bench, string) {},
-			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
-		},
-		"done": {
-			reason: "it was done", prior: func(b *bench, wf string) { b.done(wf) },
-			second: keyed(invoice), blocked: true, state: "settled (reported)",
-		},
-		"something else under the key": {
-			reason: "one name means one thing", prior: func(b *bench, wf string) { b.done(wf) },
-			second: keyed(map[string]any{"amount": 101}), blocked: true, state: "settled (reported)", differs: true,
-		},
-		"failed, fate unknown": {
-			reason: "nobody knows what became of it", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail) },
-			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
-		},
-		"failed, fate unknown, long ago": {
-			reason: "time does not tell", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail); time.Sleep(1000 * time.Hour) },
-			second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
-		},
-		"done, long ago": {
-			reason: "the window is over", prior: func(b *bench, wf string) { b.done(wf); time.Sleep(25 * time.Hour) },
-			second: keyed(invoice),
-		},
-		"let go by a person": {
-			reason: "an operator let it go",
-			prior: func(b *bench, wf string) {
-				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"})
-			},
-			second: keyed(invoice),
-		},
-		"came to nothing": {
-			reason: "it is known not to have happened",
-			prior: func(b *bench, wf string) {
-				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
-			},
-			second: keyed(invoice),
-		},
-		"in review": {
-			reason: "a person decides",
-			prior: func(b *bench, wf string) {
-				b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvEscalated, Reason: "unclear"})
-			},
-			second: keyed(invoice), blocked: true, state: "review", retry: 60,
-		},
-		"another tool": {
-			reason: "the same name for another tool is another operation", prior: func(*bench, string) {},
-			second: asking{StepType: "tool_call", IdempotencyKey: "wire:invoice-7721", ToolContext: &workflow.ToolContext{ToolName: "mail.send"}},
-		},
-		"no key": {
-			reason: "nothing says that it is the same", prior: func(*bench, string) {},
-			second: asking{StepType: "tool_call", ToolContext: &workflow.ToolContext{ToolName: "bank.transfer"}},
-		},
-	} {
+	for name, tt := range priors {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, nil)
@@ -251,4 +255,57 @@ func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAStepWhoseOperationIsGoneIsNotLentAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason string
+		events []ledger.Event
+		want   workflow.Decision
+	}{
+		"its own still":        {"nothing has happened", nil, workflow.Allow},
+		"let go":               {"another workflow may be at it", []ledger.Event{{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"}}, workflow.Block},
+		"in review":            {"a person decides", []ledger.Event{{Kind: ledger.EvEscalated, Reason: "unclear"}}, workflow.Block},
+		"ended by a person":    {"it is done, by a person's word", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, workflow.Block},
+		"known not to be done": {"another workflow may have begun it since", []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}}, workflow.Block},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				wf := b.begin()
+				b.ask(wf, "transfer", keyed(invoice))
+				if len(tt.events) > 0 {
+					b.append(b.operation(wf, "transfer"), tt.events...)
+				}
+				time.Sleep(time.Hour)
+				before := b.store.filed.Load()
+				got := b.ask(wf, "transfer", keyed(invoice))
+				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				same(t, tt.reason, got.Decision, tt.want)
+				same(t, "lent", got.Lease != nil && got.LeaseGranted, tt.want == workflow.Allow)
+				b.done(wf)
+				if b.view(wf).Steps[0].CompletedAt == nil {
+					t.Error("it cannot be completed")
+				}
+			})
+		})
+	}
+}
+
+func TestOneOfManyWorkflowsBeginsAnOperation(t *testing.T) {
+	b := newBench(t, nil)
+	allowed := make(chan string, crowd)
+	var wg sync.WaitGroup
+	for range crowd {
+		wf := b.begin()
+		wg.Go(func() {
+			if got := b.ask(wf, "transfer", keyed(invoice)); got.Decision == workflow.Allow {
+				allowed <- wf
+			} else if got.Prior == nil || got.PriorWorkflowID == wf {
+				t.Errorf("blocked by %+v", got.Prior)
+			}
+		})
+	}
+	wg.Wait()
+	same(t, "how many began it", len(allowed), 1)
 }

@@ -1,8 +1,10 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -94,11 +96,19 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	}
 	decision, reason := s.answer()
 	granted := decision == Allow && s.lendable(d.now)
-	if granted && s.Lent.Fence == 0 && q.ask.intent != nil && !d.looked.fits(s) {
+	switch {
+	case granted && s.Lent.Fence == 0 && q.ask.intent != nil && !d.looked.fits(s):
 		return plan{look: s.lookAt(*q.ask.intent, time.Time{}, d.now)}, nil
-	}
-	if granted {
+	case granted && s.Operation != "" && p.reserve == nil && d.rec == nil:
+		return plan{need: needRecord}, nil
+	case granted && s.Operation != "" && p.reserve == nil && s.gone(*d.rec) != "":
+		granted, decision, reason = false, Block, s.gone(*d.rec)
+	case granted:
 		s = s.lend(q.leaseID, q.who.Name, q.ask.lease, d.now)
+		if s.Operation != "" && p.reserve == nil {
+			p.events = append(p.events, ledger.Event{Kind: ledger.EvEntrusted, By: q.who.Name, Rule: "gate",
+				Reason: fmt.Sprintf("lent under fence %d", s.Lent.Fence)})
+		}
 	}
 	s.Answer = decision
 	s.Askers = asker(s.Askers, person(q.who.Name))
@@ -230,7 +240,7 @@ func (s step) answer() (Decision, string) {
 	case Approved:
 		return Allow, "Previously approved: " + s.Hold.Reason
 	case Rejected:
-		return Block, "rejected by " + s.Hold.By + ": " + s.Hold.Reason
+		return Block, "rejected by " + s.Hold.By + ": " + cmp.Or(s.Hold.Said, s.Hold.Reason)
 	case Expired:
 		return Block, "nobody approved it in time: " + s.Hold.Reason
 	}
@@ -387,6 +397,21 @@ func (s *step) keepEarlier() {
 	}
 	s.Earlier = kept
 
+}
+
+// gone says why a step must not be carried out although it was allowed: its
+// business operation was let go or ended, so that another workflow may be at it.
+// "" when it is still the step's.
+func (s step) gone(rec ledger.Record) string {
+	switch {
+	case rec.Yielded:
+		return fmt.Sprintf("a person let the business operation of this step go (write %s); another workflow may have begun it", s.Operation)
+	case rec.State == ledger.Review:
+		return fmt.Sprintf("a person must look at the business operation of this step (write %s)", s.Operation)
+	case rec.State != ledger.Entrusted:
+		return fmt.Sprintf("the business operation of this step is %s (write %s) though the step was not completed", rec.Phase(), s.Operation)
+	}
+	return ""
 }
 
 // onRecord is what a hold's events mean to the write of the operation.

@@ -31,65 +31,69 @@ func TestFirstGate(t *testing.T) {
 	})
 }
 
+// checks are refusals, each before all that could be said as well.
+var checks = map[string]struct {
+	reason  string
+	prepare func(b *bench, wf string)
+	step    string
+	ask     asking
+	want    workflow.Code
+}{
+	"terminal before key": {
+		reason: "a workflow that has ended is told before anything about the step",
+		prepare: func(b *bench, wf string) {
+			b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: "k"})
+			b.end(wf, b.gate.Fail)
+		},
+		step: "a", ask: asking{StepType: "tool_call", IdempotencyKey: "other"}, want: workflow.Terminal,
+	},
+	"key before input": {
+		reason:  "the key is compared before the input",
+		prepare: func(b *bench, wf string) { b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: "k"}) },
+		step:    "a", ask: asking{StepType: "tool_call", StepInput: raw(map[string]any{"x": 1})}, want: workflow.KeyMismatch,
+	},
+	"absent then set": {
+		reason:  "a key that comes later is another one",
+		prepare: func(b *bench, wf string) { b.ask(wf, "a", call()) },
+		step:    "a", ask: asking{StepType: "tool_call", IdempotencyKey: "k"}, want: workflow.KeyMismatch,
+	},
+	"input before cached block": {
+		reason: "what is repeated must be what was asked, whatever was decided",
+		prepare: func(b *bench, wf string) {
+			b.rules.says = workflow.Block
+			b.ask(wf, "a", call())
+		},
+		step: "a", ask: asking{StepType: "tool_call", StepInput: raw(map[string]any{"x": 1})}, want: workflow.InputMismatch,
+	},
+	"missing input": {
+		reason: "an input that is left out is another one",
+		prepare: func(b *bench, wf string) {
+			b.ask(wf, "a", asking{StepType: "tool_call", StepInput: raw(map[string]any{})})
+		},
+		step: "a", ask: call(), want: workflow.InputMismatch,
+	},
+	"hold before another's": {
+		reason: "the step's own hold is told before another step's",
+		prepare: func(b *bench, wf string) {
+			held(b)
+			b.ask(wf, "a", call())
+		},
+		step: "a", ask: asking{StepType: "tool_call", RetryPolicy: "reevaluate"}, want: workflow.ApprovalHold,
+	},
+	"another step waits": {
+		reason: "nothing new begins while the last other step waits for a person",
+		prepare: func(b *bench, wf string) {
+			held(b)
+			b.ask(wf, "a", call())
+		},
+		step: "b", ask: call(), want: workflow.ApprovalPending,
+	},
+}
+
+func held(b *bench) { b.rules.says = workflow.RequireApproval }
+
 func TestOrderOfChecks(t *testing.T) {
-	held := func(b *bench) { b.rules.says = workflow.RequireApproval }
-	for name, tt := range map[string]struct {
-		reason  string
-		prepare func(b *bench, wf string)
-		step    string
-		ask     asking
-		want    workflow.Code
-	}{
-		"terminal before key": {
-			reason: "a workflow that has ended is told before anything about the step",
-			prepare: func(b *bench, wf string) {
-				b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: "k"})
-				b.end(wf, b.gate.Fail)
-			},
-			step: "a", ask: asking{StepType: "tool_call", IdempotencyKey: "other"}, want: workflow.Terminal,
-		},
-		"key before input": {
-			reason:  "the key is compared before the input",
-			prepare: func(b *bench, wf string) { b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: "k"}) },
-			step:    "a", ask: asking{StepType: "tool_call", StepInput: raw(map[string]any{"x": 1})}, want: workflow.KeyMismatch,
-		},
-		"absent then set": {
-			reason:  "a key that comes later is another one",
-			prepare: func(b *bench, wf string) { b.ask(wf, "a", call()) },
-			step:    "a", ask: asking{StepType: "tool_call", IdempotencyKey: "k"}, want: workflow.KeyMismatch,
-		},
-		"input before cached block": {
-			reason: "what is repeated must be what was asked, whatever was decided",
-			prepare: func(b *bench, wf string) {
-				b.rules.says = workflow.Block
-				b.ask(wf, "a", call())
-			},
-			step: "a", ask: asking{StepType: "tool_call", StepInput: raw(map[string]any{"x": 1})}, want: workflow.InputMismatch,
-		},
-		"missing input": {
-			reason: "an input that is left out is another one",
-			prepare: func(b *bench, wf string) {
-				b.ask(wf, "a", asking{StepType: "tool_call", StepInput: raw(map[string]any{})})
-			},
-			step: "a", ask: call(), want: workflow.InputMismatch,
-		},
-		"hold before another's": {
-			reason: "the step's own hold is told before another step's",
-			prepare: func(b *bench, wf string) {
-				held(b)
-				b.ask(wf, "a", call())
-			},
-			step: "a", ask: asking{StepType: "tool_call", RetryPolicy: "reevaluate"}, want: workflow.ApprovalHold,
-		},
-		"another step waits": {
-			reason: "nothing new begins while the last other step waits for a person",
-			prepare: func(b *bench, wf string) {
-				held(b)
-				b.ask(wf, "a", call())
-			},
-			step: "b", ask: call(), want: workflow.ApprovalPending,
-		},
-	} {
+	for name, tt := range checks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Complete ends a workflow as done. It fails with an [Error] of [Terminal] when
+// Complete ends a workflow as done. What its steps may have done and nobody has
+// reported is looked at as in [Gate.Fail]. It fails with an [Error] of [Terminal] when
 // it has ended already, and of [ApprovalPending] while its last step waits for a
 // person.
 func (g *Gate) Complete(ctx context.Context, c Caller, workflowID, reason string) (Ended, error) {
@@ -72,9 +73,6 @@ func (g *Gate) end(ctx context.Context, c Caller, workflowID string, to Status, 
 		return Ended{}, err
 	}
 	e := g.ender(c, workflowID, to, reason)
-	if to != Completed {
-		e.looks = g.endLooks(ctx, c, workflowID)
-	}
 	_, err := g.carry(ctx, c.Tenant, workflowID, "", func(d desk) (plan, error) {
 		if d.flow.Status != InProgress {
 			return plan{}, terminal(d)
@@ -100,8 +98,9 @@ type ender struct {
 	to         Status
 	reason     string
 	// looks are what was found at the destinations of steps that were begun and
-	// not completed, by step.
-	looks map[string]*looked
+	// not completed, by step; looked says that they were made.
+	looks  map[string]*looked
+	looked bool
 }
 
 func (g *Gate) ender(c Caller, workflowID string, to Status, reason string) *ender {
@@ -113,6 +112,11 @@ func (g *Gate) ender(c Caller, workflowID string, to Status, reason string) *end
 // for one filing is left: a hold of a workflow that has ended is refused when
 // its time comes, and a write of unknown fate stays open.
 func (e *ender) others(ctx context.Context, d desk, p plan, but string) (plan, error) {
+	if !e.looked {
+		return plan{prepare: func(ctx context.Context) {
+			e.looks, e.looked = e.g.endLooks(ctx, e.who, e.workflowID), true
+		}}, nil
+	}
 	f := d.flow
 	f.Status, f.Reason, f.EndedBy, f.EndedAt = e.to, e.reason, e.who.Name, &d.now
 	p.flow = &f
@@ -158,7 +162,7 @@ func (e *ender) ending(ctx context.Context, d desk, paper ledger.Paper, s step) 
 	next, events := s.lapsed(d.now)
 	if next.status() == Pending {
 		var denied []ledger.Event
-		next, denied = next.refused(person(e.who.Name), "its workflow was ended: "+e.reason, d.now)
+		next, denied = next.refused(byGate, "its workflow was ended by "+person(e.who.Name)+": "+e.reason, d.now)
 		events = append(events, denied...)
 	}
 	one := &ending{paper: next.paper(paper), changed: true, rec: rec}

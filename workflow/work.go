@@ -61,7 +61,7 @@ func (g *Gate) lapseStep(ctx context.Context, tenant, workflowID, stepID string)
 		s, events := d.step.lapsed(d.now)
 		if s.status() == Pending && d.flow.Status != InProgress {
 			var denied []ledger.Event
-			s, denied = s.refused("(gate)", "its workflow has ended: "+d.flow.Reason, d.now)
+			s, denied = s.refused(byGate, "its workflow has ended: "+d.flow.Reason, d.now)
 			events = append(events, denied...)
 		}
 		if len(events) == 0 {
