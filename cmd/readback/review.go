@@ -101,15 +101,21 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	slices.Reverse(recs) // the oldest has waited longest
+	sagas, err := d.sagasWait(ctx)
+	if err != nil {
+		return 0, err
+	}
 	list := struct {
 		Waiting []ledger.Record `json:"waiting"`
 		More    bool            `json:"more"`
+		// Sagas says that sagas wait as well, and how to list them.
+		Sagas []report.Matter `json:"sagas,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{shown(recs...), len(recs) == maxWaiting || goesOn(listing) != "", left}
+	}{shown(recs...), len(recs) == maxWaiting || goesOn(listing) != "", sagas, left}
 	now := a.time()
 	if len(recs) > 0 {
 		now = recs[0].Now
 	}
-	return a.part(list, left, func() string { return report.Waiting(recs, list.More, left != nil, now) })
+	return a.part(list, left, func() string { return report.Waiting(recs, list.More, left != nil, now) + matters(sagas) })
 }

@@ -149,6 +149,7 @@ func TestStatusTellsOfSagas(t *testing.T) {
 	r := p.want(exitReview, p.runIn(text, "saga", "run", "-"))
 	says(t, r, "It goes on only when somebody says so", `"mail" cannot be begun`, `workflow "wf-1"`)
 	says(t, p.want(exitAttention, p.run("status")), "1 saga waits for a person", "readback saga list --state review")
+	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a person. Tenant acme: 1 saga waits for a person.", "--state review")
 	says(t, p.want(0, p.run("saga", "list", "--state", "review")), "onboard-7")
 	says(t, p.want(0, p.run("saga", "list", "--state", "done,undone")), "No sagas.")
 	says(t, p.want(exitUsage, p.run("saga", "list", "--state", "lost")), "want some of")

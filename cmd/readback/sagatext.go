@@ -132,6 +132,15 @@ func sagaNext(s saga.Saga) string {
 	return text + fmt.Sprintf("  readback saga resume %s\n", report.Safe(s.ID))
 }
 
+// matters are things to see to, below a list of others.
+func matters(all []report.Matter) string {
+	text := ""
+	for _, m := range all {
+		text += fmt.Sprintf("\n%s\n  %s\n", m.What, m.Do)
+	}
+	return text
+}
+
 // sagaList is a table of sagas.
 func sagaList(all []saga.Saga) string {
 	if len(all) == 0 {

@@ -28,7 +28,6 @@ func (b body) took(m move, write, undoing ledger.ID, now time.Time) body {
 				s.UndoBy = undoByPlan
 			}
 		}
-		b.Past = b.Past || s.Class == intent.Retryable
 	case goBack:
 		b.Back = &Turn{Reason: clipped(m.reason), At: now, Step: s.Name}
 	}
