@@ -61,6 +61,7 @@ func TestEveryStatusAndSettlementHasACode(t *testing.T) {
 	for _, s := range []engine.Status{
 		engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
 		engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied,
+		engine.StatusExpired, engine.StatusUnverified, engine.StatusEntrusted, engine.StatusReported,
 	} {
 		if _, ok := codes[s]; !ok {
 			t.Errorf("status %q has no exit code", s)

@@ -85,6 +85,7 @@ var codes = map[engine.Status]int{
 	engine.StatusHeld:        exitHeld,
 	engine.StatusInProgress:  exitInProgress,
 	engine.StatusUnverified:  exitInProgress,
+	engine.StatusEntrusted:   exitInProgress,
 }
 
 // codeOf is the exit code of an outcome. One that nobody thought of must not

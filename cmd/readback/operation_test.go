@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/workflow"
 )
 
 // keyed is an order of another workflow under the key of one business operation.
@@ -66,6 +68,38 @@ func TestOperationShowAndRelease(t *testing.T) {
 	says(t, p.want(exitVerified, p.run("show", prior)), "ann person its business operation was let go", "the shop lost it")
 	p.submit(exitVerified, strings.ReplaceAll(keyed("wf-2", "1999"), "A-1", "A-2"))
 	p.calls(2)
+}
+
+// TestOperationOfAStep: what a step does by itself stops a write of the same
+// operation, and its end is the answer.
+func TestOperationOfAStep(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	l, err := sqlite.Open(t.Context(), p.ledger, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := workflow.New(l, nil)
+	who := workflow.Caller{Tenant: "acme", Name: "bot"}
+	made, err := g.Create(t.Context(), who, workflow.CreateRequest{WorkflowName: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Gate(t.Context(), who, made.WorkflowID, "order", workflow.GateRequest{StepType: "tool_call", IdempotencyKey: "order:1",
+		ToolContext: &workflow.ToolContext{ToolName: "create_order"}}); err != nil {
+		t.Fatal(err)
+	}
+	says(t, p.submit(exitRefused, keyed("wf-2", "1999")), "workflow "+made.WorkflowID, "step order", "state entrusted", "--wait-prior")
+	says(t, p.submit(exitInProgress, keyed("wf-2", "1999"), "--wait-prior", "--wait", "0"), `by workflow "`+made.WorkflowID+`" (step "order")`)
+	says(t, p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1")),
+		`create_order by step "order" of workflow "`+made.WorkflowID+`" itself`, "stops others yes, for as long as it is open")
+	if err := g.CompleteStep(t.Context(), who, made.WorkflowID, "order", workflow.CompleteRequest{IdempotencyKey: "order:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	says(t, p.submit(exitReported, keyed("wf-2", "1999"), "--wait-prior"), "reported")
+	p.calls(0)
 }
 
 func TestBadOperations(t *testing.T) {

@@ -33,13 +33,17 @@ func priorOf(err error) *prior {
 	}
 	r := blocked.Prior
 	p := &prior{Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Write: r.ID, State: r.Phase(),
-		Differs: blocked.Received != "" && blocked.Received != r.Digest}
+		Differs: declared(r) && blocked.Received != "" && blocked.Received != r.Digest}
 	if r.State == ledger.Settled {
 		out := engine.OutcomeOf(r)
 		p.Outcome = &out
 	}
 	return p
 }
+
+// declared says that it is known what a write asks for as an intent. A step that
+// declares none asks for it in words of its own, which cannot be compared.
+func declared(r ledger.Record) bool { return !r.Entrusted || r.Destination != "" }
 
 func (p *prior) text() string {
 	rows := []string{"  workflow\t" + report.Safe(p.Workflow)}
