@@ -3,6 +3,7 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -53,7 +54,7 @@ func (q completing) decide(d desk) (plan, error) {
 		return plan{need: needRecord}, nil
 	}
 	if d.rec != nil && d.rec.State == ledger.Entrusted {
-		if w := s.declared(); w != nil && q.canLook && s.Lent.Fence > 0 && !(d.looked.fits(s) && d.looked.done) {
+		if w := s.declared(); w != nil && q.canLook && !(d.looked.fits(s) && d.looked.done) {
 			l := s.lookAt(*w, d.now, d.now)
 			l.done = true
 			return plan{look: l}, nil
@@ -115,13 +116,16 @@ func reported(l *looked, by string) []ledger.Event {
 	case l.Effect == engine.EffectPresent:
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, By: by, Rule: "look", Verdict: read.Verdict,
 			Ref: l.Ref, URL: l.URL, Reason: "its caller says that it is done, and it was seen"}}
-	case l.Effect == engine.EffectAbsent, read.Verdict == "mismatched":
+	case l.Effect == engine.EffectAbsent, slices.Contains(contradictions, read.Verdict):
 		return []ledger.Event{read, {Kind: ledger.EvEscalated, By: by, Rule: "look", Verdict: read.Verdict,
 			Reason: "its caller says that it is done, and the destination says otherwise: " + l.Reason}}
 	}
 	return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Verdict: read.Verdict,
 		Reason: "its caller says that it is done; a look could not tell: " + l.Reason}}
 }
+
+// contradictions are verdicts that no lag explains.
+var contradictions = []string{"mismatched", "duplicated", "collateral"}
 
 // read is the look as an event.
 func (l *looked) read() ledger.Event {

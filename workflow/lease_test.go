@@ -173,7 +173,9 @@ func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
 		"verified":    {"it is done", engine.Looked{Effect: engine.EffectPresent, Write: "wr_1"}, false},
 		"under way":   {"it goes on by itself", engine.Looked{Write: "wr_1"}, false},
 		"not applied": {"nothing was done", engine.Looked{Effect: engine.EffectAbsent, Write: "wr_1"}, true},
-		"no write":    {"something like it was there before, and the step is about its own", engine.Looked{Effect: engine.EffectPresent}, true},
+		"fulfilled":   {"the wish was fulfilled before", engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Vacuous}, false},
+		"nothing yet": {"it is to be done", engine.Looked{Effect: engine.EffectAbsent}, true},
+		"not known":   {"nobody has begun it here", engine.Looked{Verdict: verify.Mismatched}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -182,7 +184,7 @@ func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
 				wf := b.begin()
 				got := b.ask(wf, "a", withIntent())
 				same(t, tt.reason, got.LeaseGranted, tt.granted)
-				if v := got.RetryContext.Verification; tt.found.Write != "" && !tt.granted && (v == nil || v.WriteID != string(tt.found.Write)) {
+				if v := got.RetryContext.Verification; !tt.granted && (v == nil || v.WriteID != string(tt.found.Write)) {
 					t.Errorf("the write is not named: %+v", v)
 				}
 			})
@@ -266,6 +268,7 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 		"present":     {"it was seen", true, engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified}, nil, ledger.Settled, ledger.Verified},
 		"absent":      {"the caller and the destination disagree", true, engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, ledger.Review, ""},
 		"mismatched":  {"the caller and the destination disagree", true, engine.Looked{Verdict: verify.Mismatched}, nil, ledger.Review, ""},
+		"duplicated":  {"it was done twice", true, engine.Looked{Verdict: verify.Duplicated}, nil, ledger.Review, ""},
 		"not yet":     {"destinations lag", true, engine.Looked{Verdict: verify.Absent}, nil, ledger.Settled, ledger.Reported},
 		"unreachable": {"the caller's word stands", true, engine.Looked{}, errBoom, ledger.Settled, ledger.Reported},
 	} {

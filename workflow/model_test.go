@@ -162,7 +162,10 @@ func (m *model) gate(a act, s *modelStep) told {
 	}
 	s.answered = answer
 	t := told{Decision: answer, Cached: !evaluated, Approval: s.hold, Context: m.context(s, previous)}
-	if a.Step == 0 && s.done == 0 && s.fence > 0 {
+	if a.Step == 0 && s.done == 0 {
+		if s.fence == 0 && s.effect == "" && answer == workflow.Allow && m.effect == engine.EffectPresent {
+			s.effect, s.looked = "present", m.now // the wish was fulfilled before
+		}
 		t.Effect = s.effect
 	}
 	if answer == workflow.Allow && s.done == 0 && !m.now.Before(s.leaseEnd) && (t.Effect == "" || t.Effect == "absent") {
@@ -181,14 +184,23 @@ func (m *model) rule(a act, s *modelStep) {
 		s.hold = ""
 	case !approved:
 		s.hold, s.until, s.holding = workflow.Pending, m.now.Add(modelWithin), a.Input
-		s.asked, s.agreed = map[string]bool{}, map[string]bool{}
+		s.agreed = map[string]bool{}
 	}
 }
 
 // look says what is known of an attempt: what was seen lately serves, and what
 // is absent while somebody may be at it is not known.
 func (m *model) look(a act, s *modelStep) {
-	if a.Step != 0 || s.fence == 0 || s.done > 0 {
+	if a.Step != 0 || s.done > 0 {
+		return
+	}
+	if s.fence == 0 {
+		if s.effect != "" && m.now.Sub(s.looked) >= 2*time.Second {
+			s.effect, s.looked = "", m.now
+			if m.effect == engine.EffectPresent {
+				s.effect = "present"
+			}
+		}
 		return
 	}
 	if s.about == s.fence && (m.now.Sub(s.looked) < 2*time.Second || m.now.Before(s.askAfter)) {

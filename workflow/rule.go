@@ -91,7 +91,6 @@ func (q gating) ruled(d desk, s step, r Ruling) (step, *ledger.Reservation, erro
 		default:
 			s.Hold = s.newHold(q.opts.ask(r.Decision == RequireApproval, risk), s.Reason, d.now)
 			s.Holds++
-			s.Askers = nil
 		}
 	}
 	res, err := q.reservation(s)

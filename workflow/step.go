@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -217,7 +218,9 @@ func (q gating) verify(d desk, s step) (step, *looking) {
 		if first {
 			s.Before = d.looked.kept()
 		}
-		if s.Found = nil; !first || d.looked.Write != "" {
+		// Before the first attempt only a write of readback, or a wish that is
+		// fulfilled already, says anything about the step.
+		if s.Found = nil; !first || d.looked.Write != "" || d.looked.Effect == engine.EffectPresent {
 			s.Found = &found{Verification: d.looked.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
 		}
 	case first && s.Found == nil, s.Found.fresh(s, d.now):
