@@ -24,7 +24,8 @@ Of every tenant; with --tenant only the queues of that one. Sagas that wait for 
 person are told of one tenant, the configured one or that of --tenant.
 
 Ends with 0 when nothing needs attention, and with 41 when something does. It
-changes nothing, and costs the ledger no more than one look at what is open.`,
+changes nothing, and costs the ledger no more than one look at what is open, and one
+at what waits for approval.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),
 	}
@@ -68,6 +69,9 @@ func (d *desk) found(ctx context.Context) (report.Found, error) {
 	if f.Survey, err = surveyor.Survey(ctx); err != nil {
 		return f, err
 	}
+	if f.Holds, err = d.holds(ctx, f.Survey); err != nil {
+		return f, err
+	}
 	f.Clock = compared(f.Survey.Now, d.time(asked), d.time(time.Now()))
 	if f.Version, err = d.version(ctx); err != nil {
 		return f, err
@@ -81,6 +85,27 @@ func (d *desk) found(ctx context.Context) (report.Found, error) {
 	}
 	f.Lags, err = lag.Quantiles(ctx, notes)
 	return f, err
+}
+
+// holds looks at held writes whose time is short or over, where there are any:
+// as many of a tenant as a person would list.
+func (d *desk) holds(ctx context.Context, s ledger.Survey) (map[string]report.Holds, error) {
+	all := map[string]report.Holds{}
+	for _, q := range s.Queues {
+		if _, done := all[q.Tenant]; done || q.State != ledger.Held {
+			continue
+		}
+		recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: q.Tenant, States: []ledger.State{ledger.Held}, Limit: maxWaiting})
+		if _, err = partly(err); err != nil { // what cannot be read stands among what is damaged
+			return nil, err
+		}
+		h := report.Holds{}
+		for _, r := range recs {
+			h = h.Count(r, r.Now)
+		}
+		all[q.Tenant] = h
+	}
+	return all, nil
 }
 
 // compared is how this machine's clock stands to the ledger's, which was read

@@ -230,8 +230,8 @@ func waiting(f Found) []Matter {
 	var all []Matter
 	for _, tenant := range tenants {
 		p := piles[tenant]
-		all = append(all, matters("Tenant %s: %s for a person, the oldest begun %s.", "readback review --tenant "+quotedWord(tenant),
-			Safe(tenant), someWaits(p.count), ago(p.oldest, f.Survey.Now))...)
+		all = append(all, matters("Tenant %s: %s for a person, the oldest begun %s%s.", "readback review --tenant "+quotedWord(tenant),
+			Safe(tenant), someWaits(p.count), ago(p.oldest, f.Survey.Now), f.Holds[tenant].text())...)
 	}
 	return all
 }

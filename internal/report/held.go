@@ -42,6 +42,39 @@ func approvals(r ledger.Record, now time.Time) []string {
 	return append(rows, "digest\t"+clip(r.Digest, maxValue))
 }
 
+// Holds counts held writes of a tenant.
+type Holds struct {
+	Soon    int // can be approved for less than [SoonOver]
+	Overdue int // were not approved in time, and go on waiting
+}
+
+// SoonOver is when the time of a held write is short: a person who is told of it
+// can still act.
+const SoonOver = time.Hour
+
+// Count adds a held write at the ledger's time.
+func (h Holds) Count(r ledger.Record, now time.Time) Holds {
+	switch {
+	case r.State != ledger.Held:
+	case r.Overdue:
+		h.Overdue++
+	case !r.Due.IsZero() && r.Due.Sub(now) < SoonOver:
+		h.Soon++
+	}
+	return h
+}
+
+func (h Holds) text() string {
+	text := ""
+	if h.Soon > 0 {
+		text += fmt.Sprintf("; the time of %d of them is over within %s", h.Soon, wait(SoonOver))
+	}
+	if h.Overdue > 0 {
+		text += fmt.Sprintf("; %d are overdue", h.Overdue)
+	}
+	return text
+}
+
 // ownWrite is what a step does by itself, in words.
 func ownWrite(r ledger.Record) string {
 	what := ""

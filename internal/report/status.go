@@ -16,6 +16,8 @@ type Found struct {
 	Survey   ledger.Survey
 	Standing guards.Standing
 	Lags     []lag.Line
+	// Holds counts the held writes whose time is short or over, by tenant.
+	Holds map[string]Holds
 	// Registered are the destinations of the configuration.
 	Registered []string
 }
