@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -201,4 +202,24 @@ func TestDecideEndsWithItsContext(t *testing.T) {
 	if !errors.Is(err, rules.ErrNoAnswer) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v; want no answer, since the caller has gone", err)
 	}
+}
+
+// TestDecideIsConcurrent: many gates ask one set at once, and each gets the
+// answer about its own step.
+func TestDecideIsConcurrent(t *testing.T) {
+	s := parse(t, one("step.input.items.exists(i, i > 2) && step.gate_count > 3"))
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			for range 50 {
+				f := workflow.Facts{GateCount: n, Input: map[string]any{"items": []any{1.0, float64(n)}}}
+				r, err := s.Decide(t.Context(), f)
+				if want := n > 3; err != nil || (r.Decision == workflow.Block) != want {
+					t.Errorf("gate %d: %s, %v", n, r.Decision, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
