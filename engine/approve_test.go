@@ -296,6 +296,26 @@ func TestEntrustedWritesAreApprovedAtTheGate(t *testing.T) {
 	})
 }
 
+// One that a person has is taken over or given up like any other, and never sent.
+func TestEntrustedWritesInReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		rec := b.entrusted(ledger.Event{Kind: ledger.EvEntrusted})
+		if _, err := b.ledger.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvEscalated, Reason: "not found"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []engine.Word{engine.WordRetry, engine.WordCompensate} {
+			if _, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: word, By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
+				t.Errorf("%s: %v", word, err)
+			}
+		}
+		out, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "the bank says so"})
+		if err != nil || out.Status != engine.StatusAccepted {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
 // entrusted reserves what a step does itself.
 func (b *bench) entrusted(events ...ledger.Event) ledger.Record {
 	b.t.Helper()

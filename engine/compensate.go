@@ -151,7 +151,12 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 		}
 		return false, nil
 	}
-	return true, t.commit(t.leaveToPerson())
+	// However old the write is: its end follows from that of the undoing alone.
+	open, most := t.now().Sub(child.Created), reviewMost
+	if open > reviewEnd {
+		most = undoingMost
+	}
+	return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, In: min(max(open, reviewFirst), most)})
 }
 
 // advance carries the compensating write of a record as far as it goes without

@@ -30,6 +30,9 @@ const (
 	reviewFirst = time.Minute
 	reviewMost  = time.Hour
 	reviewEnd   = 72 * time.Hour
+	// undoingMost is the pause between looks at an undoing that is open for longer
+	// than reviewEnd: its write ends with it, however late a person decides.
+	undoingMost = 24 * time.Hour
 	// recheckFloor is the shortest time after which an owed recheck is made
 	// where the destination declares no horizon.
 	recheckFloor = 10 * time.Minute

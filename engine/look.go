@@ -28,8 +28,8 @@ const (
 // LookCase is what is known about a write that its caller makes itself.
 type LookCase struct {
 	// Began is the earliest time at which it can have been sent, Ended the latest
-	// at which it can have been given up. Zero: it was not begun, and the look is
-	// for what is there before.
+	// at which it can have been given up; an Ended before Began is now. Began is
+	// zero: it was not begun, and the look is for what is there before.
 	Began, Ended time.Time
 	// Before is what a look before it found, as [Looked.Seen].
 	Before json.RawMessage
@@ -154,6 +154,9 @@ func (e *Engine) newLooker(ctx context.Context, w intent.WriteIntent, c LookCase
 			return nil, err
 		}
 		l.clock, l.read = now, time.Now()
+	}
+	if !c.Began.IsZero() && c.Ended.Before(c.Began) { // nobody says that it was given up
+		l.c.Ended = l.clock
 	}
 	return l, nil
 }

@@ -233,6 +233,16 @@ func TestLookIsRefused(t *testing.T) {
 	})
 }
 
+// Of what nobody says that it was given up it may be on its way.
+func TestLookAtWhatWasNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		if found := b.look(order("A-1", intent.Create), engine.LookCase{Began: time.Now().Add(-time.Hour)}); found.Effect != engine.EffectUnknown || found.Verdict != verify.Absent {
+			t.Errorf("%+v", found)
+		}
+	})
+}
+
 // What leaves nothing that could be looked for is never known not to be there.
 func TestAbsenceOfTheIrreversibleProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -207,14 +207,19 @@ func (p plan) intent(n int) intent.WriteIntent {
 	return w
 }
 
-// histories sets how many are run where no flag says it: some seconds' worth.
+// histories sets how many are run where no flag says it: some seconds' worth, and
+// with the race detector, which is about goroutines and not about histories, few.
 func histories(t *testing.T) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
 	if asked {
 		return
 	}
-	if err := flag.Set("rapid.checks", "400"); err != nil {
+	checks := "400"
+	if raced {
+		checks = "60"
+	}
+	if err := flag.Set("rapid.checks", checks); err != nil {
 		t.Fatal(err)
 	}
 }

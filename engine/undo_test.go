@@ -90,7 +90,7 @@ func TestUndo(t *testing.T) {
 		"a deleted record, made again":   {intent.Delete, func(b *bench) { b.seed(seeded, "") }, engine.StatusReview, seeded, "there would be two"},
 		"rechecked after their change": {intent.Update, func(b *bench) {
 			b.edit(intent.Fields{"note": "new"})
-			b.work(4 * time.Hour)
+			b.worked(4 * time.Hour)
 		}, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what a later look saw is none of our doing"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestUndo(t *testing.T) {
 				if again := b.undo(done.ID, unwanted); again.Status != out.Status || len(b.world.Calls()) != calls {
 					t.Errorf("asked again: %s with %d calls", again.Status, len(b.world.Calls())-calls)
 				}
-				b.work(6 * time.Hour)
+				b.worked(6 * time.Hour)
 				if rec := b.state(done.ID); engine.OutcomeOf(rec).Status != c.want {
 					t.Errorf("hours later it is %s%s", rec.Phase(), b.life(done.ID))
 				}
@@ -300,7 +300,7 @@ func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
 		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
 			t.Fatalf("%+v%s", out, b.life(done.ID))
 		}
-		b.work(100 * time.Hour)
+		b.worked(100 * time.Hour)
 		if got := b.state(done.ID); got.State != ledger.Review || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s%s", got.Phase(), b.life(done.ID))
 		}
@@ -320,55 +320,9 @@ func TestDoubleBehindOurBackOfAnUndoneWriteIsFound(t *testing.T) {
 		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
 			t.Fatalf("%+v%s", out, b.life(done.ID))
 		}
-		b.work(100 * time.Hour)
+		b.worked(100 * time.Hour)
 		if got := b.state(done.ID); got.State != ledger.Review || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s with %d records%s", got.Phase(), len(b.world.Records("A-1")), b.life(done.ID))
 		}
 	})
-}
-
-// Whatever call of its process is the last, an undoing that was begun is carried
-// on by another, and the record is deleted once.
-func TestUndoSurvivesEveryCrash(t *testing.T) {
-	for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore} {
-		for _, how := range []string{"before", "after", "landing"} {
-			for calls := range 14 {
-				synctest.Test(t, func(t *testing.T) { undoAndDie(t, vice, how, calls) })
-			}
-		}
-	}
-}
-
-func undoAndDie(t *testing.T, vice simulated.Vice, how string, calls int) {
-	b := newBench(t, simulated.Plain.Options(), nil)
-	done := b.do(compensable(order("A-1", intent.Create)))
-	time.Sleep(time.Hour)
-	if vice != "" {
-		b.set(simulated.Fault{Vice: vice, Ops: []simulated.Op{simulated.OpDelete}, Times: 1})
-	}
-	d := b.world.Destination()
-	m := &mortal{Ledger: b.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
-	d.Connector = m
-	m.doom(calls, how)
-	e := b.engineOn(m, d, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	out, err := e.Undo(ctx, "acme", done.ID, unwanted)
-	if !m.isDead() && (err != nil || out.Status != engine.StatusCompensated) {
-		t.Errorf("%q, %s, %d calls: %+v, %v", vice, how, calls, out, err)
-	}
-	b.work(time.Hour)
-	begun := b.state(done.ID).State != ledger.Settled || b.state(done.ID).Settlement != ledger.Verified
-	if again := b.undo(done.ID, unwanted); again.Status != engine.StatusCompensated || b.fieldsNow() != nil {
-		t.Errorf("%q, %s, %d calls: %s, begun %t%s%s", vice, how, calls, again.Status, begun, b.life(done.ID), b.life(again.Undoing))
-	}
-	applied := 0
-	for _, e := range b.world.Effects() {
-		if e.Op == simulated.OpDelete && e.Applied() {
-			applied++
-		}
-	}
-	if applied != 1 {
-		t.Errorf("%q, %s, %d calls: deleted %d times", vice, how, calls, applied)
-	}
 }

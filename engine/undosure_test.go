@@ -9,6 +9,8 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 // A first send that is only slow must not make again what was undone.
@@ -83,4 +85,27 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// However old a write is, it ends when its undoing does.
+func TestUndoingOfAnOldWriteApprovedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		day := 24 * time.Hour
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: []policies.RiskRule{{Writes: []intent.WriteType{intent.Delete}, Within: 30 * day}}})
+		done := b.do(compensable(order("A-1", intent.Create)))
+		time.Sleep(20 * day)
+		out := b.undo(done.ID, unwanted)
+		if out.Status != engine.StatusReview || b.state(out.Undoing).State != ledger.Held {
+			t.Fatalf("%+v%s", out, b.life(done.ID))
+		}
+		b.worked(6 * day)
+		if _, err := b.engine.Resolve(t.Context(), "acme", out.Undoing, approves("ada")); err != nil {
+			t.Fatal(err)
+		}
+		b.worked(2 * day)
+		events, err := b.ledger.Events(t.Context(), "acme", done.ID)
+		if got := b.state(done.ID); err != nil || got.Settlement != ledger.Compensated || len(events) > 200 {
+			t.Errorf("%s after %d events, %v%s", got.Phase(), len(events), err, b.life(done.ID))
+		}
+	})
 }

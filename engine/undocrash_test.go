@@ -1,0 +1,96 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// undoCase is one life of an undoing: its process dies at a call.
+type undoCase struct {
+	write intent.WriteType
+	vice  simulated.Vice
+	how   string
+	calls int
+}
+
+// Whatever call of its process is the last, and whatever becomes of its request,
+// an undoing that was begun is carried on by another process, and has one effect.
+func TestUndoSurvivesEveryCrash(t *testing.T) {
+	vices := []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore, simulated.LateCommit, simulated.PhantomSuccess,
+		simulated.BadGateway, simulated.UnreadableRead, simulated.Refused}
+	for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
+		for n, vice := range vices {
+			for _, how := range []string{"before", "after", "landing"} {
+				if raced && n%3 != 0 {
+					continue
+				}
+				for calls := range 13 {
+					c := undoCase{write, vice, how, calls}
+					synctest.Test(t, func(t *testing.T) { c.run(t) })
+				}
+			}
+		}
+	}
+}
+
+func (c undoCase) run(t *testing.T) {
+	b := newBench(t, simulated.Plain.Options(), nil)
+	if c.write != intent.Create {
+		b.seed(seeded, "")
+	}
+	time.Sleep(time.Hour)
+	was := b.fieldsNow()
+	done := b.do(compensable(order("A-1", c.write)))
+	time.Sleep(time.Hour)
+	made := len(b.effects())
+	if c.vice != "" {
+		b.set(simulated.Fault{Vice: c.vice, Times: 1})
+	}
+	d := b.world.Destination()
+	m := &mortal{Ledger: b.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
+	d.Connector = m
+	m.doom(c.calls, c.how)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := b.engineOn(m, d, nil).Undo(ctx, "acme", done.ID, unwanted)
+	if !m.isDead() && err != nil {
+		t.Errorf("%+v: %+v, %v", c, out, err)
+	}
+	b.worked(2 * time.Hour)
+	out = b.undo(done.ID, unwanted)
+	now, effects := b.fieldsNow(), len(b.effects())-made
+	switch diff := cmp.Diff(was, now); {
+	case out.Status == engine.StatusReview && c.vice == simulated.Refused && effects == 0:
+	case out.Status != engine.StatusCompensated || diff != "" || effects != 1:
+		t.Errorf("%+v: %s with %d effects: %s%s%s", c, out.Status, effects, diff, b.life(done.ID), b.life(out.Undoing))
+	}
+}
+
+// worked runs a worker that looks rarely.
+func (b *bench) worked(d time.Duration) {
+	ctx, cancel := context.WithTimeout(b.t.Context(), d)
+	defer cancel()
+	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: 2 * time.Minute}); err != nil {
+		b.t.Error(err)
+	}
+}
+
+// effects are what requests changed at the destination.
+func (b *bench) effects() []simulated.Effect {
+	var all []simulated.Effect
+	for _, e := range b.world.Effects() {
+		if e.Applied() && e.By == simulated.ByRequest {
+			all = append(all, e)
+		}
+	}
+	return all
+}
