@@ -127,6 +127,7 @@ type step struct {
 	// Operation is the write that stands for the business operation.
 	Operation       ledger.ID `json:"operation,omitempty"`
 	OperationDigest string    `json:"operation_digest,omitempty"`
+	OperationTool   string    `json:"operation_tool,omitempty"`
 
 	Gated   []gated `json:"gated,omitempty"`
 	Earlier []asked `json:"earlier,omitempty"`

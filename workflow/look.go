@@ -103,7 +103,7 @@ const (
 // stay so.
 func (l *looked) verification(until, now time.Time) Verification {
 	v := Verification{
-		Effect: effectUnknown, Verdict: l.Verdict.String(), Reason: l.Reason, RecordRef: l.Ref, RecordURL: l.URL,
+		Effect: effectUnknown, Verdict: l.Verdict.String(), Reason: cut(l.Reason), RecordRef: cut(l.Ref), RecordURL: cut(l.URL),
 		WriteID: string(l.Write), CheckedAt: l.at,
 	}
 	v.Mismatches = keepable(l.Mismatches, maxMismatches)

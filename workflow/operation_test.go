@@ -309,3 +309,18 @@ func TestOneOfManyWorkflowsBeginsAnOperation(t *testing.T) {
 	wg.Wait()
 	same(t, "how many began it", len(allowed), 1)
 }
+
+func TestAnOperationKeepsItsTool(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.ask(wf, "transfer", keyed(invoice))
+	r := keyed(invoice)
+	r.RetryPolicy, r.ToolContext = "reevaluate", &workflow.ToolContext{ToolName: "bank.other"}
+	if e := b.refused(wf, "transfer", r); e.Code != workflow.InputMismatch || e.Field != "tool_context" {
+		t.Errorf("another tool under the same key: %v", e)
+	}
+	r.ToolContext = &workflow.ToolContext{ToolName: "bank.transfer", ToolInput: raw(invoice)}
+	if got := b.ask(wf, "transfer", r); got.Decision != workflow.Allow {
+		t.Errorf("the same tool, another input: %+v", got)
+	}
+}

@@ -95,7 +95,7 @@ func (q gating) ruled(d desk, s step, r Ruling) (step, *ledger.Reservation, erro
 	}
 	res, err := q.reservation(s)
 	if res != nil {
-		s.Operation, s.OperationDigest = res.Record.ID, res.Record.Digest
+		s.Operation, s.OperationDigest, s.OperationTool = res.Record.ID, res.Record.Digest, res.Record.Tool
 	}
 	return s, res, err
 }

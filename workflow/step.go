@@ -3,7 +3,6 @@ package workflow
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -66,8 +65,8 @@ func (q gating) decide(d desk) (plan, error) {
 	if s, p.flow = q.open(d, s); p.flow != nil && s.Index >= maxSteps {
 		return plan{}, &Error{Code: TooMany, Message: "the workflow has too many steps; begin another one"}
 	}
-	if err := q.take(&s, anew, d.known); err != nil {
-		return plan{}, err
+	if anew {
+		s = q.take(s, d.known)
 	}
 	s, p.look = q.verify(d, s)
 	if p.look != nil {
@@ -83,7 +82,7 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	facts := q.facts(d, s, previous)
 	var ruled Decision
 	if anew {
-		ruling, err := q.rule(facts)
+		ruling, err := q.rule(facts.with(s.Asked))
 		if err != nil {
 			return plan{}, &Error{Code: Internal, Message: "the rules gave no answer; nothing was recorded", Err: err}
 		}
@@ -138,6 +137,9 @@ func (q gating) repeats(s step) error {
 			field = "intent"
 		}
 		return mismatch(InputMismatch, q.workflowID, q.stepID, field, s.Asked.part(field), q.ask.asked.part(field))
+	case s.Operation != "" && q.ask.asked.toolName(q.stepID, q.ask.intent) != s.OperationTool:
+		// The operation is known to others by its tool, and a step has but one.
+		return mismatch(InputMismatch, q.workflowID, q.stepID, "tool_context", s.Asked.ToolDigest, q.ask.asked.ToolDigest)
 	case q.ask.RetryPolicy == reevaluate && s.status() != "" && s.status() != Approved:
 		return &Error{Code: ApprovalHold, Message: "the step's approval is " + string(s.status()) + "; gating it again does not change that"}
 	}
@@ -149,8 +151,11 @@ func mismatch(code Code, workflowID, stepID, field, expected, received string) e
 		Message: "idempotency_key does not match the key recorded on gate"}
 	if code == InputMismatch {
 		e.Message = field + " is not the one recorded on gate; repeat it unchanged, or gate the step with retry_policy reevaluate"
-		if field == "intent" {
+		switch field {
+		case "intent":
 			e.Message = "intent is not the one recorded on gate; it cannot change before the step is completed"
+		case "tool_context":
+			e.Message = "tool_context is not the one recorded on gate; repeat it unchanged, or gate the step with retry_policy reevaluate and, if it has an idempotency_key, the same tool"
 		}
 	}
 	return e
@@ -176,11 +181,8 @@ func (q gating) open(d desk, s step) (step, *flow) {
 	return step{ID: q.stepID, Index: d.flow.Steps, Key: q.ask.IdempotencyKey, First: d.now}, &f
 }
 
-// take records what the step asks for, where it is to be ruled on.
-func (q gating) take(s *step, anew, known bool) error {
-	if !anew {
-		return nil
-	}
+// take records what the step asks for, since it is to be ruled on.
+func (q gating) take(s step, known bool) step {
 	if known && s.Asked.Digest != q.ask.asked.Digest {
 		s.keepEarlier()
 		if s.Asked.IntentDigest != q.ask.asked.IntentDigest {
@@ -190,7 +192,7 @@ func (q gating) take(s *step, anew, known bool) error {
 	r := q.ask
 	s.Name, s.Type, s.Model, s.Provider, s.Asked = r.StepName, r.StepType, r.Model, r.Provider, r.asked
 	s.count(r.TokensIn, r.TokensOut, r.CostUSD)
-	return nil
+	return s
 }
 
 func (s *step) count(in, out *int, cost *float64) {
@@ -255,151 +257,6 @@ func asker(names []string, name string) []string {
 		return names
 	}
 	return append(slices.Clone(names), name)
-}
-
-// facts are what rules may ask about.
-func (q gating) facts(d desk, s step, previous Decision) Facts {
-	c := s.retryContext(previous, false)
-	f := Facts{
-		Tenant: d.wf.Tenant, WorkflowID: q.workflowID, WorkflowName: d.flow.Name, Source: d.flow.Source,
-		StepID: s.ID, StepName: s.Name, StepType: s.Type, Model: s.Model, Provider: s.Provider,
-		Tool: s.Asked.toolName(s.ID, q.ask.intent), RetryPolicy: q.ask.RetryPolicy, Risk: string(q.opts.hold(s, q.ask.intent).Class),
-		Cost: s.Cost, TokensIn: s.Tokens[0], TokensOut: s.Tokens[1],
-		GateCount: c.GateCount, CompletionCount: c.CompletionCount, PriorCompletionStatus: c.PriorCompletionStatus,
-		PriorOutputAvailable: c.PriorOutputAvailable, LastDecision: c.LastDecision,
-		FirstAttemptAge: d.now.Sub(s.First), IdempotencyKey: s.Key, Verification: c.Verification,
-	}
-	if s.Asked.Tool != nil {
-		f.ToolType = s.Asked.Tool.ToolType
-	}
-	return f.with(s.Asked)
-}
-
-// with is the facts with what is asked for.
-func (f Facts) with(a asked) Facts {
-	f.Input, f.Intent = members(a.Input), members(a.Intent)
-	if a.Tool != nil {
-		f.ToolInput = members(a.Tool.ToolInput)
-	}
-	return f
-}
-
-func members(raw json.RawMessage) (m map[string]any) {
-	if len(raw) == 0 {
-		return nil
-	}
-	_ = json.Unmarshal(raw, &m) // it was an object when it came
-	return m
-}
-
-// retryContext is what is known about attempts at the step.
-func (s step) retryContext(previous Decision, output bool) RetryContext {
-	c := RetryContext{
-		GateCount: s.Gates, CompletionCount: s.Completions, PriorCompletionStatus: PriorNotCompleted,
-		FirstAttemptAt: s.First, LastAttemptAt: s.LastGate, LastDecision: previous, IdempotencyKey: s.Key,
-		PriorCompletionAt: s.CompletedAt,
-	}
-	switch {
-	case s.Gates <= 1:
-		c.PriorCompletionStatus = PriorNone
-	case s.completed():
-		c.PriorCompletionStatus, c.PriorOutputAvailable = PriorCompleted, true
-	}
-	if output && c.PriorOutputAvailable && len(s.Output) > 0 && s.Output[0] == '{' {
-		c.PriorOutput = s.Output
-	}
-	if s.Found != nil && s.Found.Fence == s.Lent.Fence && !s.completed() {
-		v := s.Found.Verification
-		c.Verification = &v
-	}
-	return c
-}
-
-// response is the answer on the wire.
-func (q gating) response(s step, decision Decision, reason string, previous Decision, granted, cached bool, now time.Time) GateResponse {
-	if previous == "" {
-		previous = decision
-	}
-	r := GateResponse{
-		Decision: decision, StepID: s.ID, DecisionID: "dec_" + q.workflowID + "_" + s.ID, Reason: reason,
-		PolicyIDs: policyIDs(s.Matched), PoliciesEvaluated: s.Evaluated, PoliciesMatched: s.Matched,
-		Cached: cached, DecisionSource: "fresh", RetryContext: s.retryContext(previous, q.ask.IncludePriorOutput), Prior: s.Prior,
-	}
-	if cached {
-		r.DecisionSource = "cached"
-	}
-	if s.status() != "" {
-		r.ApprovalID = approvalID(q.workflowID, s.ID, s.Hold.Number)
-		r.ApprovalURL = q.opts.approvalURL(q.workflowID, s.ID)
-	}
-	switch {
-	case decision == Allow:
-		r.Lease = s.lease(granted)
-		if !granted {
-			r.RetryAfterSeconds = s.retryAfter(now)
-		}
-	case s.Prior != nil:
-		r.RetryAfterSeconds = priorAgain(s.Prior.PriorState)
-	}
-	return r
-}
-
-func policyIDs(matched []PolicyMatch) (ids []string) {
-	seen := make(map[string]bool)
-	for _, m := range matched {
-		if !seen[m.PolicyID] {
-			seen[m.PolicyID] = true
-			ids = append(ids, m.PolicyID)
-		}
-	}
-	return ids
-}
-
-// remember keeps a gate to try rules on. What was asked for stands beside it,
-// once for all gates that asked for the same.
-func (s step) remember(g gated) step {
-	g.Facts.Input, g.Facts.ToolInput, g.Facts.Intent, g.Facts.Verification = nil, nil, nil, shown(g.Facts.Verification)
-	all := append(slices.Clone(s.Gated), g)
-	known := map[string]bool{s.Asked.Digest: true}
-	for _, e := range s.Earlier {
-		known[e.Digest] = true
-	}
-	all = slices.DeleteFunc(all, func(g gated) bool { return !known[g.Digest] })
-	s.Gated = all[max(0, len(all)-maxGated):]
-	return s
-}
-
-// shown is a verification without what is too long to be kept many times.
-func shown(v *Verification) *Verification {
-	if v == nil {
-		return nil
-	}
-	short := *v
-	short.Mismatches = nil
-	return &short
-}
-
-// keepEarlier keeps what was asked for, since it is about to change.
-func (s *step) keepEarlier() {
-	byDigest := make(map[string]asked)
-	for _, a := range append(slices.Clone(s.Earlier), s.Asked) {
-		byDigest[a.Digest] = a
-	}
-	var kept []asked
-	room := maxEarlier
-	for _, g := range slices.Backward(s.Gated) { // the newest first
-		a, there := byDigest[g.Digest]
-		if !there {
-			continue
-		}
-		delete(byDigest, g.Digest)
-		if room -= a.bytes(); room < 0 {
-			break
-		}
-		kept = append(kept, a)
-	}
-	s.Earlier = kept
-
 }
 
 // gone says why a step must not be carried out although it was allowed: its

@@ -140,10 +140,10 @@ type GateResponse struct {
 
 // Lease says who may carry a step out.
 type Lease struct {
-	LeaseGranted   bool      `json:"lease_granted"` // to this caller
-	LeaseID        string    `json:"lease_id"`      // of whoever has it
+	LeaseGranted   bool      `json:"lease_granted"`      // to this caller
+	LeaseID        string    `json:"lease_id,omitempty"` // of whoever has it, or had it last
 	LeaseHolder    string    `json:"lease_holder,omitempty"`
-	LeaseExpiresAt time.Time `json:"lease_expires_at"`
+	LeaseExpiresAt time.Time `json:"lease_expires_at,omitzero"`
 	// Fence goes with the completion of the step; it grows whenever the lease
 	// goes to somebody else. It is there only with a lease that was granted.
 	Fence int64 `json:"fence,omitempty"`
