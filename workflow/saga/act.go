@@ -49,17 +49,22 @@ func (t turn) pause() time.Duration {
 // that is not due: another one has it in hand.
 func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker bool) (turn, error) {
 	ctx = engine.As(ctx, engine.Principal{}) // it goes on by itself, whoever called
-	stale, mine := 0, !worker
+	stale, mine, last := 0, !worker, try{}
 	for range maxTurns {
 		t, err := r.read(ctx, tenant, id)
 		if err != nil || !mine && (t.paper.Due.IsZero() || t.paper.Due.After(t.paper.Now)) {
 			return t, err
 		}
 		m := next(t.body, t.known, t.paper.Now, urged)
+		if this := (try{m.do, m.step, t.known[m.step].rec.Seq}); (m.do == carry || m.do == undo) && this == last {
+			return t, r.rest(ctx, &t)
+		} else {
+			last = this
+		}
 		over, err := r.act(ctx, &t, m)
 		switch {
 		case errors.Is(err, ledger.ErrStale) && stale < maxStale:
-			stale, mine = stale+1, !worker
+			stale, mine, last = stale+1, !worker, try{}
 			if !sleep(ctx, jitter()) {
 				return t, ctx.Err()
 			}
@@ -73,6 +78,21 @@ func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker boo
 		urged = urged && m.do == carry
 	}
 	return turn{}, fmt.Errorf("saga %q: it did not come to rest within %d moves", id, maxTurns)
+}
+
+// try is work on a write as it stood. When it changed nothing about the write, a
+// second try at once would not either.
+type try struct {
+	do   doing
+	step int
+	seq  int64
+}
+
+// rest has a saga looked at again soon.
+func (r *Runner) rest(ctx context.Context, t *turn) error {
+	now := t.paper.Now
+	_, err := r.file(ctx, t, now.Add(restPause(now.Sub(t.body.Since), restMost)), nil)
+	return err
 }
 
 // act makes one move. It reports whether the saga rests then, or is over.
@@ -101,7 +121,7 @@ func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error
 func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
 	now, due := t.paper.Now, m.at
 	if m.poll {
-		due = now.Add(restPause(now.Sub(t.body.Since)))
+		due = now.Add(restPause(now.Sub(t.body.Since), personMost))
 	}
 	text, err := t.body.encode()
 	if err != nil {
@@ -117,8 +137,8 @@ func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
 
 // restPause is the pause before another look at something that has lasted that
 // long.
-func restPause(lasted time.Duration) time.Duration {
-	return min(max(lasted/4, restFirst), restMost)
+func restPause(lasted, most time.Duration) time.Duration {
+	return min(max(lasted/4, restFirst), most)
 }
 
 // begin reserves the write of a step in the same filing that says so, together
@@ -240,7 +260,7 @@ func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.
 	case out.Status != engine.StatusInProgress || ctx.Err() != nil:
 		return false, nil
 	}
-	pause := restPause(now.Sub(t.body.Since))
+	pause := restPause(now.Sub(t.body.Since), restMost)
 	if wait := out.AskAfter.Sub(now); !out.AskAfter.IsZero() && wait > pause {
 		pause = min(wait, restMost)
 	}

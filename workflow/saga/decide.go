@@ -189,7 +189,11 @@ func (b body) waits(i int, k known, now time.Time) move {
 		}
 		return move{do: rest, step: i, state: state, at: k.rec.Due, reason: fmt.Sprintf("step %q was sent, and is looked at later", name)}
 	case fateHeld:
-		return move{do: rest, step: i, state: state, poll: true, reason: fmt.Sprintf("step %q waits for approval (write %s)", name, k.rec.ID)}
+		waits := move{do: rest, step: i, state: state, poll: true, reason: fmt.Sprintf("step %q waits for approval (write %s)", name, k.rec.ID)}
+		if !k.rec.Due.IsZero() && !now.Before(k.rec.Due) {
+			waits.do = carry // the time for it is over, which the engine records
+		}
+		return waits
 	case fateReview:
 		return move{do: rest, step: i, state: Review, poll: true, reason: fmt.Sprintf("a person must look at step %q (write %s): %s", name, k.rec.ID, k.rec.Reason)}
 	}

@@ -171,3 +171,41 @@ func TestFilingsOfASaga(t *testing.T) {
 		}
 	})
 }
+
+// idle is an engine that does nothing about a write.
+type idle struct {
+	saga.Engine
+	calls int
+}
+
+func (e *idle) Wait(_ context.Context, _ string, id ledger.ID, _ bool) (engine.Outcome, error) {
+	e.calls++
+	return engine.Outcome{ID: id, Status: engine.StatusUnverified}, nil
+}
+
+// Where the engine gets nowhere, the saga looks again later, and not at once for
+// ever.
+func TestNoHotLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		e := &idle{Engine: b.engine}
+		b.runner = saga.New(b.ledger, e, nil)
+		b.begin(four())
+		b.want(b.run(time.Hour), saga.Running, engine.StatusInProgress)
+		if e.calls < 10 || e.calls > 200 {
+			t.Errorf("%d calls in an hour", e.calls)
+		}
+	})
+}
+
+// An approval that never comes turns the saga back, also where nobody but the
+// saga works on the ledger.
+func TestApprovalThatNeverComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[2].Intent.Risk = intent.RiskApprove
+		b.begin(p)
+		b.want(b.run(48*time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusExpired, "")
+	})
+}

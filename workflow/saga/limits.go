@@ -38,10 +38,12 @@ const (
 	// again: somebody may have cancelled it.
 	carryFor = 10 * time.Second
 	// restFirst and restMost bound the pause before a saga is looked at again
-	// that waits for a person or for a write that takes long; it grows with how
-	// long that has lasted.
-	restFirst = time.Second
-	restMost  = time.Minute
+	// that waits for a write that takes long; it grows with how long that has
+	// lasted. For a person it grows up to personMost: each look is a commit, and
+	// thousands may wait for days. Who has decided and is in a hurry runs the saga.
+	restFirst  = time.Second
+	restMost   = time.Minute
+	personMost = 5 * time.Minute
 	// maxStale is how often a move is decided again because somebody else changed
 	// the saga meanwhile; stalePause is the longest pause before that, random so
 	// that two do not meet again.
