@@ -29,8 +29,21 @@ func (b *bench) look(w intent.WriteIntent, c engine.LookCase) engine.Looked {
 	return found
 }
 
-// The caller makes the write itself, and readback is asked before and after.
-func TestLook(t *testing.T) {
+// lookCase is a write that its caller makes itself: readback is asked before and
+// after.
+type lookCase struct {
+	write   intent.WriteType
+	before  intent.Fields
+	options func(*simulated.Options)
+	does    func(*bench)
+	after   time.Duration // since the caller gave up
+	effect  engine.Effect
+	verdict verify.Verdict
+	more    bool // another look can say more
+	reason  string
+}
+
+func lookCases() map[string]lookCase {
 	wrong := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(7), "currency": "USD"}
 	wrote := func(b *bench) { b.seed(asStored("A-1"), "") }
 	set := func(b *bench) { b.edit(intent.Fields{"amount_cents": jsonNumber(1999), "currency": "USD"}) }
@@ -39,17 +52,7 @@ func TestLook(t *testing.T) {
 		o.Lags, o.Settle = []time.Duration{time.Minute}, connectors.Within(time.Minute)
 	}
 	unsettled := func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{time.Minute}, connectors.Bound{} }
-	for name, c := range map[string]struct {
-		write   intent.WriteType
-		before  intent.Fields
-		options func(*simulated.Options)
-		does    func(*bench)
-		after   time.Duration // since the caller gave up
-		effect  engine.Effect
-		verdict verify.Verdict
-		more    bool // another look can say more
-		reason  string
-	}{
+	return map[string]lookCase{
 		"created":              {intent.Create, nil, nil, wrote, 0, engine.EffectPresent, verify.Verified, false, "it is there, and was not before"},
 		"not created":          {intent.Create, nil, nil, nil, time.Hour, engine.EffectAbsent, verify.Absent, false, "a strong read after the horizon"},
 		"not created yet":      {intent.Create, nil, nil, nil, 5 * time.Second, engine.EffectUnknown, verify.Absent, true, "it may be on its way"},
@@ -81,7 +84,11 @@ func TestLook(t *testing.T) {
 			wrote(b)
 			b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 1})
 		}, 0, engine.EffectPresent, verify.Verified, false, "once is no reason"},
-	} {
+	}
+}
+
+func TestLook(t *testing.T) {
+	for name, c := range lookCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := simulated.Plain.Options()

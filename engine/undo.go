@@ -39,7 +39,8 @@ type Undoing struct {
 // sent, since its wish was fulfilled before, has nothing to be undone: its
 // outcome is returned as it stands, verified with no sends.
 //
-// It fails with [ledger.ErrNotFound]; with [ErrNotWaiting] for a write that is
+// It fails with [ErrForbidden] under another's name, and for an agent that did not
+// ask for the write itself; with [ledger.ErrNotFound]; with [ErrNotWaiting] for a write that is
 // not settled as verified, or does not say that it is compensable; with
 // [intent.ErrInvalid] or [ledger.ErrDigestMismatch] for a way that cannot be, or
 // is not the one that was begun; with [ErrBusy] while a worker holds the write;
@@ -57,6 +58,9 @@ func (e *Engine) Undo(ctx context.Context, tenant string, id ledger.ID, u Undoin
 		if err != nil {
 			return Outcome{}, err
 		}
+		if err := u.allowed(ctx, rec); err != nil {
+			return Outcome{}, err
+		}
 		begun, err := u.begun(rec)
 		if err == nil && !begun {
 			err = e.beginUndoing(asking, rec, u)
@@ -68,6 +72,19 @@ func (e *Engine) Undo(ctx context.Context, tenant string, id ledger.ID, u Undoin
 			return Outcome{}, err
 		}
 	}
+}
+
+// allowed refuses an undoing in another's name, and an agent's of what it did not
+// ask for.
+func (u Undoing) allowed(ctx context.Context, rec ledger.Record) error {
+	who := Caller(ctx)
+	switch {
+	case who.Name != "" && who.Name != u.By:
+		return fmt.Errorf("%w: the undoing is in the name of %q, the credentials are those of %q", ErrForbidden, u.By, who.Name)
+	case who.Role == RoleAgent && (who.Name == "" || who.Name != rec.RequestedBy):
+		return fmt.Errorf("%w: an agent undoes only what it asked for itself", ErrForbidden)
+	}
+	return nil
 }
 
 // begun reports whether there is only to be waited for the end: the undoing was

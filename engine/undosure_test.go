@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +109,34 @@ func TestUndoingOfAnOldWriteApprovedLate(t *testing.T) {
 			t.Errorf("%s after %d events, %v%s", got.Phase(), len(events), err, b.life(done.ID))
 		}
 	})
+}
+
+func TestWhoMayUndo(t *testing.T) {
+	for name, c := range map[string]struct {
+		who    engine.Principal
+		by     string
+		err    error
+		reason string
+	}{
+		"within the process": {engine.Principal{}, "saga wf-1", nil, "its callers may do everything"},
+		"a person":           {engine.Principal{Name: "ada", Role: engine.RoleOperator}, "ada", nil, "it is theirs to say"},
+		"in another's name":  {engine.Principal{Name: "bob", Role: engine.RoleOperator}, "ada", engine.ErrForbidden, "the credentials count"},
+		"the agent itself":   {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, "crm-agent", nil, "it asked for the write"},
+		"another agent":      {engine.Principal{Name: "other", Role: engine.RoleAgent}, "other", engine.ErrForbidden, "it did not"},
+		"an unknown agent":   {engine.Principal{Role: engine.RoleAgent}, "crm-agent", engine.ErrForbidden, "nobody knows that it did"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				done, err := b.engine.Do(as(t.Context(), "crm-agent", engine.RoleAgent), compensable(order("A-1", intent.Create)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := b.engine.Undo(engine.As(t.Context(), c.who), "acme", done.ID, engine.Undoing{By: c.by, Reason: "x"})
+				if !errors.Is(err, c.err) || c.err == nil && err != nil || (b.fieldsNow() == nil) != (c.err == nil) {
+					t.Errorf("%+v, %v, want %v: %s", out, err, c.err, c.reason)
+				}
+			})
+		})
+	}
 }

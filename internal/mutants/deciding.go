@@ -71,6 +71,8 @@ func reversing() []Mutant {
 	return []Mutant{
 		{6, "A settled write is undone only where it says that it may be.", undoingGo,
 			"if t.intent.Reversibility != intent.Compensable {", "if false {", "", "TestUndoIsRefused/not_to_be"},
+		{9, "An agent undoes only what it asked for itself.", undoingGo,
+			"(who.Name == \"\" || who.Name != rec.RequestedBy)", "who.Name == \"\"", "", "TestWhoMayUndo/another_agent"},
 		{6, "Only what was verified is undone.", undoingGo,
 			"case rec.Settlement != ledger.Verified:", "case false:", "", "TestUndoIsRefused/not_applied"},
 		{6, "What was as wished before is nothing of ours to undo.", undoingGo,
