@@ -210,6 +210,30 @@ func TestWhatNobodyApprovesExpires(t *testing.T) {
 	}
 }
 
+// slow has approvals take a second to reach the ledger.
+type slow struct{ *ledger.Memory }
+
+func (s slow) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	if len(events) == 1 && events[0].Kind == ledger.EvApproved {
+		time.Sleep(time.Second)
+	}
+	return s.Memory.Append(ctx, id, fence, events...)
+}
+
+func TestAnApprovalThatIsOvertakenByTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := held(policies.RiskRule{Within: time.Hour})
+		b := newBench(t, simulated.Plain.Options(), o)
+		out := b.asked(order("A-1", intent.Create))
+		time.Sleep(time.Hour - time.Second/2)
+		e := b.engineOn(slow{b.ledger}, b.world.Destination(), o)
+		got, err := e.Resolve(t.Context(), "acme", out.ID, approves("ada"))
+		if rec := b.state(out.ID); !errors.Is(err, engine.ErrExpired) || rec.Settlement != ledger.Expired {
+			t.Errorf("%+v, %v: it is %s%s", got, err, rec.Phase(), b.life(out.ID))
+		}
+	})
+}
+
 func TestWhatIsOverdueGoesOnWaiting(t *testing.T) {
 	for name, lateApproval := range map[string]bool{"a worker finds it": false, "the approval finds it": true} {
 		t.Run(name, func(t *testing.T) {

@@ -169,6 +169,8 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	defer t.unsent()
 	err = t.commit(event)
 	switch {
+	case errors.Is(err, ErrExpired): // while it was on its way to the ledger
+		return cmp.Or(e.lapse(t.base, asked, e.life()), fmt.Errorf("write %s: %w", id, ErrExpired))
 	case errors.Is(err, ledger.ErrFenced): // to be told, unlike work that another worker carries on
 		return fmt.Errorf("%w: %s was taken over before the decision was recorded", ErrBusy, id)
 	case err != nil:
