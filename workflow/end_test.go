@@ -41,6 +41,9 @@ func TestEnds(t *testing.T) {
 				now, one := time.Now(), 1
 				v := b.view(wf)
 				same(t, "the workflow", []any{v.Status, v.CompletedAt, v.TotalSteps}, []any{tt.status, &now, &one})
+				if p, err := b.store.Paper(t.Context(), tenant, "workflow", wf); err != nil || !p.Done || !p.Covers() {
+					t.Errorf("a workflow that has ended is never forgotten: done %v, covers its steps %v, %v", p.Done, p.Covers(), err)
+				}
 				for again, how := range map[string]ending{"complete": b.gate.Complete, "fail": b.gate.Fail, "abort": b.gate.Abort, "resume": b.gate.Resume} {
 					_, err := how(t.Context(), agent, wf, "")
 					if e := asError(t, err); e.Code != workflow.Terminal {
@@ -161,6 +164,22 @@ func TestNothingIsGrantedInAWorkflowThatEndsMeanwhile(t *testing.T) {
 				same(t, "steps", len(b.view(wf).Steps), 1)
 			})
 		})
+	}
+}
+
+func TestNothingBeginsBesideAHoldThatBeginsMeanwhile(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.ask(wf, "a", call())
+	b.ask(wf, "b", call())
+	other := workflow.New(b.store.Store, &workflow.Options{Rules: &rules{says: workflow.RequireApproval}})
+	b.store.before = func(ledger.Filing) error { // between reading and filing
+		b.store.before = nil
+		_, err := other.Gate(t.Context(), agent, wf, "b", asking{StepType: "tool_call", RetryPolicy: "reevaluate"})
+		return err
+	}
+	if e := b.refused(wf, "a", asking{StepType: "tool_call", RetryPolicy: "reevaluate"}); e.Code != workflow.ApprovalPending {
+		t.Errorf("a step beside one that is held meanwhile: %v", e)
 	}
 }
 

@@ -62,6 +62,7 @@ func TestHoldAndApproval(t *testing.T) {
 		again := b.ask(wf, "transfer", keyed(invoice))
 		same(t, "the next gate", []any{again.Decision, again.Reason, again.LeaseGranted, again.Fence, again.RetryContext.LastDecision},
 			[]any{workflow.Allow, "Previously approved: the rules say require_approval", true, int64(1), workflow.RequireApproval})
+		same(t, "what the last gate said", b.ask(wf, "transfer", keyed(invoice)).RetryContext.LastDecision, workflow.Allow)
 		v := b.view(wf).Steps[0]
 		same(t, "the step", []any{v.Decision, v.ApprovalStatus, v.ApprovedBy}, []any{workflow.RequireApproval, workflow.Approved, "alice"})
 	})

@@ -36,7 +36,7 @@ func drawAct(t *rapid.T) act {
 		Input: max(0, rapid.IntRange(-6, 1).Draw(t, "input")),
 		Anew:  rapid.IntRange(0, 2).Draw(t, "anew") == 0,
 		Says:  rapid.SampledFrom([]workflow.Decision{workflow.Allow, workflow.Allow, workflow.Block, workflow.RequireApproval}).Draw(t, "says"),
-		Who:   rapid.SampledFrom([]string{"ann", "ben", "cat"}).Draw(t, "who"),
+		Who:   rapid.SampledFrom([]string{"ann", "ann", "ann", "ben", "cat", "dee"}).Draw(t, "who"),
 		Fence: int64(rapid.IntRange(0, 3).Draw(t, "fence")),
 		Pass:  rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Second, time.Minute, time.Hour, 2 * time.Hour}).Draw(t, "pass"),
 		Effect: rapid.SampledFrom([]engine.Effect{engine.EffectAbsent, engine.EffectAbsent, engine.EffectPresent,

@@ -141,8 +141,7 @@ func (e *ender) others(ctx context.Context, d desk, p plan, but string) (plan, e
 // ending is what the end of a workflow means to one of its steps, nil for
 // nothing.
 func (e *ender) ending(ctx context.Context, d desk, paper ledger.Paper, s step) (*ending, error) {
-	open := s.Operation != "" && !s.completed()
-	if s.status() != Pending && !(open && e.looks[s.ID].fits(s)) {
+	if s.status() != Pending && !e.looks[s.ID].fits(s) {
 		return nil, nil
 	}
 	var rec ledger.Record
