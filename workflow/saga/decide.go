@@ -284,5 +284,5 @@ func back(b body, k []known, now time.Time) move {
 	if len(left) > 0 {
 		return move{do: rest, state: Review, reason: "not all could be undone. " + strings.Join(left, "; ")}
 	}
-	return move{do: endBack, state: Undone, reason: "every step that was begun is undone or was never applied: " + b.Back.Reason}
+	return move{do: endBack, state: Undone, reason: "every step that was begun is undone or was never applied; the saga went back since " + b.Back.why()}
 }

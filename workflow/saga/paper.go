@@ -20,7 +20,7 @@ const (
 	form = 1
 )
 
-// ErrForm: the saga was written by a newer version.
+// ErrForm is returned for a saga that a newer version wrote.
 var ErrForm = errors.New("saga of a newer version")
 
 // body is what is kept of a saga beside the records of its writes.
@@ -54,6 +54,13 @@ type Turn struct {
 	At     time.Time `json:"at"`
 	// Step is the one that failed. Default none.
 	Step string `json:"step,omitempty"`
+}
+
+func (t Turn) why() string {
+	if t.By != "" {
+		return fmt.Sprintf("%s cancelled it: %s", t.By, t.Reason)
+	}
+	return t.Reason
 }
 
 // bodyStep is a step and what was done about it.
