@@ -44,18 +44,18 @@ type story struct {
 	name string
 	// gated: the orchestrator asks the gate.
 	gated bool
-	// fate is what the bank does with the first transfer, once it is made.
-	fate fate
+	// bank and notifier are what becomes of the first request to each.
+	bank, notifier fate
 	// fresh: what is begun again knows nothing of the first workflow.
 	fresh bool
 }
 
 // stories in the order in which they are told.
 var stories = []story{
-	{"without the gate, killed after the transfer, and begun again", false, kills, false},
-	{"with the gate: killed after the transfer, and begun again as the same workflow", true, kills, false},
-	{"with the gate: killed after the transfer, and begun again as another workflow", true, kills, true},
-	{"with the gate: the bank makes the transfer and does not answer", true, hangs, false},
+	{name: "without the gate, killed after the transfer, and begun again", bank: kills},
+	{name: "with the gate: killed after the transfer, and begun again as the same workflow", gated: true, bank: kills},
+	{name: "with the gate: killed after the transfer, and begun again as another workflow", gated: true, bank: kills, fresh: true},
+	{name: "with the gate: the bank makes the transfer and does not answer", gated: true, bank: hangs},
 }
 
 // count is what the bank and the notifier have.
@@ -82,18 +82,15 @@ func (s story) tell(ctx context.Context, out io.Writer) (count, error) {
 	if err != nil {
 		return count{}, err
 	}
-	st.bank.fate = s.fate
-	if err := st.orchestrator(ctx, s.gated, workflow); err != nil {
-		return count{}, err
-	}
-	if s.fate == kills {
-		if s.fresh {
+	st.bank.fate, st.notifier.fate = s.bank, s.notifier
+	for ended := false; !ended; {
+		if ended, err = st.orchestrator(ctx, s.gated, workflow); err != nil {
+			return count{}, err
+		}
+		if !ended && s.fresh {
 			if workflow, err = st.begin(ctx, s.gated); err != nil {
 				return count{}, err
 			}
-		}
-		if err := st.orchestrator(ctx, s.gated, workflow); err != nil {
-			return count{}, err
 		}
 	}
 	c := st.count()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -12,10 +13,15 @@ import (
 
 // TestMain lets this binary be the orchestrator, which the stories kill.
 func TestMain(m *testing.M) {
-	if !isOrchestrator() {
-		os.Exit(m.Run())
+	if isOrchestrator() {
+		main()
+		return
 	}
-	main()
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // they wait, and need no processor for that
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
 
 // TestStories: without the gate there are two transfers; with it there is one,
@@ -55,6 +61,36 @@ func TestStories(t *testing.T) {
 			}
 			if n := strings.Count(out.String(), "transfer: fired"); n != c.fired {
 				t.Errorf("the transfer was fired %d times, want %d: %s\n%s", n, c.fired, c.reason, &out)
+			}
+		})
+	}
+}
+
+// TestKilledAnywhere: wherever the orchestrator is killed, and however it comes
+// back, there is one transfer and one notification.
+func TestKilledAnywhere(t *testing.T) {
+	for name, s := range map[string]story{
+		"before the transfer, the same workflow":     {bank: killsEarly},
+		"before the transfer, another workflow":      {bank: killsEarly, fresh: true},
+		"after the notification, the same workflow":  {notifier: kills},
+		"after the notification, another workflow":   {notifier: kills, fresh: true},
+		"before the notification, the same workflow": {notifier: killsEarly},
+		"before the notification, another workflow":  {notifier: killsEarly, fresh: true},
+		"after both, another workflow each time":     {bank: kills, notifier: kills, fresh: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.gated = true
+			var out bytes.Buffer
+			got, err := s.tell(t.Context(), &out)
+			if err != nil {
+				t.Fatalf("%v; it printed:\n%s", err, &out)
+			}
+			if diff := cmp.Diff(count{1, 1}, got); diff != "" {
+				t.Errorf("at the bank and the notifier (-want +got): %s\n%s", diff, &out)
+			}
+			if !strings.Contains(out.String(), "the orchestrator is dead") {
+				t.Errorf("nobody was killed:\n%s", &out)
 			}
 		})
 	}

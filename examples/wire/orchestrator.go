@@ -126,7 +126,7 @@ func (s setting) open(ctx context.Context) (*gated, error) {
 	}
 	var reg connectors.Registry
 	for _, st := range s.steps() {
-		c, err := simulated.NewConnector(st.url, simulated.Plain.Options(), nil)
+		c, err := simulated.NewConnector(st.url, declared(), nil)
 		if err == nil {
 			err = reg.Register(st.destination, connectors.Destination{Connector: c, Profiles: c.Profiles()})
 		}

@@ -15,17 +15,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 )
 
-// fate is what becomes of the first transfer that the bank makes.
+// fate is what becomes of the first request to write.
 type fate string
 
 const (
-	answers fate = ""      // it says yes
-	kills   fate = "kills" // the orchestrator is killed before it hears so
-	hangs   fate = "hangs" // it never answers
+	answers    fate = ""           // it is done, and the answer is yes
+	kills      fate = "kills"      // it is done, and the orchestrator is killed before it hears so
+	hangs      fate = "hangs"      // it is done, and never answered
+	killsEarly fate = "killsEarly" // it is not done, and the orchestrator is killed
 )
+
+// declared is what the bank and the notifier can do: nothing but strong reads.
+// They are in this process, where nothing is on its way for long.
+func declared() simulated.Options {
+	o := simulated.Plain.Options()
+	o.Horizon = connectors.Within(2 * time.Second)
+	return o
+}
 
 // service is a destination of the orchestrator's, served over HTTP.
 type service struct {
@@ -40,7 +50,7 @@ type service struct {
 
 // serve opens a destination on a free port of this machine.
 func serve(ctx context.Context) (*service, error) {
-	world, err := simulated.New(simulated.Plain.Options())
+	world, err := simulated.New(declared())
 	if err != nil {
 		return nil, err
 	}
@@ -58,16 +68,18 @@ func serve(ctx context.Context) (*service, error) {
 // ServeHTTP implements [http.Handler]: what is asked for is done, and then the
 // fate decides who hears of it.
 func (s *service) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	answer := httptest.NewRecorder()
-	simulated.Handler(s.world).ServeHTTP(answer, r)
 	s.mu.Lock()
 	of, kill := answers, s.kill
 	if r.Method == http.MethodPost {
 		of, s.fate = s.fate, answers
 	}
 	s.mu.Unlock()
+	answer := httptest.NewRecorder()
+	if of != killsEarly {
+		simulated.Handler(s.world).ServeHTTP(answer, r)
+	}
 	switch of {
-	case kills:
+	case kills, killsEarly:
 		kill()
 		panic(http.ErrAbortHandler)
 	case hangs:
@@ -126,30 +138,32 @@ func (st *stage) begin(ctx context.Context, gated bool) (workflow string, err er
 	return g.begin(ctx)
 }
 
-// orchestrator runs one to its end, which may be that the bank kills it.
-func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) error {
+// orchestrator runs one, and reports whether it came to its end or was killed.
+func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) (ended bool, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return false, err
 	}
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), st.setting(gated, workflow).environ()...)
 	cmd.Stderr = os.Stderr
 	said, err := cmd.StdoutPipe()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
 	killed := make(chan struct{})
 	once := sync.OnceFunc(func() {
 		close(killed)
 		_ = cmd.Process.Kill() // SIGKILL, while it waits for the answer
 	})
-	st.bank.mu.Lock()
-	st.bank.kill = once
-	st.bank.mu.Unlock()
+	for _, s := range []*service{st.bank, st.notifier} {
+		s.mu.Lock()
+		s.kill = once
+		s.mu.Unlock()
+	}
 	for lines := bufio.NewScanner(said); lines.Scan(); {
 		_, _ = fmt.Fprintln(st.out, "  "+lines.Text())
 	}
@@ -157,9 +171,9 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 	select {
 	case <-killed:
 		_, _ = fmt.Fprintln(st.out, "  the orchestrator is dead")
-		return nil
+		return false, nil
 	default:
-		return err
+		return true, err
 	}
 }
 

@@ -17,6 +17,8 @@ type cell struct {
 	vice    vice
 	step    string
 	undoing bool
+	// cancelled: a person cancels the saga when its process has failed.
+	cancelled bool
 }
 
 func (c cell) String() string {
@@ -25,6 +27,8 @@ func (c cell) String() string {
 		text += ", " + c.failing + " refused for good"
 	}
 	switch {
+	case c.cancelled:
+		return text + ", cancelled after the failure"
 	case c.vice == "":
 		return text
 	case c.undoing:
@@ -51,6 +55,7 @@ func (p plan) goesBack(step string) bool { return p.class(step) != intent.Retrya
 func all() []cell {
 	var cells []cell
 	for _, p := range plans {
+		cells = append(cells, cell{plan: p, cancelled: true})
 		for at, failing := range append([]string{""}, steps...) {
 			cells = append(cells, cell{plan: p, failing: failing})
 			reached := steps // whose write comes before the one that fails
@@ -62,9 +67,9 @@ func all() []cell {
 					if !knows(step, v) {
 						continue
 					}
-					cells = append(cells, cell{p, failing, v, step, false})
+					cells = append(cells, cell{plan: p, failing: failing, vice: v, step: step})
 					if failing != "" && p.goesBack(failing) && p.class(step) == intent.Compensable && p.onUndoing(step, v) {
-						cells = append(cells, cell{p, failing, v, step, true})
+						cells = append(cells, cell{plan: p, failing: failing, vice: v, step: step, undoing: true})
 					}
 				}
 			}

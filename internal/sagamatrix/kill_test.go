@@ -43,6 +43,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// killFirst is a call that every saga comes to.
+const killFirst = 40
+
 // kill is one life of a saga whose first process is killed at its nth call.
 func kill(t *testing.T, c cell, nth int) {
 	s := hosted(t, c.plan)
@@ -50,6 +53,8 @@ func kill(t *testing.T, c cell, nth int) {
 	at := s.child(t, nth)
 	if at != "" {
 		s.child(t, 0)
+	} else if nth < killFirst {
+		t.Errorf("it ended before its call %d", nth)
 	}
 	r := &run{cell: c, mischief: mischief{world: s.world}}
 	r.stands = s.world.accounts()

@@ -40,6 +40,8 @@ type run struct {
 	stands map[string]account
 	writes []ledger.Record
 	end    end
+	// back says that a person cancelled the saga, and was told that it goes back.
+	back bool
 }
 
 func (r *run) flaw(format string, args ...any) {
@@ -90,6 +92,9 @@ func (r *run) processes(t *testing.T) {
 		<-ended
 		return // it lived its life and never came to that point
 	}
+	if r.cell.cancelled {
+		r.cancel(newProcess(t.Context(), "person", point{}))
+	}
 	// Whether the caller comes back, or a worker finds what was left, alternates.
 	r.life(newProcess(t.Context(), "second", point{}), r.point.how != after)
 	<-ended
@@ -108,17 +113,33 @@ func (r *run) life(p *process, asks bool) {
 	}
 	defer e.Close()
 	runner := saga.New(newBook(r.book, p), e, nil)
-	if asks {
-		_, err = r.ask(p, runner)
-	} else {
-		err = r.serve(p, runner)
-	}
-	if err == nil {
-		err = worked(p.ctx, r.book, e, p, watched)
+	for range maxAsks {
+		var s saga.Saga
+		if asks {
+			s, err = r.ask(p, runner)
+		} else {
+			s, err = r.serve(p, runner)
+		}
+		if err == nil {
+			err = worked(p.ctx, r.book, e, p, watched)
+		}
+		if err != nil || s.State != saga.Review || !r.stirred(s) {
+			break // nothing has happened for which the saga waited
+		}
 	}
 	if err != nil && p.alive() {
 		r.flaw("%s: the %s process: %v", wrong, p.name, err)
 	}
+}
+
+// maxAsks bounds how often one process takes a saga up again that had waited for
+// a person, after a later read settled what the person was to decide.
+const maxAsks = 4
+
+// stirred reports whether a write of a saga has moved since it was looked at.
+func (r *run) stirred(s saga.Saga) bool {
+	all, err := r.book.List(context.Background(), ledger.Filter{Tenant: tenant})
+	return err == nil && slices.ContainsFunc(all, func(w ledger.Record) bool { return w.Updated.After(s.Now) && w.State == ledger.Settled })
 }
 
 // ask is a caller that wants the saga done, whoever asked before. It is an
@@ -132,21 +153,38 @@ func (r *run) ask(p *process, runner *saga.Runner) (saga.Saga, error) {
 	return runner.Run(ctx, tenant, sagaID)
 }
 
+// cancel is a person who cancels the saga. It may be too late for that, or too
+// early.
+func (r *run) cancel(p *process) {
+	e, err := r.engine(r.book, p)
+	if err != nil {
+		r.flaw("%s: %v", wrong, err)
+		return
+	}
+	defer e.Close()
+	ctx := engine.As(p.ctx, engine.Principal{Name: "ada", Role: engine.RoleReviewer})
+	_, err = saga.New(newBook(r.book, p), e, nil).Cancel(ctx, tenant, sagaID, "ada", "changed her mind")
+	r.back = err == nil
+	if err != nil && !errors.Is(err, saga.ErrTooLate) && !errors.Is(err, ledger.ErrNotFound) {
+		r.flaw("%s: cancel: %v", wrong, err)
+	}
+}
+
 // serve is a worker that knows of no saga in particular. Nothing is to be done
 // where none was begun.
-func (r *run) serve(p *process, runner *saga.Runner) error {
+func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Work(ctx) }()
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(glance) {
-		s, err := runner.Get(ctx, tenant, sagaID)
+		s, err = runner.Get(ctx, tenant, sagaID)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && s.Over() {
 			break
 		}
 	}
 	cancel()
-	return <-ended
+	return s, <-ended
 }
 
 // look asks for the end: whoever asks again gets it, and nothing is sent for
