@@ -8,6 +8,14 @@
 // load those that wait share the next transaction. Nothing depends on the state
 // of a connection, so a pooler in transaction mode may stand between.
 //
+// # Papers
+//
+// A filing that changes one write at the most is one statement too; any other is
+// a transaction. Both lock the papers of a filing in the order of their names,
+// what is only to stay as it is for others that want the same, then change
+// writes, and make new papers last. So filings never wait for each other in a
+// circle, and nothing that a filing looked at changes before it is durable.
+//
 // # Time
 //
 // The only clock is the database's. What a claim decides and writes is its time
