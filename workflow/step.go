@@ -139,23 +139,22 @@ func (q gating) repeats(s step) error {
 		return mismatch(InputMismatch, q.workflowID, q.stepID, field, s.Asked.part(field), q.ask.asked.part(field))
 	case s.Operation != "" && q.ask.asked.toolName(q.stepID, q.ask.intent) != s.OperationTool:
 		// The operation is known to others by its tool, and a step has but one.
-		return mismatch(InputMismatch, q.workflowID, q.stepID, "tool_context", s.Asked.ToolDigest, q.ask.asked.ToolDigest)
+		e := mismatch(InputMismatch, q.workflowID, q.stepID, "tool_context", s.Asked.ToolDigest, q.ask.asked.ToolDigest)
+		e.Message = "tool_context names another tool than the one under which the idempotency_key was recorded on gate; begin another step"
+		return e
 	case q.ask.RetryPolicy == reevaluate && s.status() != "" && s.status() != Approved:
 		return &Error{Code: ApprovalHold, Message: "the step's approval is " + string(s.status()) + "; gating it again does not change that"}
 	}
 	return nil
 }
 
-func mismatch(code Code, workflowID, stepID, field, expected, received string) error {
+func mismatch(code Code, workflowID, stepID, field, expected, received string) *Error {
 	e := &Error{Code: code, Field: field, WorkflowID: workflowID, StepID: stepID, Expected: expected, Received: received,
 		Message: "idempotency_key does not match the key recorded on gate"}
 	if code == InputMismatch {
 		e.Message = field + " is not the one recorded on gate; repeat it unchanged, or gate the step with retry_policy reevaluate"
-		switch field {
-		case "intent":
+		if field == "intent" {
 			e.Message = "intent is not the one recorded on gate; it cannot change before the step is completed"
-		case "tool_context":
-			e.Message = "tool_context is not the one recorded on gate; repeat it unchanged, or gate the step with retry_policy reevaluate and, if it has an idempotency_key, the same tool"
 		}
 	}
 	return e
