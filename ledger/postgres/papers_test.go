@@ -124,24 +124,11 @@ func TestFilingsAtOnce(t *testing.T) {
 		l := ledgers[g%len(ledgers)]
 		wg.Go(func() {
 			for round := range rounds {
-				f, err := ledger.Filing{}, error(nil)
 				written, read, late := rand.Perm(papers), 1+rand.IntN(2), rand.IntN(3)
-				for i, n := range written[:3] {
-					var p ledger.Paper
-					if p, err = l.Paper(context.Background(), "acme", "step", fmt.Sprint("p", n)); err != nil {
-						t.Error(err)
-						return
-					}
-					if i < read {
-						f.Unchanged = append(f.Unchanged, p)
-					} else {
-						f.Papers = append(f.Papers, p)
-					}
-				}
-				if round%3 != 0 { // with some that all want to make
-					for _, n := range rand.Perm(3) {
-						f.Papers = append(f.Papers, page("acme", fmt.Sprint("new", round, "-", n), 0))
-					}
+				f, err := tangled(l, written[:3], read, round)
+				if err != nil {
+					t.Error(err)
+					return
 				}
 				for _, n := range written[:late] {
 					f.Append = append(f.Append, ledger.Appending{ID: recs[n].ID, Events: []ledger.Event{{Kind: ledger.EvLate}}})
@@ -181,6 +168,29 @@ func TestFilingsAtOnce(t *testing.T) {
 		t.Error("no filing was done")
 	}
 	noDeadlocks(t, ledgers[0])
+}
+
+// tangled is a filing that wants the first of some papers unchanged and writes the
+// others, and in most rounds makes some that others want to make as well.
+func tangled(l *postgres.Ledger, papers []int, read, round int) (f ledger.Filing, err error) {
+	for i, n := range papers {
+		p, err := l.Paper(context.Background(), "acme", "step", fmt.Sprint("p", n))
+		if err != nil {
+			return f, err
+		}
+		if i < read {
+			f.Unchanged = append(f.Unchanged, p)
+		} else {
+			f.Papers = append(f.Papers, p)
+		}
+	}
+	if round%3 == 0 {
+		return f, nil
+	}
+	for _, n := range rand.Perm(3) {
+		f.Papers = append(f.Papers, page("acme", fmt.Sprint("new", round, "-", n), 0))
+	}
+	return f, nil
 }
 
 func noDeadlocks(t *testing.T, l *postgres.Ledger) {
