@@ -286,25 +286,32 @@ func TestUndoingWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// What lands late after the undoing is found by the recheck that is owed.
+// What lands late after the undoing is found by the recheck that is owed, and is
+// not taken for what the undoing did.
 func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 3 * time.Hour, Times: 1})
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
-		defer cancel()
-		done, err := b.engine.Do(ctx, compensable(order("A-1", intent.Create)))
-		if err != nil || done.Status != engine.StatusVerified || done.Sends != 2 {
-			t.Fatalf("%+v, %v%s", done, err, b.life(done.ID))
-		}
-		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
-			t.Fatalf("%+v%s", out, b.life(done.ID))
-		}
-		b.worked(100 * time.Hour)
-		if got := b.state(done.ID); got.State != ledger.Review || len(b.world.Records("A-1")) != 1 {
-			t.Errorf("%s%s", got.Phase(), b.life(done.ID))
-		}
-	})
+	for name, stamps := range map[string]bool{"with stamps": true, "without stamps": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				o.Stamps = stamps
+				b := newBench(t, o, nil)
+				b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 3 * time.Hour, Times: 1})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				done, err := b.engine.Do(ctx, compensable(order("A-1", intent.Create)))
+				if err != nil || done.Status != engine.StatusVerified || done.Sends != 2 {
+					t.Fatalf("%+v, %v%s", done, err, b.life(done.ID))
+				}
+				if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
+					t.Fatalf("%+v%s", out, b.life(done.ID))
+				}
+				b.worked(100 * time.Hour)
+				if got := b.state(done.ID); got.State != ledger.Review || len(b.world.Records("A-1")) != 1 {
+					t.Errorf("%s%s", got.Phase(), b.life(done.ID))
+				}
+			})
+		})
+	}
 }
 
 // A destination that doubles records by itself does so also when they are undone
