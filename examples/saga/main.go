@@ -27,7 +27,7 @@ import (
 
 func main() {
 	rows, err := run(context.Background())
-	print(os.Stdout, rows)
+	show(os.Stdout, rows)
 	if err != nil {
 		slog.Error("saga", "error", err)
 		os.Exit(1)
@@ -129,7 +129,7 @@ func plan(w *world) saga.Plan {
 	}
 }
 
-func print(out io.Writer, rows []row) {
+func show(out io.Writer, rows []row) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "refused\tanswers lost\tthe saga\tcontacts\ttickets\tmails\tmail sends")
 	for _, r := range rows {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/readback-go/readback/connectors/jira/jiratest"
+	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/workflow/saga"
 )
 
@@ -33,30 +36,39 @@ func TestExample(t *testing.T) {
 			t.Errorf("%d lives, want 17: each step refused, each answer lost", len(rows))
 		}
 		var out bytes.Buffer
-		print(&out, rows)
+		show(&out, rows)
 		if n := strings.Count(out.String(), "\n"); n != len(rows)+1 {
 			t.Errorf("it prints %d lines for %d lives:\n%s", n, len(rows), &out)
 		}
 	})
 }
 
-// TestMisbehaving: the destinations of the example do lose and refuse.
+// TestMisbehaving: the destinations of the example do refuse and lose, and no
+// more than they are told to.
 func TestMisbehaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := row{Refused: letter, Lost: every}
-		if err := r.live(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		w, err := newWorld()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.close()
-		if err := w.misbehave(letter, every); err != nil {
-			t.Fatal(err)
-		}
-		if contacts, _, _, _ := w.count(); contacts != 0 || r.Early {
-			t.Errorf("%d contacts before anything was done; the mail came early: %t", contacts, r.Early)
+		for name, c := range map[string]struct {
+			refused, lost       string
+			deskRefuses, deskLo bool
+			postRefuses, postLo bool
+		}{
+			"nothing":              {nothing, nothing, false, false, false, false},
+			"the ticket's answers": {nothing, ticket, false, true, false, false},
+			"all, mail refused":    {letter, every, false, true, true, false},
+			"ticket refused":       {ticket, letter, true, false, false, true},
+		} {
+			w, err := newWorld()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.misbehave(c.refused, c.lost); err != nil {
+				t.Fatal(err)
+			}
+			got := []bool{w.desk.Waits(jiratest.Refused), w.desk.Waits(jiratest.LostAnswer), w.post.Left(mailtest.Refused) != 0, w.post.Left(mailtest.LostAnswer) != 0}
+			if want := []bool{c.deskRefuses, c.deskLo, c.postRefuses, c.postLo}; !slices.Equal(got, want) {
+				t.Errorf("%s: ticket refused and lost, mail refused and lost: %v, want %v", name, got, want)
+			}
+			w.close()
 		}
 	})
 }

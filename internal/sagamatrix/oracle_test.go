@@ -27,7 +27,7 @@ func (r *run) judge() {
 	r.end = r.ended()
 	want := r.cell.wants(r.point)
 	if r.back { // from then on nothing may go forward
-		want.may, want.why = []end{undone}, ""
+		want.may = []end{undone}
 	}
 	switch {
 	case r.end == half || r.end == wrong || r.end == doing:
