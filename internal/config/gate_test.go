@@ -48,7 +48,7 @@ func TestBadRisks(t *testing.T) {
 		want   []string
 	}{
 		"no list":       {"one rule is a list of one", "  class: approve\n", []string{":5: risk: is a mapping; want a list"}},
-		"unknown word":  {"a misspelt word must not be overlooked", "  - {destinaton: orders}\n", []string{":5: risk[0].destinaton: is not known; did you mean destination?"}},
+		"unknown word":  {"a misspelt word must not be overlooked", "  - {destinatio: orders}\n", []string{":5: risk[0].destinatio: is not known; did you mean destination?"}},
 		"no such place": {"a misspelt name would let go what was to be held", "  - {tool: a}\n  - {destination: order}\n", []string{":6: risk[1].destination: is \"order\", which no destination is called; want one of orders, or a pattern for some of them"}},
 		"pattern for none": {"likewise", "  - {destination: crm*}\n",
 			[]string{":5: risk[0].destination: is \"crm*\", which no destination is called; want one of orders, or a pattern for some of them"}},

@@ -60,6 +60,15 @@ var lookups = map[string]scenario{
 			h.holders("a", tool, "")
 		},
 	},
+	"what steps do": {
+		"a step's own operation stops others like any write, and so does what is written in it",
+		func(h *harness) {
+			step := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
+			h.holders("a", step.Tool, "invoice 7", step)
+			h.append(step, reported)
+			h.holders("a", step.Tool, "invoice 7", step)
+		},
+	},
 	"came to nothing": {
 		"what is known not to have happened, or was let go, stops nobody",
 		func(h *harness) {

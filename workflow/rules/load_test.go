@@ -44,7 +44,7 @@ func TestBadFiles(t *testing.T) {
 		"empty":        {"a file that says nothing allows everything", "", []string{": is empty; want version: 1, and rules"}},
 		"no rules":     {"nor does one that only seems to say something", "version: 1\n", []string{": rules: is missing or empty; want at least one rule, or no file of rules at all"}},
 		"version":      {"a later version may mean something else", strings.Replace(one("'true'"), "1", "2", 1), []string{": version: is 2; want version: 1"}},
-		"unknown word": {"a misspelt decision must not be overlooked", strings.Replace(one("step.cost > 1"), "decision", "decison", 1), []string{":5: rules[0].decison: is not known; did you mean decision?"}},
+		"unknown word": {"a misspelt decision must not be overlooked", strings.Replace(one("step.cost > 1"), "decision", "decisiom", 1), []string{":5: rules[0].decisiom: is not known; did you mean decision?"}},
 		"all at once": {"one run shows all of them", "version: 1\nrules:\n  - id: a b\n    when: step.gate_cnt > 3\n    decision: deny\n    risk_level: huge\n", []string{
 			":3: rules[0].id: is \"a b\"; want a name for the rule, such as transfer-once: up to 100 letters, digits and . _ : / -",
 			":3: rules[0].reason: is missing; want why, in words for whoever is told the decision",

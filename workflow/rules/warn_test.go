@@ -77,6 +77,7 @@ func TestShadows(t *testing.T) {
 		"same":          {"one of them is needless", rule{"step.cost > 1", "block"}, rule{"step.cost  >  1", "block"}, []string{"f:7: rule b: asks the same as rule a of line 3, and decides the same"}},
 		"outweighed":    {"block wins wherever it matches", rule{"step.cost > 1 && step.tool == 'x'", "allow"}, rule{"step.tool == 'x'", "block"}, []string{"f:3: rule a: never decides: rule b of line 7 matches whenever it does, and block wins over allow"}},
 		"order of both": {"neither the file's nor the condition's order matters", rule{"step.tool == 'x'", "block"}, rule{"step.tool == 'x' && step.cost > 1", "require_approval"}, []string{"f:7: rule b: never decides: rule a of line 3 matches whenever it does, and block wins over require_approval"}},
+		"narrower":      {"it gives another reason", rule{"step.tool == 'x'", "block"}, rule{"step.tool == 'x' && step.cost > 1", "block"}, nil},
 		"more careful":  {"the narrower one decides something", rule{"step.tool == 'x'", "require_approval"}, rule{"step.tool == 'x' && step.cost > 1", "block"}, nil},
 		"always":        {"a rule that always matches outweighs all", rule{"true", "block"}, rule{"step.cost > 1", "allow"}, []string{"f:3: rule a: is always true: it decides about every step", "f:7: rule b: never decides: rule a of line 3 matches whenever it does, and block wins over allow"}},
 		"others":        {"two tools", rule{"step.tool == 'x'", "block"}, rule{"step.tool == 'y'", "allow"}, nil},
