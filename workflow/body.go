@@ -121,7 +121,7 @@ type step struct {
 
 	Hold   *hold    `json:"hold,omitempty"`
 	Holds  int      `json:"holds,omitempty"`
-	Heard  []heard  `json:"heard,omitempty"` // only ever appended to
+	Heard  []Heard  `json:"heard,omitempty"` // only ever appended to
 	Askers []string `json:"askers,omitempty"`
 
 	// Operation is the write that stands for the business operation.
@@ -146,16 +146,6 @@ type lent struct {
 type found struct {
 	Verification
 	Fence int64 `json:"fence"`
-}
-
-// heard is what a person, or time, decided about a hold.
-type heard struct {
-	Hold     int            `json:"hold"`
-	By       string         `json:"by,omitempty"` // "" is time
-	At       time.Time      `json:"at"`
-	Decision ApprovalStatus `json:"decision"` // pending: that the time is over was told, and it goes on waiting
-	Digest   string         `json:"digest"`   // of what was asked for
-	Reason   string         `json:"reason,omitempty"`
 }
 
 // gated is one gate as rules saw it; what was asked for stands beside it.

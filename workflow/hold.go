@@ -51,7 +51,7 @@ func (s step) lapsed(now time.Time) (step, []ledger.Event) {
 	}
 	h := *s.Hold
 	h.Overdue = true
-	mark := heard{Hold: h.Number, At: now, Decision: Pending, Digest: h.Digest, Reason: "nobody decided in time; it goes on waiting"}
+	mark := Heard{Hold: h.Number, At: now, Decision: Pending, Digest: h.Digest, Reason: "nobody decided in time; it goes on waiting"}
 	events := []ledger.Event{{Kind: ledger.EvOverdue, Rule: "timeout", Reason: mark.Reason}}
 	if h.OnTimeout != policies.OnTimeoutEscalate {
 		h.Status, h.At, h.Overdue = Expired, &now, false
@@ -84,7 +84,7 @@ func (s step) approved(by, reason string, now time.Time) (step, ledger.Event) {
 		h.Status, ev.Kind = Approved, ledger.EvApproved
 	}
 	s.Hold = &h
-	s.Heard = append(slices.Clone(s.Heard), heard{Hold: h.Number, By: by, At: now, Decision: Approved, Digest: h.Digest, Reason: reason})
+	s.Heard = append(slices.Clone(s.Heard), Heard{Hold: h.Number, By: by, At: now, Decision: Approved, Digest: h.Digest, Reason: reason})
 	return s, ev
 }
 
@@ -93,7 +93,7 @@ func (s step) refused(by, reason string, now time.Time) (step, []ledger.Event) {
 	h := *s.Hold
 	h.Status, h.By, h.At, h.Said = Rejected, by, &now, reason
 	s.Hold = &h
-	s.Heard = append(slices.Clone(s.Heard), heard{Hold: h.Number, By: by, At: now, Decision: Rejected, Digest: h.Digest, Reason: reason})
+	s.Heard = append(slices.Clone(s.Heard), Heard{Hold: h.Number, By: by, At: now, Decision: Rejected, Digest: h.Digest, Reason: reason})
 	return s, []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: by, Rule: "person", Reason: reason}}
 }
 

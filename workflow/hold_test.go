@@ -201,6 +201,9 @@ func TestReject(t *testing.T) {
 	same(t, "commits", b.store.filed.Load()-before, int64(1))
 	same(t, "the answer", []any{got.Status, got.Decision, got.ApprovalStatus, got.RejectedBy}, []any{"rejected", workflow.Block, workflow.Rejected, "alice"})
 	v := b.view(wf)
+	if heard := v.Steps[1].Heard; len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != why || heard[0].Decision != workflow.Rejected || len(heard[0].Digest) != 64 || heard[0].At.IsZero() {
+		t.Errorf("what is kept of the denial: %+v", heard)
+	}
 	same(t, "the workflow", []any{v.Status, v.Steps[1].ApprovalStatus, v.CompletedAt != nil}, []any{workflow.Aborted, workflow.Rejected, true})
 	rec := b.operation(wf, "transfer")
 	same(t, "the operation", []any{rec.State, rec.Settlement}, []any{ledger.Settled, ledger.Denied})
@@ -234,6 +237,9 @@ func TestAnApprovalIsForWhatWasAskedFor(t *testing.T) {
 	same(t, "something else", []any{got.Decision, got.ApprovalID, got.Lease == nil}, []any{workflow.RequireApproval, uuid.NewSHA1(space, []byte(wf+":a#2")).String(), true})
 	if _, err := b.gate.Approve(t.Context(), alice, wf, "a", why); err != nil {
 		t.Errorf("the second hold cannot be approved: %v", err)
+	}
+	if heard := b.view(wf).Steps[0].Heard; len(heard) != 2 || heard[0].Hold != 1 || heard[1].Hold != 2 || heard[0].Digest == heard[1].Digest {
+		t.Errorf("what is kept of two approvals: %+v", heard)
 	}
 	if got := b.ask(wf, "a", keyed(map[string]any{"amount": 1000000})); got.Decision != workflow.Allow {
 		t.Errorf("after the second approval: %+v", got)

@@ -42,7 +42,7 @@ func (f flow) view(p ledger.Paper) View {
 
 func (s step) view() StepView {
 	v := StepView{StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type, Decision: s.Decision, DecisionReason: s.Reason,
-		ApprovalStatus: s.status(), GateCheckedAt: s.LastGate, CompletedAt: s.CompletedAt}
+		ApprovalStatus: s.status(), GateCheckedAt: s.LastGate, CompletedAt: s.CompletedAt, Heard: s.Heard}
 	if s.status() == Approved {
 		v.ApprovedBy, v.ApprovedAt = s.Hold.By, s.Hold.At
 	}

@@ -243,6 +243,24 @@ type StepView struct {
 	ApprovedAt     *time.Time     `json:"approved_at,omitempty"`
 	GateCheckedAt  time.Time      `json:"gate_checked_at"`
 	CompletedAt    *time.Time     `json:"completed_at,omitempty"`
+
+	// Heard is what people, and time, decided about the step, in order. It is for
+	// callers in this process and not in the contract's JSON.
+	Heard []Heard `json:"-"`
+}
+
+// Heard is one decision about a step that waits for approval. It is never
+// changed, and none is removed.
+type Heard struct {
+	Hold int       `json:"hold"` // the first, second, … time that the step was held
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+	// Decision is approved (by this person, and maybe by others still to come),
+	// rejected or expired; pending says that it was overdue and went on waiting.
+	Decision ApprovalStatus `json:"decision"`
+	// Digest fingerprints what was asked for: input, tool and intent.
+	Digest string `json:"digest"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // CheckpointList is the completed steps of a workflow.
