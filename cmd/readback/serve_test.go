@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
+	"github.com/readback-go/readback/ledger"
 )
 
 // served is a server that runs as a process.
@@ -287,6 +289,50 @@ func TestServeCrowd(t *testing.T) {
 		if code := s.end(syscall.SIGTERM); code != 0 {
 			t.Errorf("exit code %d\n%s", code, s.errs)
 		}
+	}
+}
+
+// It does what a worker does.
+func TestServeWorks(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	up := p.url
+	p.configure("http://127.0.0.1:1", "") // nobody there
+	p.submit(exitInProgress, order("A-1", ""), "--wait", "0")
+	p.configure(up, "")
+	s := serveProcess(t, p.dir)
+	eventually(t, "the write to be carried on", func() bool { return p.writes()[0].Settlement == ledger.Verified })
+	p.effects(1, "A-1")
+	says(t, result{0, s.rest.String(), ""}, "Ledger: readback.db", "Configuration: readback.yaml")
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+// What somebody looks at in a browser here is not this machine.
+func TestServeKeepsPagesOut(t *testing.T) {
+	s := serveProcess(t, t.TempDir())
+	client := &http.Client{Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	for name, change := range map[string]func(*http.Request){
+		"another origin": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"a rebound name": func(r *http.Request) { r.Host = "evil.example" },
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/workflows", strings.NewReader(`{"workflow_name":"w"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(r)
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // the status says it
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", name, resp.StatusCode)
+		}
+	}
+	if _, list := s.ask("GET", "/api/v1/workflows", ""); list["total"] != 0.0 {
+		t.Errorf("something was begun: %v", list)
 	}
 }
 
