@@ -194,18 +194,25 @@ func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) 
 // asSettled is what the look found by which the write was settled, and what it
 // proves: what others did to the record since is none of the write's doing.
 func (t *task) asSettled(ctx context.Context) (connectors.Observation, verify.Judgement, error) {
-	var left connectors.Observation
 	events, err := t.e.ledger.Events(ctx, t.rec.Tenant, t.rec.ID)
 	if err != nil {
-		return left, verify.Judgement{}, err
+		return connectors.Observation{}, verify.Judgement{}, err
 	}
-	read, found := lastLook(events)
-	if !found || decodeExact(read.Evidence, &left) != nil || tooLarge(read.Evidence) {
+	left, read, kept := leftBy(events)
+	if !kept {
 		return left, verify.Judgement{Reason: "what it left is not kept"}, nil
 	}
 	k := t.judgeCase()
 	k.Seen, k.Since = left, read.At.Add(-read.Ago).Sub(t.rec.LastSend)
 	return left, verify.Judge(k), nil
+}
+
+// leftBy is what a write left, when it is undone, and the look that saw it; false
+// where that is not kept.
+func leftBy(events []ledger.Event) (left connectors.Observation, look ledger.Event, kept bool) {
+	look, found := lastLook(events)
+	kept = found && !tooLarge(look.Evidence) && decodeExact(look.Evidence, &left) == nil
+	return left, look, kept
 }
 
 // lastLook is the look that says what a write left, when it is undone: the one
@@ -315,9 +322,8 @@ func (t *task) addedTo(seen connectors.Observation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var left connectors.Observation
-	look, found := lastLook(events)
-	if !found || tooLarge(look.Evidence) || decodeExact(look.Evidence, &left) != nil || len(left.Records) != 1 {
+	left, _, kept := leftBy(events)
+	if !kept || len(left.Records) != 1 {
 		return "", nil
 	}
 	for name := range seen.Records[0].Fields {
