@@ -72,7 +72,7 @@ func (s *served) end(signal os.Signal) int {
 }
 
 // ask sends a request, and reads the answer.
-func (s *served) ask(method, path, body string) (int, map[string]any) {
+func (s *served) ask(method, path, body string, headers ...string) (int, map[string]any) {
 	s.t.Helper()
 	client := &http.Client{Timeout: time.Minute}
 	defer client.CloseIdleConnections()
@@ -80,6 +80,9 @@ func (s *served) ask(method, path, body string) (int, map[string]any) {
 	if err != nil {
 		s.t.Error(err)
 		return 0, nil
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := client.Do(r)
 	if err != nil {
@@ -348,8 +351,10 @@ func TestServeForMachines(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
-	if code, _ := s.ask("GET", fmt.Sprintf("/api/v1/workflows/%s", created["workflow_id"]), ""); code != 200 {
-		t.Errorf("the workflow cannot be read: %d", code)
+	for tenant, want := range map[string]int{"acme": 200, "other": 404} { // nobody named one before
+		if code, _ := s.ask("GET", fmt.Sprintf("/api/v1/workflows/%s", created["workflow_id"]), "", "X-Tenant-ID", tenant); code != want {
+			t.Errorf("the workflow as tenant %s: %d, want %d", tenant, code, want)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "own.db")); err != nil {
 		t.Error(err)
