@@ -22,11 +22,15 @@ demo: ## three ways to write 100 orders, counted by the destination
 test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 	$(GO) vet ./...
 	$(GO) test -race -timeout 20m ./...
-	$(GO) test -timeout 20m ./internal/matrix # whole; under -race it runs a sample of the cells
+	$(GO) test -timeout 20m ./internal/matrix ./internal/sagamatrix # whole; under -race they run a sample
 
 .PHONY: soak
 soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeats a run
 	READBACK_SOAK=full $(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m $(SOAK)
+
+.PHONY: sagamatrix
+sagamatrix: ## every crash point, every vice and every failing step of a saga; long
+	$(GO) test -timeout 120m ./internal/sagamatrix -run TestMatrix -whole -v
 
 .PHONY: bench
 bench: ## benchmarks; see docs/performance.md (READBACK_BENCH_ROWS=1000000 for long histories)
