@@ -13,14 +13,27 @@ import (
 
 // Run carries a saga on until it is done, undone or in review, or ctx ends; the
 // saga is then as it stands. What it waits for it waits for here; other workers
-// may do the same. Where the saga had given up and nothing speaks against it, a
-// call by anybody but an agent makes it go on: who acted on what it waited for
-// runs it again.
+// may do the same. Where it had given up for a person, it stays so: see
+// [Runner.Resume].
 //
 // It fails with [ErrNotFound], with an error of the ledger or of the engine; the
 // saga goes on all the same when it is run again.
 func (r *Runner) Run(ctx context.Context, tenant, id string) (Saga, error) {
-	urged := engine.Caller(ctx).Role != engine.RoleAgent
+	return r.runs(ctx, tenant, id, false)
+}
+
+// Resume is [Runner.Run] by somebody who has seen to what a saga gave up for: a
+// step that was tried too often, that was denied behind the pivot, or that
+// another workflow stood in the way of, is tried again. It fails with
+// [engine.ErrForbidden] for an agent.
+func (r *Runner) Resume(ctx context.Context, tenant, id string) (Saga, error) {
+	if engine.Caller(ctx).Role == engine.RoleAgent {
+		return Saga{}, fmt.Errorf("%w: an agent does not ask again for what saga %q gave up for a person", engine.ErrForbidden, id)
+	}
+	return r.runs(ctx, tenant, id, true)
+}
+
+func (r *Runner) runs(ctx context.Context, tenant, id string, urged bool) (Saga, error) {
 	for ctx.Err() == nil {
 		t, err := r.drive(ctx, tenant, id, urged, false)
 		if err != nil && ctx.Err() == nil {
@@ -35,7 +48,10 @@ func (r *Runner) Run(ctx context.Context, tenant, id string) (Saga, error) {
 }
 
 // over reports whether nothing more happens by itself.
-func (b body) over() bool { return b.State == Done || b.State == Undone || b.State == Review }
+func (b body) over() bool { return b.final() || b.State == Review }
+
+// final reports whether nothing happens to it any more at all.
+func (b body) final() bool { return b.State == Done || b.State == Undone || b.State == Closed }
 
 // pause is for how long a saga rests.
 func (t turn) pause() time.Duration {
@@ -101,13 +117,22 @@ func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error
 	if m.do == begin {
 		return false, r.begin(ctx, t, m)
 	}
-	t.body = t.body.took(m, "", "", now)
+	if !t.body.Stuck || m.do != carry && m.do != undo {
+		t.body = t.body.took(m, "", "", now)
+	}
 	switch m.do {
 	case hold:
 		_, err = r.file(ctx, t, t.body.Steps[m.step].NotBefore, nil)
 		return false, err
-	case goBack:
-		_, err = r.file(ctx, t, now.Add(r.opts.Lease), nil)
+	case goBack, withdraw:
+		step := m.step
+		if m.do == goBack {
+			step = t.body.last()
+		}
+		_, err = r.file(ctx, t, now.Add(r.opts.Lease), nil, t.withdrawal(step, "saga "+t.paper.ID, "saga", t.body.Back.Reason)...)
+		if changedHands(err) {
+			err = fmt.Errorf("%w: %w", ledger.ErrStale, err)
+		}
 		return false, err
 	case carry:
 		return r.carry(ctx, t, m)
@@ -165,6 +190,12 @@ func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
 		return r.turnedAway(ctx, t, m, err)
 	}
 	return err
+}
+
+// changedHands reports whether a filing failed since a write that it changes was
+// taken up meanwhile.
+func changedHands(err error) bool {
+	return errors.Is(err, ledger.ErrFenced) || errors.Is(err, ledger.ErrIllegalMove)
 }
 
 // refusedForGood reports whether the ledger will never take the write.
@@ -257,6 +288,10 @@ func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.
 		return false, err
 	case err != nil:
 		return r.troubled(ctx, t, m, err)
+	case t.body.Stuck:
+		t.body = t.body.took(m, "", "", now)
+		_, err := r.file(ctx, t, now.Add(r.opts.Lease), nil)
+		return false, err
 	case out.Status != engine.StatusInProgress || ctx.Err() != nil:
 		return false, nil
 	}
@@ -292,8 +327,9 @@ func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over
 		what = "undo"
 	}
 	r.opts.Logger.Warn("a saga cannot go on", "saga", t.paper.ID, "tenant", t.paper.Tenant, "step", t.body.Steps[m.step].Name, "error", why)
+	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
-	_, err = r.file(ctx, &fresh, now.Add(restMost), nil)
+	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), personMost), restMost)), nil)
 	*t = fresh
 	return true, err
 }

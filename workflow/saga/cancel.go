@@ -50,8 +50,8 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		if err := t.cancelled(&Turn{By: by, Reason: clipped(reason), At: t.paper.Now}); err != nil {
 			return Saga{}, err
 		}
-		switch _, err := r.file(ctx, &t, t.paper.Now, nil, t.withdrawal(by, reason)...); {
-		case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrIllegalMove):
+		switch _, err := r.file(ctx, &t, t.paper.Now, nil, t.withdrawal(t.body.last(), by, "cancelled", reason)...); {
+		case errors.Is(err, ledger.ErrStale), changedHands(err):
 			if !sleep(ctx, jitter()) {
 				return Saga{}, ctx.Err()
 			}
@@ -76,21 +76,17 @@ func (t turn) mayCancel(p engine.Principal, by string) error {
 	return nil
 }
 
-// withdrawal takes the write of the last step back of which nothing was sent,
-// and which nobody has in hand: in the same filing, so that it is never sent.
-func (t turn) withdrawal(by, reason string) []ledger.Appending {
-	k := t.known[t.body.last()]
-	if t.body.Back == nil || !k.there || k.rec.LeaseUntil.After(t.paper.Now) {
+// withdrawal ends the write of a step of which nothing was sent, and which nobody
+// has in hand, when the saga goes back: in the same filing, so that it is never
+// sent.
+func (t turn) withdrawal(step int, by, rule, reason string) []ledger.Appending {
+	k := t.known[step]
+	if t.body.Back == nil || !k.withdrawable(t.paper.Now) {
 		return nil
 	}
-	ev := ledger.Event{Kind: ledger.EvSettled, By: by, Rule: "cancelled", Reason: clipped(reason) + "; nothing was sent"}
-	switch {
-	case k.rec.State == ledger.Held:
+	ev := ledger.Event{Kind: ledger.EvSettled, By: by, Rule: rule, Reason: clipped(reason) + "; nothing was sent", Settlement: ledger.NotApplied}
+	if k.rec.State == ledger.Held {
 		ev.Settlement = ledger.Denied
-	case k.rec.State == ledger.Queued && k.rec.Sends == 0:
-		ev.Settlement = ledger.NotApplied
-	default:
-		return nil
 	}
 	return []ledger.Appending{{ID: k.rec.ID, Fence: k.rec.Fence, Events: []ledger.Event{ev}}}
 }
@@ -99,8 +95,8 @@ func (t turn) withdrawal(by, reason string) []ledger.Appending {
 func (t *turn) cancelled(by *Turn) error {
 	b := t.body.copy()
 	now := t.paper.Now
-	if b.State == Done {
-		return fmt.Errorf("%w: saga %q is done: %s", ErrTooLate, t.paper.ID, b.Reason)
+	if b.State == Done || b.State == Closed {
+		return fmt.Errorf("%w: saga %q is %s: %s", ErrTooLate, t.paper.ID, b.State, b.Reason)
 	}
 	next := slices.IndexFunc(b.Steps, func(s bodyStep) bool { return !s.begun() })
 	if b.Past {

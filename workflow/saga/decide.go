@@ -72,19 +72,27 @@ func (k known) before() bool {
 	return k.rec.Sends == 0 && k.rec.Verdict == vacuous
 }
 
+// withdrawable reports whether nothing of a write was sent and nobody has it in
+// hand, so that it can be ended in the ledger alone.
+func (k known) withdrawable(now time.Time) bool {
+	unsent := k.rec.State == ledger.Held || k.rec.State == ledger.Queued && k.rec.Sends == 0
+	return k.there && unsent && !k.rec.LeaseUntil.After(now)
+}
+
 // doing is what is to be done next.
 type doing int
 
 // The moves. The zero value does nothing.
 const (
-	rest    doing = iota // wait: for a person, or until a time
-	hold                 // let the grace of a step begin
-	begin                // reserve the write of a step
-	carry                // carry the write of a step on
-	goBack               // decide that the saga goes back
-	undo                 // undo a step
-	endDone              // all is done
-	endBack              // all is undone
+	rest     doing = iota // wait: for a person, or until a time
+	hold                  // let the grace of a step begin
+	begin                 // reserve the write of a step
+	carry                 // carry the write of a step on
+	goBack                // decide that the saga goes back
+	withdraw              // end a write of which nothing was sent
+	undo                  // undo a step
+	endDone               // all is done
+	endBack               // all is undone
 )
 
 // move is the next move of a saga.
@@ -131,6 +139,8 @@ func next(b body, k []known, now time.Time, urged bool) move {
 		return move{do: endDone, state: Done, reason: b.Reason}
 	case b.State == Undone:
 		return move{do: endBack, state: Undone, reason: b.Reason}
+	case b.State == Closed:
+		return move{do: rest, state: Closed, reason: b.Reason}
 	case b.Back != nil:
 		return back(b, k, now)
 	}
@@ -146,7 +156,7 @@ func forth(b body, k []known, now time.Time, urged bool) move {
 		switch f := k[i].fate(); f {
 		case fateDone, fateAccepted:
 		case fateNothing:
-			return b.failed(i, k[i].rec, now, urged)
+			return b.failed(i, k, now, urged)
 		default:
 			return b.waits(i, k[i], now)
 		}
@@ -201,11 +211,15 @@ func (b body) waits(i int, k known, now time.Time) move {
 }
 
 // failed decides about a step of which nothing is there: back, or, behind the
-// point of no return, once more.
-func (b body) failed(i int, rec ledger.Record, now time.Time, urged bool) move {
-	s := b.Steps[i]
+// point of no return, once more. It does not go back while the pivot may yet be
+// done: one that is already begun is withdrawn with the decision, or its end is
+// waited for.
+func (b body) failed(i int, k []known, now time.Time, urged bool) move {
+	s, rec, last := b.Steps[i], k[i].rec, b.last()
 	what := fmt.Sprintf("step %q is %s: %s", s.Name, rec.Phase(), rec.Reason)
 	switch {
+	case !b.Past && b.Steps[last].Class == intent.Pivot && k[last].fate() != fateNothing && !k[last].withdrawable(now):
+		return b.waits(last, k[last], now)
 	case !b.Past && s.Class != intent.Retryable:
 		return move{do: goBack, step: i, state: Undoing, reason: what}
 	case s.Class != intent.Retryable:
@@ -265,8 +279,12 @@ func back(b body, k []known, now time.Time) move {
 			why = "a person took responsibility for it as it is"
 		case f == fateUnknown:
 			why = "nobody knows whether it was done"
+		case k[i].withdrawable(now):
+			return move{do: withdraw, step: i, state: Undoing, reason: fmt.Sprintf("step %q is withdrawn, as the saga goes back", s.Name)}
 		case f != fateDone:
 			return b.waits(i, k[i], now)
+		case k[i].rec.Tombstone:
+			why = "it is done, and what it wrote is forgotten here"
 		case s.Class != intent.Compensable:
 			why = fmt.Sprintf("it is done and a %s step is never undone", s.Class)
 		case stays[s.Name]:

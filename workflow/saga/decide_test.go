@@ -55,6 +55,7 @@ var (
 	verified, gone = settled(ledger.Verified), settled(ledger.NotApplied)
 	vacuously      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: vacuous}
 	restored       = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: "verified"}
+	tombstone      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Tombstone: true}
 	failedUndo     = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Child: "wr_child"}
 	looked         = ledger.Record{State: ledger.Checking, Sends: 1, Unverified: true, Due: epoch.Add(time.Hour)}
 	old            = ledger.Record{State: ledger.Settled, Settlement: ledger.NotApplied, Sends: 1, SettledAt: epoch.Add(-time.Hour)}
@@ -73,37 +74,43 @@ type decision struct {
 }
 
 var forward = map[string]decision{
-	"new":                    {"the first step comes first", []intent.Reversibility{c, p}, nil, nil, false, begin, 0, Running},
-	"next":                   {"a step follows a verified one", []intent.Reversibility{c, p}, []ledger.Record{verified}, nil, false, begin, 1, Running},
-	"vouched":                {"what a person took responsibility for is done", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Accepted)}, nil, false, begin, 1, Running},
-	"open":                   {"nothing is begun beside an open step", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Sending)}, nil, false, carry, 0, Running},
-	"held":                   {"an approval is waited for", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Held)}, nil, false, rest, 0, Running},
-	"review":                 {"a person decides first", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Review)}, nil, false, rest, 0, Review},
-	"unverified":             {"what was not seen is not built upon", []intent.Reversibility{c, p}, []ledger.Record{looked}, nil, false, rest, 0, Running},
-	"given up":               {"neither on nor back where nobody knows", []intent.Reversibility{c, c, p}, []ledger.Record{verified, settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
-	"forgotten":              {"nor where the ledger has forgotten it", []intent.Reversibility{c, p}, []ledger.Record{{}}, nil, false, rest, 0, Review},
-	"not applied":            {"before the pivot a failure leads back", []intent.Reversibility{c, c, p}, []ledger.Record{verified, gone}, nil, false, goBack, 1, Undoing},
-	"denied":                 {"a denial is a failure", []intent.Reversibility{c, p}, []ledger.Record{verified, settled(ledger.Denied)}, nil, false, goBack, 1, Undoing},
-	"expired":                {"so is an approval that never came", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Expired)}, nil, false, goBack, 0, Undoing},
-	"undone by a person":     {"and what a person took back", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated)}, nil, false, goBack, 0, Undoing},
-	"pivot not applied":      {"it decides the saga: back", []intent.Reversibility{c, p, r}, []ledger.Record{verified, gone}, nil, false, goBack, 1, Undoing},
-	"pivot in review":        {"a person first", []intent.Reversibility{c, p, r}, []ledger.Record{verified, in(ledger.Review)}, nil, false, rest, 1, Review},
-	"pivot given up":         {"nobody knows whether the saga is decided", []intent.Reversibility{c, p, r}, []ledger.Record{verified, settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
-	"step reopened":          {"nothing is begun while an earlier step is looked at again", []intent.Reversibility{c, c, p}, []ledger.Record{in(ledger.Review), verified}, nil, false, rest, 0, Review},
-	"all done":               {"then it is", []intent.Reversibility{c, p, r}, []ledger.Record{verified, verified, verified}, nil, false, endDone, 0, Done},
-	"retried":                {"behind the pivot it is tried again", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, nil, false, begin, 1, Running},
-	"retried later":          {"and not at once", []intent.Reversibility{p, r}, []ledger.Record{verified, fresh}, nil, false, rest, 1, Running},
-	"tried enough":           {"then a person is asked", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, tried(defaultAttempts), false, rest, 1, Review},
-	"tried enough, and more": {"who can ask for more", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, tried(defaultAttempts), true, begin, 1, Running},
-	"retryable denied":       {"what a person denied is not asked for again", []intent.Reversibility{p, r}, []ledger.Record{verified, settled(ledger.Denied)}, nil, false, rest, 1, Review},
-	"pivot taken back":       {"behind it there is no way back", []intent.Reversibility{c, p, r}, []ledger.Record{verified, settled(ledger.Compensated)}, past, false, rest, 1, Review},
-	"no pivot, no way back":  {"the first retryable step is the point of no return", []intent.Reversibility{c, r}, []ledger.Record{verified, old}, nil, false, begin, 1, Running},
-	"step taken back late":   {"nor for a step before it", []intent.Reversibility{c, p, r}, []ledger.Record{settled(ledger.Compensated), verified}, nil, false, rest, 0, Review},
-	"held back":              {"a grace begins when the turn comes", []intent.Reversibility{p}, nil, grace(time.Time{}), false, hold, 0, Running},
-	"still held back":        {"and lasts", []intent.Reversibility{p}, nil, grace(epoch.Add(time.Second)), false, rest, 0, Running},
-	"grace over":             {"and ends", []intent.Reversibility{p}, nil, grace(epoch), false, begin, 0, Running},
-	"blocked":                {"behind the pivot a person sees to it", []intent.Reversibility{p, r}, []ledger.Record{verified}, blockedAt(1), false, rest, 1, Review},
-	"blocked, and again":     {"who can have it tried again", []intent.Reversibility{p, r}, []ledger.Record{verified}, blockedAt(1), true, begin, 1, Running},
+	"new":                        {"the first step comes first", []intent.Reversibility{c, p}, nil, nil, false, begin, 0, Running},
+	"next":                       {"a step follows a verified one", []intent.Reversibility{c, p}, []ledger.Record{verified}, nil, false, begin, 1, Running},
+	"vouched":                    {"what a person took responsibility for is done", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Accepted)}, nil, false, begin, 1, Running},
+	"open":                       {"nothing is begun beside an open step", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Sending)}, nil, false, carry, 0, Running},
+	"held":                       {"an approval is waited for", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Held)}, nil, false, rest, 0, Running},
+	"review":                     {"a person decides first", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Review)}, nil, false, rest, 0, Review},
+	"unverified":                 {"what was not seen is not built upon", []intent.Reversibility{c, p}, []ledger.Record{looked}, nil, false, rest, 0, Running},
+	"given up":                   {"neither on nor back where nobody knows", []intent.Reversibility{c, c, p}, []ledger.Record{verified, settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
+	"forgotten":                  {"nor where the ledger has forgotten it", []intent.Reversibility{c, p}, []ledger.Record{{}}, nil, false, rest, 0, Review},
+	"not applied":                {"before the pivot a failure leads back", []intent.Reversibility{c, c, p}, []ledger.Record{verified, gone}, nil, false, goBack, 1, Undoing},
+	"denied":                     {"a denial is a failure", []intent.Reversibility{c, p}, []ledger.Record{verified, settled(ledger.Denied)}, nil, false, goBack, 1, Undoing},
+	"expired":                    {"so is an approval that never came", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Expired)}, nil, false, goBack, 0, Undoing},
+	"undone by a person":         {"and what a person took back", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated)}, nil, false, goBack, 0, Undoing},
+	"pivot not applied":          {"it decides the saga: back", []intent.Reversibility{c, p, r}, []ledger.Record{verified, gone}, nil, false, goBack, 1, Undoing},
+	"pivot in review":            {"a person first", []intent.Reversibility{c, p, r}, []ledger.Record{verified, in(ledger.Review)}, nil, false, rest, 1, Review},
+	"pivot given up":             {"nobody knows whether the saga is decided", []intent.Reversibility{c, p, r}, []ledger.Record{verified, settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
+	"step reopened":              {"nothing is begun while an earlier step is looked at again", []intent.Reversibility{c, c, p}, []ledger.Record{in(ledger.Review), verified}, nil, false, rest, 0, Review},
+	"undone beside the pivot":    {"the pivot may yet be done", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), in(ledger.Sending)}, nil, false, carry, 1, Running},
+	"undone beside a held pivot": {"which is withdrawn with the decision", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), in(ledger.Held)}, nil, false, goBack, 0, Undoing},
+	"undone, pivot in review":    {"a person first", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), in(ledger.Review)}, nil, false, rest, 1, Review},
+	"undone, pivot given up":     {"nobody knows whether the saga is decided", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
+	"undone, pivot not applied":  {"now it is known", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), gone}, nil, false, goBack, 0, Undoing},
+	"closed":                     {"nothing more comes of it", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, func(b *body) { b.State = Closed }, true, rest, 0, Closed},
+	"all done":                   {"then it is", []intent.Reversibility{c, p, r}, []ledger.Record{verified, verified, verified}, nil, false, endDone, 0, Done},
+	"retried":                    {"behind the pivot it is tried again", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, nil, false, begin, 1, Running},
+	"retried later":              {"and not at once", []intent.Reversibility{p, r}, []ledger.Record{verified, fresh}, nil, false, rest, 1, Running},
+	"tried enough":               {"then a person is asked", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, tried(defaultAttempts), false, rest, 1, Review},
+	"tried enough, and more":     {"who can ask for more", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, tried(defaultAttempts), true, begin, 1, Running},
+	"retryable denied":           {"what a person denied is not asked for again", []intent.Reversibility{p, r}, []ledger.Record{verified, settled(ledger.Denied)}, nil, false, rest, 1, Review},
+	"pivot taken back":           {"behind it there is no way back", []intent.Reversibility{c, p, r}, []ledger.Record{verified, settled(ledger.Compensated)}, past, false, rest, 1, Review},
+	"no pivot, no way back":      {"the first retryable step is the point of no return", []intent.Reversibility{c, r}, []ledger.Record{verified, old}, nil, false, begin, 1, Running},
+	"step taken back late":       {"nor for a step before it", []intent.Reversibility{c, p, r}, []ledger.Record{settled(ledger.Compensated), verified}, nil, false, rest, 0, Review},
+	"held back":                  {"a grace begins when the turn comes", []intent.Reversibility{p}, nil, grace(time.Time{}), false, hold, 0, Running},
+	"still held back":            {"and lasts", []intent.Reversibility{p}, nil, grace(epoch.Add(time.Second)), false, rest, 0, Running},
+	"grace over":                 {"and ends", []intent.Reversibility{p}, nil, grace(epoch), false, begin, 0, Running},
+	"blocked":                    {"behind the pivot a person sees to it", []intent.Reversibility{p, r}, []ledger.Record{verified}, blockedAt(1), false, rest, 1, Review},
+	"blocked, and again":         {"who can have it tried again", []intent.Reversibility{p, r}, []ledger.Record{verified}, blockedAt(1), true, begin, 1, Running},
 }
 
 var backward = map[string]decision{
@@ -111,7 +118,11 @@ var backward = map[string]decision{
 	"back: then the first":        {"until nothing is left", []intent.Reversibility{c, c, p}, []ledger.Record{verified, settled(ledger.Compensated), gone}, backed, false, undo, 0, Undoing},
 	"back: settle first":          {"nothing is undone of which nobody knows whether it is there", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Sending)}, backed, false, carry, 1, Undoing},
 	"back: review":                {"a person first", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Review)}, backed, false, rest, 1, Review},
-	"back: held":                  {"an approval may come before the denial", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Held)}, backed, false, rest, 1, Undoing},
+	"back: held":                  {"nobody has to deny what is not wanted any more", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Held)}, backed, false, withdraw, 1, Undoing},
+	"back: in line":               {"nor wait for its turn", []intent.Reversibility{c, c}, []ledger.Record{verified, {State: ledger.Queued}}, backed, false, withdraw, 1, Undoing},
+	"back: in somebody's hands":   {"it may be sent at this moment", []intent.Reversibility{c, c}, []ledger.Record{verified, {State: ledger.Queued, LeaseUntil: epoch.Add(1)}}, backed, false, carry, 1, Undoing},
+	"back: to be sent again":      {"something was sent", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Queued)}, backed, false, carry, 1, Undoing},
+	"back: pruned":                {"what it wrote is not known any more", []intent.Reversibility{c, p}, []ledger.Record{tombstone, gone}, backed, false, rest, 0, Review},
 	"back: nothing of ours":       {"a wish that was fulfilled before is not taken back", []intent.Reversibility{c, c}, []ledger.Record{vacuously, gone}, backed, false, endBack, 0, Undone},
 	"back: of a forgotten ledger": {"what was found unsent may be anybody's", []intent.Reversibility{c, c}, []ledger.Record{restored, gone}, backed, false, rest, 0, Review},
 	"back: all undone":            {"then it is", []intent.Reversibility{c, c}, []ledger.Record{settled(ledger.Compensated), gone}, backed, false, endBack, 0, Undone},
@@ -247,6 +258,19 @@ func (l *life) step() (over bool) {
 			return false
 		}
 		l.k[m.step] = known{ledger.Record{ID: write, State: ledger.Queued}, true}
+	case goBack, withdraw:
+		at := m.step
+		if m.do == goBack {
+			at = l.b.last()
+		}
+		if l.k[at].withdrawable(l.now) {
+			l.k[at].rec.State, l.k[at].rec.Settlement = ledger.Settled, ledger.NotApplied
+		} else if m.do == withdraw {
+			l.t.Fatalf("step %d cannot be withdrawn", at)
+		}
+		if l.b.Steps[at].Class == intent.Pivot && l.k[at].fate() != fateNothing {
+			l.t.Fatalf("the saga goes back although its pivot may yet be done")
+		}
 	case undo:
 		if l.pivot || l.b.Past {
 			l.t.Fatalf("step %d is undone although the pivot was verified", m.step)

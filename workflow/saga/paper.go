@@ -42,13 +42,17 @@ type body struct {
 	Back *Turn `json:"back,omitempty"`
 	// Stopped says that it was cancelled behind the pivot, while the next step
 	// was held back: nothing more is begun.
-	Stopped *Turn      `json:"stopped,omitempty"`
-	Steps   []bodyStep `json:"steps"` // as they are carried out
+	Stopped *Turn `json:"stopped,omitempty"`
+	// Closed says that a person has seen to it, and nothing more comes of it.
+	Closed *Turn `json:"closed,omitempty"`
+	// Stuck says that the engine could not work on a step when it was last tried.
+	Stuck bool       `json:"stuck,omitempty"`
+	Steps []bodyStep `json:"steps"` // as they are carried out
 }
 
 // Turn is a decision that a saga does not go on.
 type Turn struct {
-	// By is who cancelled it, "" where a step failed.
+	// By is who cancelled or closed it, "" where a step failed.
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`

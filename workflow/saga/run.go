@@ -150,7 +150,10 @@ func (r *Runner) Begin(ctx context.Context, p Plan) (Saga, error) {
 	if err != nil {
 		return Saga{}, err
 	}
-	now := time.Now()
+	_, now, err := r.store.DuePapers(ctx, kind, 1) // by the clock of who will take it up
+	if err != nil {
+		return Saga{}, err
+	}
 	b, err := newBody(p, steps, engine.Caller(ctx).Name, now)
 	if err != nil {
 		return Saga{}, err
@@ -309,7 +312,7 @@ func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledg
 	}
 	p := t.paper
 	p.State, p.Due, p.Body = string(t.body.State), due, text
-	p.Done = t.body.State == Done || t.body.State == Undone
+	p.Done = t.body.final()
 	filed, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}, Reserve: reserve, Append: appended})
 	if err != nil {
 		return filed, err

@@ -11,13 +11,14 @@ import (
 // State is where a saga stands.
 type State string
 
-// The states. Done and undone are final. The zero value is none of them.
+// The states. Done, undone and closed are final. The zero value is none of them.
 const (
 	Running State = "running" // goes forward, or waits for an approval or a time
 	Undoing State = "undoing" // goes back; this is never taken back
 	Done    State = "done"    // every step is done, and was seen
 	Undone  State = "undone"  // every step that was begun is compensated or known not to have been applied
 	Review  State = "review"  // a person must see to it
+	Closed  State = "closed"  // a person has seen to what it could not settle by itself
 )
 
 // Saga is where a saga stands, with the whole picture: what each step is, what
@@ -37,6 +38,8 @@ type Saga struct {
 	// does neither.
 	Back    *Turn `json:"back,omitempty"`
 	Stopped *Turn `json:"stopped,omitempty"`
+	// Closed is who closed it and why, nil when nobody did.
+	Closed *Turn `json:"closed,omitempty"`
 	// Steps stand in the order in which they are carried out.
 	Steps []StepState `json:"steps"`
 	// Next is when it is looked at again by itself. Zero: never.
@@ -49,7 +52,9 @@ type Saga struct {
 }
 
 // Over reports whether nothing more happens to the saga by itself.
-func (s Saga) Over() bool { return s.State == Done || s.State == Undone || s.State == Review }
+func (s Saga) Over() bool {
+	return s.State == Done || s.State == Undone || s.State == Closed || s.State == Review
+}
 
 // StepState is a step of a saga.
 type StepState struct {
@@ -91,7 +96,7 @@ type StepState struct {
 // view is a saga as it is shown.
 func view(p ledger.Paper, b body) Saga {
 	s := Saga{Tenant: p.Tenant, ID: p.ID, CorrelationID: b.CorrelationID, State: b.State, Reason: b.Reason, By: b.By,
-		PastPivot: b.Past, Back: b.Back, Stopped: b.Stopped, Steps: []StepState{},
+		PastPivot: b.Past, Back: b.Back, Stopped: b.Stopped, Closed: b.Closed, Steps: []StepState{},
 		Next: p.Due, Since: b.Since, Created: p.Created, Updated: p.Updated, Now: p.Now}
 	for _, one := range b.Steps {
 		s.Steps = append(s.Steps, one.view())

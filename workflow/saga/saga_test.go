@@ -105,6 +105,18 @@ func (b *bench) run(most time.Duration) saga.Saga {
 	return s
 }
 
+// resume has the saga go on where it had given up, for at most that long.
+func (b *bench) resume(most time.Duration) saga.Saga {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	s, err := b.runner.Resume(ctx, "acme", "saga-1")
+	if err != nil {
+		b.t.Fatalf("Resume: %v", err)
+	}
+	return s
+}
+
 // want holds a saga against its state and the statuses of its steps.
 func (b *bench) want(s saga.Saga, state saga.State, statuses ...engine.Status) {
 	b.t.Helper()

@@ -12,6 +12,7 @@ import (
 // write of the step that is begun, with the one that will undo it.
 func (b body) took(m move, write, undoing ledger.ID, now time.Time) body {
 	b = b.copy()
+	b.Stuck = false
 	s := &b.Steps[m.step]
 	switch m.do {
 	case hold:

@@ -1,0 +1,271 @@
+package saga_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// A step is taken back while the pivot waits for approval: the saga goes back,
+// and nobody can let the pivot go any more.
+func TestPivotIsWithdrawnWhenTheSagaGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[2].Intent.Risk = intent.RiskApprove
+		b.begin(p)
+		s := b.run(time.Minute)
+		b.want(s, saga.Running, engine.StatusVerified, engine.StatusVerified, engine.StatusHeld)
+		if _, err := b.engine.Undo(t.Context(), "acme", s.Steps[1].WriteID, engine.Undoing{By: "eve", Reason: "wrong ticket"}); err != nil {
+			t.Fatal(err)
+		}
+		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusDenied, "")
+		yes := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "pay it"}
+		if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[2].WriteID, yes); !errors.Is(err, engine.ErrNotWaiting) {
+			t.Errorf("the pivot is let go: %v", err)
+		}
+		b.there("")
+	})
+}
+
+// A pivot that is approved at the moment at which the saga decides to go back is
+// waited for, and when it is done, nothing is undone.
+func TestPivotThatIsApprovedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[2].Intent.Risk = intent.RiskApprove
+		b.begin(p)
+		s := b.run(time.Minute)
+		if _, err := b.engine.Undo(t.Context(), "acme", s.Steps[1].WriteID, engine.Undoing{By: "eve", Reason: "wrong ticket"}); err != nil {
+			t.Fatal(err)
+		}
+		g := &gatekeeper{Store: b.ledger, here: make(chan struct{}), on: make(chan struct{}),
+			stops: func(f ledger.Filing) bool { return len(f.Append) > 0 }}
+		go func() {
+			<-g.here
+			b.decide(2, engine.WordApprove)
+			close(g.on)
+		}()
+		b.runner = saga.New(g, b.engine, nil)
+		s = b.run(time.Hour)
+		b.want(s, saga.Review, engine.StatusVerified, engine.StatusCompensated, engine.StatusVerified, "")
+		if s.Back != nil || !s.PastPivot {
+			t.Error(picture(s))
+		}
+		b.there("CP")
+	})
+}
+
+// A step is held only after the saga was cancelled, by a worker that had it in
+// hand: nobody has to deny it.
+func TestHeldAfterTheSagaWasCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[1].Intent.Risk = intent.RiskApprove
+		g := &gatekeeper{Store: b.ledger, here: make(chan struct{}), on: make(chan struct{}),
+			stops: func(f ledger.Filing) bool { return f.Reserve != nil && f.Reserve.Record.Step == "ticket" }}
+		b.runner = saga.New(g, b.engine, nil)
+		b.begin(p)
+		go b.run(time.Minute)
+		<-g.here
+		close(g.on)
+		synctest.Wait()
+		rec, err := b.ledger.Get(t.Context(), "acme", b.get().Steps[1].WriteID)
+		if err != nil || rec.State != ledger.Held {
+			t.Fatalf("%s, %v", rec.State, err)
+		}
+		claimed, err := b.ledger.Claim(t.Context(), ledger.Claim{Owner: "slow", LeaseFor: time.Minute, Tenant: "acme", ID: rec.ID, Early: true})
+		if err != nil || len(claimed) != 1 {
+			t.Fatal(err)
+		}
+		if err := b.cancel("ada"); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.get().Steps[1].Status; got != engine.StatusHeld {
+			t.Errorf("it is %s in another's hands", got)
+		}
+		time.Sleep(2 * time.Minute)
+		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusDenied)
+		b.there("")
+	})
+}
+
+// What a step wrote was forgotten before the saga went back: a person is told,
+// once, and what it stands on stays.
+func TestForgottenStepStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"})
+		p := four()
+		p.Steps[2].Grace = saga.MaxGrace
+		b.begin(p)
+		b.run(time.Minute)
+		time.Sleep(48 * time.Hour)
+		if got, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: 24 * 300 * time.Hour, Limit: 100}); err != nil || got.Buried != 2 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		s := b.run(2 * saga.MaxGrace)
+		b.want(s, saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusNotApplied, "")
+		if !strings.Contains(s.Reason, `step "ticket" stays: it is done, and what it wrote is forgotten here`) || !s.Next.IsZero() {
+			t.Error(picture(s))
+		}
+		b.there("CT")
+	})
+}
+
+// broken is an engine that cannot work on writes for a while.
+type broken struct {
+	saga.Engine
+	until time.Time
+}
+
+func (e *broken) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error) {
+	if time.Now().Before(e.until) {
+		return engine.Outcome{}, errors.New("the destination is not known here")
+	}
+	return e.Engine.Wait(ctx, tenant, id, replayed)
+}
+
+// Where the engine fails the saga stands in review and stays there, is tried
+// ever more rarely, and goes on when it can.
+func TestEngineThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.begin(four())
+		until := time.Now().Add(24 * time.Hour)
+		b.runner = saga.New(b.ledger, &broken{b.engine, until}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = b.runner.Work(ctx) }()
+		time.Sleep(time.Minute)
+		since := b.get().Since
+		time.Sleep(time.Until(until) - time.Second)
+		s := b.get()
+		b.want(s, saga.Review, engine.StatusInProgress)
+		if !s.Since.Equal(since) || !strings.Contains(s.Reason, `could not work on step "contact"`) {
+			t.Errorf("since %s, was %s: %s", s.Since, since, s.Reason)
+		}
+		if v := b.paper().Version; v > 700 {
+			t.Errorf("%d filings in a day", v)
+		}
+		time.Sleep(time.Hour)
+		b.want(b.get(), saga.Done)
+		b.there("CTPM")
+	})
+}
+
+// What a person denied behind the pivot is not asked for again by whoever runs
+// the saga at will.
+func TestDeniedIsNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		p := four()
+		p.Steps[3].Intent.Risk = intent.RiskApprove
+		b.begin(p)
+		b.run(time.Minute)
+		b.decide(3, engine.WordDeny)
+		if s := b.run(time.Hour); s.State != saga.Review || s.Steps[3].Attempts != 1 {
+			t.Error(picture(s))
+		}
+		if s := b.resume(time.Minute); s.Steps[3].Status != engine.StatusHeld || s.Steps[3].Attempts != 2 {
+			t.Error(picture(s))
+		}
+	})
+}
+
+// A person cancels at each call that a process makes, while another process
+// carries the saga on, and the first one goes on later: it never goes forward
+// again, and nothing is made twice.
+func TestCancelAtEveryCall(t *testing.T) {
+	for name, o := range ordeals {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			for at := 0; at <= calls; at++ {
+				synctest.Test(t, func(t *testing.T) {
+					n := o.cancelled(t, at)
+					if at == 0 {
+						calls = n
+					}
+				})
+			}
+		})
+	}
+}
+
+// cancelled has one process stand still before a call, a person cancel, and
+// another process end the saga before it goes on.
+func (o ordeal) cancelled(t *testing.T, at int) int {
+	b := newBench(t, simulated.Unique.Options(), nil)
+	for _, f := range o.faults {
+		b.set(f)
+	}
+	b.begin(four())
+	p := &pausing{at: at, pause: func() {
+		err := b.cancel("ada")
+		s := b.run(48 * time.Hour)
+		if err == nil && s.State != saga.Undone {
+			t.Errorf("call %d: cancelled, and\n%s", at, picture(s))
+		}
+	}}
+	r := saga.New(pausingStore{b.ledger, p}, pausingEngine{b.newEngine(nil), p}, nil)
+	s, err := r.Run(t.Context(), "acme", "saga-1")
+	if err != nil {
+		t.Fatalf("call %d: %v", at, err)
+	}
+	want := map[saga.State]string{saga.Done: "CTPM", saga.Undone: ""}
+	there, over := want[s.State]
+	if !over {
+		t.Errorf("call %d: %s", at, picture(s))
+	}
+	b.there(there)
+	b.orderly(s)
+	return p.calls
+}
+
+// pausing stands still before one call of a process.
+type pausing struct {
+	calls, at int
+	pause     func()
+}
+
+func (p *pausing) call() {
+	if p.calls++; p.calls == p.at {
+		p.pause()
+	}
+}
+
+type pausingStore struct {
+	saga.Store
+	p *pausing
+}
+
+func (s pausingStore) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error) {
+	s.p.call()
+	return s.Store.File(ctx, f)
+}
+
+type pausingEngine struct {
+	saga.Engine
+	p *pausing
+}
+
+func (e pausingEngine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error) {
+	e.p.call()
+	return e.Engine.Wait(ctx, tenant, id, replayed)
+}
+
+func (e pausingEngine) Undo(ctx context.Context, tenant string, id ledger.ID, u engine.Undoing) (engine.Outcome, error) {
+	e.p.call()
+	return e.Engine.Undo(ctx, tenant, id, u)
+}
