@@ -53,6 +53,7 @@ var kinds = []struct {
 	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/sagas.md says what a plan looks like."},
 	{saga.ErrOtherPlan, "other_plan", exitRefused, "Nothing was changed, and nothing was sent."},
 	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
+	{saga.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback saga show` says what comes first."},
 	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},

@@ -25,10 +25,10 @@ func (a *app) sagaCommand() *cobra.Command {
 		Short: "Writes that belong together: all are done, or those that were are undone",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
-			return 0, usagef("a word is missing; want check, run, resume, show, list or cancel")
+			return 0, usagef("a word is missing; want check, run, resume, show, list, cancel or close")
 		}),
 	}
-	cmd.AddCommand(a.sagaCheckCommand(), a.sagaRunCommand(), a.sagaResumeCommand(), a.sagaShowCommand(), a.sagaListCommand(), a.sagaCancelCommand())
+	cmd.AddCommand(a.sagaCheckCommand(), a.sagaRunCommand(), a.sagaResumeCommand(), a.sagaShowCommand(), a.sagaListCommand(), a.sagaCancelCommand(), a.sagaCloseCommand())
 	return cmd
 }
 
@@ -50,13 +50,14 @@ func (a *app) sagaRunCommand() *cobra.Command {
 		Short: "Begin the saga that a plan describes, and carry it on",
 		Long: `FILE is a plan in YAML or JSON, - for standard input. The saga is on disk before
 anything is sent. The same plan may be run any number of times: it is carried out
-once, and each time the answer is where the saga stands.
+once, and each time the answer is where the saga stands. What it gave up for a
+person stays so: that takes "readback saga resume ID".
 
 When the wait ends first the saga stays in the ledger, and "readback work" or
 "readback saga resume ID" carries it on. With --wait 0 it is only recorded.
 
-Exit codes: 0 every step is done, 11 every step is undone, 20 a person must see to
-it, 21 a step waits for approval, 22 it goes on.`,
+Exit codes: 0 every step is done, 11 every step is undone, 12 a person closed it,
+20 a person must see to it, 21 a step waits for approval, 22 it goes on.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.runSaga(ctx, args[0], wait) }),
 	}
@@ -70,8 +71,8 @@ func (a *app) sagaResumeCommand() *cobra.Command {
 		Use:   "resume ID",
 		Short: "Carry a saga on, also one that had been given up for a person",
 		Long: `Carry a saga on until it is done, undone or with a person, or the wait ends. A
-step that was tried so often that a person was asked is tried again: whoever runs
-this has seen to it.`,
+step that was tried so often that a person was asked, or that was denied or blocked
+behind the pivot, is tried again: whoever runs this has seen to it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.resumeSaga(ctx, args[0], wait) }),
 	}
@@ -97,7 +98,7 @@ func (a *app) sagaListCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.listSagas(ctx, wanted, limit) }),
 	}
-	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only those in these states, of running, undoing, done, undone, review")
+	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only those in these states, of running, undoing, done, undone, review, closed")
 	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
 	return cmd
 }
@@ -122,6 +123,22 @@ saga back.`,
 	cmd.Flags().StringVar(&by, "by", "", "who cancels (required)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
 	waitFlag(cmd, &wait)
+	return cmd
+}
+
+func (a *app) sagaCloseCommand() *cobra.Command {
+	var by, reason string
+	cmd := &cobra.Command{
+		Use:   "close ID --by NAME --reason TEXT",
+		Short: "Say that a saga which goes neither on nor back has been seen to",
+		Long: `A person has settled by hand what a saga left, and it need no longer wait. Nothing
+is sent or undone. Where a write of it is still open, or the saga can go on by
+itself, nothing changes (exit code 31): the answer says what comes first.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.closeSaga(ctx, args[0], by, reason) }),
+	}
+	cmd.Flags().StringVar(&by, "by", "", "who closes it (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, and what was done (required)")
 	return cmd
 }
 
@@ -190,7 +207,7 @@ func (a *app) runSaga(ctx context.Context, file string, wait time.Duration) (int
 		if err != nil {
 			return s, err
 		}
-		return carried(ctx, r, s, wait)
+		return carried(ctx, r, s, wait, r.Run)
 	})
 }
 
@@ -199,17 +216,15 @@ func (a *app) resumeSaga(ctx context.Context, id string, wait time.Duration) (in
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
 	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
-		return carried(ctx, r, saga.Saga{Tenant: d.tenant, ID: id}, wait)
+		return carried(ctx, r, saga.Saga{Tenant: d.tenant, ID: id}, wait, r.Resume)
 	})
 }
 
 func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.Duration) (int, error) {
-	switch {
-	case by == "":
-		return 0, usagef("--by is missing; want the name of who cancels")
-	case reason == "":
-		return 0, usagef("--reason is missing; want why")
-	case wait < 0:
+	if err := signed(by, reason); err != nil {
+		return 0, err
+	}
+	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
 	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
@@ -217,18 +232,38 @@ func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.D
 		if err != nil {
 			return s, err
 		}
-		return carried(ctx, r, s, wait)
+		return carried(ctx, r, s, wait, r.Run)
 	})
 }
 
-// carried is a saga that was carried on for so long.
-func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duration) (saga.Saga, error) {
+func (a *app) closeSaga(ctx context.Context, id, by, reason string) (int, error) {
+	if err := signed(by, reason); err != nil {
+		return 0, err
+	}
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+		return r.Close(ctx, d.tenant, id, by, reason)
+	})
+}
+
+// signed refuses a person's word without a name or a reason.
+func signed(by, reason string) error {
+	switch {
+	case by == "":
+		return usagef("--by is missing; want the name of who decides")
+	case reason == "":
+		return usagef("--reason is missing; want why")
+	}
+	return nil
+}
+
+// carried is a saga that was carried on for so long, by Run or Resume.
+func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duration, on func(context.Context, string, string) (saga.Saga, error)) (saga.Saga, error) {
 	if wait == 0 {
 		return r.Get(ctx, s.Tenant, s.ID)
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return r.Run(waiting, s.Tenant, s.ID)
+	return on(waiting, s.Tenant, s.ID)
 }
 
 // withSagas opens what a command needs that lets sagas go on, and tells where
@@ -273,6 +308,8 @@ func sagaCode(s saga.Saga) int {
 		return exitVerified
 	case saga.Undone:
 		return exitCompensated
+	case saga.Closed:
+		return exitAccepted
 	case saga.Review:
 		return exitReview
 	}
@@ -318,7 +355,7 @@ func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	return 0, a.print(s, func() string { return sagaText(s) })
 }
 
-var sagaStates = []saga.State{saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Review}
+var sagaStates = []saga.State{saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Review, saga.Closed}
 
 func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, error) {
 	var states []saga.State

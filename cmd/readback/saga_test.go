@@ -50,6 +50,7 @@ func TestSagaCommands(t *testing.T) {
 	says(t, p.want(0, p.run("saga", "show", "onboard-7")), "contact compensable verified wr_", "by the connector")
 	says(t, p.want(0, p.run("saga", "list")), "onboard-7 done", "4 of 4 begun")
 	says(t, p.want(exitNotWaiting, p.run("saga", "cancel", "onboard-7", "--by", "ada", "--reason", "x")), "too late to cancel", "every step is done")
+	says(t, p.want(exitNotWaiting, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "x")), "does not wait", "is done")
 	says(t, p.want(exitNotFound, p.run("saga", "show", "onboard-8")), "no such saga", "saga list")
 	says(t, p.want(exitRefused, p.runIn(strings.Replace(planYAML(nil), "EUR", "USD", 1), "saga", "run", "-")), "another saga has this id")
 	v := decode(t, p.want(exitVerified, p.run("--json", "saga", "run", file)))
@@ -130,6 +131,7 @@ func TestSagaRefusals(t *testing.T) {
 		"no file":        {"", []string{"saga", "run", filepath.Join(p.dir, "none.yaml")}, exitUsage, "none.yaml"},
 		"no word":        {"", []string{"saga"}, exitUsage, "want check, run"},
 		"no name":        {"", []string{"saga", "cancel", "x"}, exitUsage, "--by is missing"},
+		"no reason":      {"", []string{"saga", "close", "x", "--by", "ada"}, exitUsage, "--reason is missing"},
 		"bad wait":       {"", []string{"saga", "resume", "x", "--wait", "-1s"}, exitUsage, "--wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,10 +149,16 @@ func TestStatusTellsOfSagas(t *testing.T) {
 	p.submit(exitVerified, strings.Replace(order("M-1", `,"idempotency_key":"letter:7"`), `"create_order"`, `"orders.create"`, 1))
 	text := strings.Replace(planYAML(nil), "      reversibility: retryable\n", "      reversibility: retryable\n      idempotency_key: letter:7\n", 1)
 	r := p.want(exitReview, p.runIn(text, "saga", "run", "-"))
-	says(t, r, "It goes on only when somebody says so", `"mail" cannot be begun`, `workflow "wf-1"`)
+	says(t, r, "readback saga close onboard-7", "is tried again with readback saga resume onboard-7", `"mail" cannot be begun`, `workflow "wf-1"`)
 	says(t, p.want(exitAttention, p.run("status")), "1 saga waits for a person", "readback saga list --state review")
 	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a person. Tenant acme: 1 saga waits for a person.", "--state review")
 	says(t, p.want(0, p.run("saga", "list", "--state", "review")), "onboard-7")
 	says(t, p.want(0, p.run("saga", "list", "--state", "done,undone")), "No sagas.")
 	says(t, p.want(exitUsage, p.run("saga", "list", "--state", "lost")), "want some of")
+	says(t, p.want(exitReview, p.runIn(text, "saga", "run", "-")), "cannot be begun")
+	says(t, p.want(exitAccepted, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "the letter was sent before")),
+		"CLOSED", "It is over since ada closed it", "the letter was sent before", `"mail" cannot be begun`)
+	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a person.")
+	says(t, p.want(0, p.run("saga", "list", "--state", "closed")), "onboard-7")
+	says(t, p.want(exitAccepted, p.runIn(text, "saga", "run", "-")), "CLOSED")
 }

@@ -35,7 +35,7 @@ func sagaText(s saga.Saga) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  saga %q\n", strings.ToUpper(string(s.State)), report.Safe(s.ID))
 	b.WriteString(report.Paragraph(report.Safe(sentence(s.Reason)), ""))
-	b.WriteString(turned("It goes back", s.Back) + turned("It goes no further", s.Stopped))
+	b.WriteString(turned("It goes back", "cancelled", s.Back) + turned("It goes no further", "cancelled", s.Stopped) + turned("It is over", "closed", s.Closed))
 	rows := []string{"#\tSTEP\tCLASS\tSTATUS\tWRITE\tUNDOING"}
 	for i, step := range s.Steps {
 		rows = append(rows, strings.Join([]string{fmt.Sprint(i + 1), report.Safe(step.Name), string(step.Class), spokenStatus(step.Status), orDash(string(step.WriteID)), undoingText(step)}, "\t"))
@@ -63,11 +63,11 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-func turned(what string, t *saga.Turn) string {
+func turned(what, how string, t *saga.Turn) string {
 	if t == nil || t.By == "" {
 		return ""
 	}
-	return report.Paragraph(fmt.Sprintf("%s since %s cancelled it at %s: %s.", what, report.Safe(t.By), t.At.UTC().Format(time.DateTime), report.Safe(t.Reason)), "")
+	return report.Paragraph(fmt.Sprintf("%s since %s %s it at %s: %s.", what, report.Safe(t.By), how, t.At.UTC().Format(time.DateTime), report.Safe(t.Reason)), "")
 }
 
 func spokenStatus(s engine.Status) string {
@@ -116,7 +116,7 @@ func asks(s saga.StepState) []string {
 
 // sagaNext is what comes next.
 func sagaNext(s saga.Saga) string {
-	if s.State == saga.Done || s.State == saga.Undone {
+	if s.State == saga.Done || s.State == saga.Undone || s.State == saga.Closed {
 		return ""
 	}
 	waits := slices.ContainsFunc(s.Steps, func(step saga.StepState) bool { return len(step.May)+len(step.UndoMay) > 0 })
@@ -125,7 +125,8 @@ func sagaNext(s saga.Saga) string {
 	case waits:
 		text += "It goes on when a person has decided, with `readback work` or\n"
 	case s.State == saga.Review:
-		text += "It goes on only when somebody says so, with\n"
+		text += fmt.Sprintf("When it has been seen to by hand, say so with\n  readback saga close %s --by NAME --reason TEXT\n", report.Safe(s.ID))
+		text += "What was given up after too many tries, or denied or blocked, is tried again with\n"
 	default:
 		text += "It goes on with `readback work` or\n"
 	}

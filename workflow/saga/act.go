@@ -115,7 +115,7 @@ func (r *Runner) rest(ctx context.Context, t *turn) error {
 func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error) {
 	now := t.paper.Now
 	if m.do == begin {
-		return false, r.begin(ctx, t, m)
+		return r.begin(ctx, t, m)
 	}
 	if !t.body.Stuck || m.do != carry && m.do != undo {
 		t.body = t.body.took(m, "", "", now)
@@ -168,18 +168,21 @@ func restPause(lasted, most time.Duration) time.Duration {
 
 // begin reserves the write of a step in the same filing that says so, together
 // with how it will be undone. From then on any worker of the ledger may send it.
-func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
+func (r *Runner) begin(ctx context.Context, t *turn, m move) (over bool, err error) {
 	w, err := t.body.Steps[m.step].planned()
 	if err != nil {
-		return err
+		return false, err
 	}
 	profile, err := r.engine.Profile(w)
-	if err != nil {
-		return err
+	if err != nil && t.overdue(m.step) {
+		return r.troubled(ctx, t, m, err)
+	}
+	if err != nil { // another process may know the destination
+		return false, err
 	}
 	rec, err := recordOf(w, profile)
 	if err != nil {
-		return err
+		return false, err
 	}
 	rec.RequestedBy = t.body.By
 	now, before := t.paper.Now, t.body
@@ -187,9 +190,18 @@ func (r *Runner) begin(ctx context.Context, t *turn, m move) error {
 	_, err = r.file(ctx, t, now.Add(r.opts.Lease), &ledger.Reservation{Record: rec, Window: r.opts.Window})
 	if refusedForGood(err) {
 		t.body = before
-		return r.turnedAway(ctx, t, m, err)
+		return false, r.turnedAway(ctx, t, m, err)
 	}
-	return err
+	return false, err
+}
+
+// overdue reports whether a step should have been begun long ago.
+func (t *turn) overdue(step int) bool {
+	since := t.body.Since
+	if at := t.body.Steps[step].NotBefore; at.After(since) {
+		since = at
+	}
+	return t.body.Stuck || t.paper.Now.Sub(since) > tellAfter
 }
 
 // changedHands reports whether a filing failed since a write that it changes was
@@ -322,10 +334,7 @@ func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over
 		return false, nil
 	}
 	now := fresh.paper.Now
-	what := "work on"
-	if m.do == undo {
-		what = "undo"
-	}
+	what := map[doing]string{begin: "begin", carry: "work on", undo: "undo"}[m.do]
 	r.opts.Logger.Warn("a saga cannot go on", "saga", t.paper.ID, "tenant", t.paper.Tenant, "step", t.body.Steps[m.step].Name, "error", why)
 	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)

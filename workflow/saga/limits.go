@@ -44,6 +44,10 @@ const (
 	restFirst  = time.Second
 	restMost   = time.Minute
 	personMost = 5 * time.Minute
+	// tellAfter is how long a step cannot be begun, as its destination is not known
+	// to whoever tries, before a person is told: workers that are started one after
+	// another do not all know it at once.
+	tellAfter = time.Hour
 	// maxStale is how often a move is decided again because somebody else changed
 	// the saga meanwhile; stalePause is the longest pause before that, random so
 	// that two do not meet again.

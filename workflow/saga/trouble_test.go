@@ -188,6 +188,47 @@ func TestWorkerWithoutTheDestination(t *testing.T) {
 	})
 }
 
+// A step that nobody can begin for long is told to a person, and is begun when
+// somebody can.
+func TestNobodyKnowsTheDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.begin(four())
+		ctx, stop := context.WithTimeout(t.Context(), 3*time.Hour)
+		defer stop()
+		if err := saga.New(b.ledger, b.absent(), nil).Work(ctx); err != nil {
+			t.Fatal(err)
+		}
+		s := b.get()
+		b.want(s, saga.Review, "")
+		if !strings.Contains(s.Reason, `could not begin step "contact"`) || s.Next.IsZero() || s.Now.Sub(s.Since) < time.Hour {
+			t.Error(picture(s))
+		}
+		b.want(b.run(time.Hour), saga.Done)
+		b.there("CTPM")
+	})
+}
+
+// behind is a store whose clock is behind that of the process.
+type behind struct{ saga.Store }
+
+func (s behind) DuePapers(ctx context.Context, kind string, limit int) ([]ledger.Paper, time.Time, error) {
+	due, now, err := s.Store.DuePapers(ctx, kind, limit)
+	return due, now.Add(-time.Hour), err
+}
+
+// A saga is due at once by the ledger's clock, whatever the process's says.
+func TestClockOfTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.runner = saga.New(behind{b.ledger}, b.engine, nil)
+		b.begin(four())
+		if p := b.paper(); time.Until(p.Due) > -time.Hour {
+			t.Errorf("due in %s by the clock of the process", time.Until(p.Due))
+		}
+	})
+}
+
 // An undoing that the plan gives is used, for the record of the step alone.
 func TestUndoingOfThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
