@@ -11,8 +11,8 @@
 // The language is CEL, by github.com/google/cel-go: it is the language of
 // Kubernetes' admission policies and of published step gates, it has types, no
 // loops without an end and no side effects, and the library is the one that its
-// designers keep. It estimates costs before, and bounds them during, evaluation,
-// and it evaluates expressions of which only a part is known, which is how a
+// designers keep. It estimates costs before evaluation, and ends it with its
+// time, and it evaluates expressions of which only a part is known, which is how a
 // rule that never fires is found. Values are made here and not by its reflection
 // over Go structs, since those panic where a step declares no intent.
 //

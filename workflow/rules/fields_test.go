@@ -70,3 +70,24 @@ func TestEvaluationIsInterrupted(t *testing.T) {
 		t.Errorf("%v, %v; want that the walk was interrupted", out, err)
 	}
 }
+
+// TestCostsAreNotCounted: what is bounded by its estimate is not counted once
+// more, which takes longer than to evaluate it.
+func TestCostsAreNotCounted(t *testing.T) {
+	env, err := environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, faults := compile(env, "step.input.items.all(i, step.input.items.all(j, i >= 0.0))")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	items := make([]any, maxMembers)
+	for i := range items {
+		items[i] = float64(i)
+	}
+	out, details, err := e.program.ContextEval(t.Context(), values(&workflow.Facts{Input: map[string]any{"items": items}}))
+	if err != nil || out.Value() != true || details.ActualCost() != nil {
+		t.Errorf("%v, cost %v, %v; want true, and no cost", out, details.ActualCost(), err)
+	}
+}

@@ -12,19 +12,22 @@ const (
 	maxExpression = 8 << 10
 	maxNesting    = 100
 
-	// maxWord is how long names and other single words of a step may be, as a
-	// cost is estimated with it: names end at 255 characters.
-	maxWord = 255
+	// maxWord bounds names and other single words of a step in bytes: names end at
+	// 255 characters of at most four. A rule that asks for a longer one has no
+	// answer.
+	maxWord = 4 * 255
 	// maxText and maxMembers bound one text and one list or mapping of what a
 	// step or an intent gives. A rule that asks about a larger one has no answer.
 	// They are what costs are estimated with, so that the two belong together.
 	maxText    = 64 << 10
 	maxMembers = 1000
 
-	// maxCost bounds one expression, estimated at load and counted when it is
-	// evaluated, in units of CEL: about a tenth of a microsecond each, so that one
-	// rule takes a second at the very most and microseconds as a rule.
+	// maxCost bounds one expression, as it is estimated at load, in units of CEL:
+	// about a tenth of a microsecond each at the most, so that one rule takes a
+	// second at the very most and microseconds as a rule.
 	maxCost = 10_000_000
+	// perState is what one state of a pattern costs for a letter of the text.
+	perState = 0.1
 	// evalTime bounds all rules of a step together: whoever waits for the gate
 	// waits for them.
 	evalTime = 2 * time.Second

@@ -68,9 +68,16 @@ func TestBadFiles(t *testing.T) {
 		"bad pattern":  {"it would never have an answer", one("step.tool.matches('(')"), []string{":4: rules[0].when: column 29: invalid matches argument"}},
 		"costs too much": {"three walks over one another", one("step.input.all(k, step.input.all(m, step.input.all(n, k+m != n)))"),
 			[]string{":4: rules[0].when: column 11: may cost 19668006006003 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
-		"pattern from outside": {"whoever asks must not choose the work", one("step.input.a.matches(step.input.b)"),
-			[]string{":4: rules[0].when: column 11: may cost 107380742 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
-		"too long": {"nobody wrote it", one("step.tool == '" + strings.Repeat("x", 9000) + "'"), []string{":4: rules[0].when: has 9015 bytes; want a condition in CEL, such as step.gate_count > 3, of at most 8192"}},
+		"pattern from outside": {"whoever asks must not choose the work", one("step.input.a.matches(step.name)"),
+			[]string{":4: rules[0].when: column 11: matches a text with a pattern that is not written in the rule; want the pattern as a text in quotes: whoever asks must not choose the work"}},
+		"pattern put together": {"likewise, called as a function", one("matches(step.input.a, 'a' + step.name)"),
+			[]string{":4: rules[0].when: column 11: matches a text with a pattern that is not written in the rule; want the pattern as a text in quotes: whoever asks must not choose the work"}},
+		"pattern with many states": {"fourteen letters, and nine hundred states at every letter of the text", one("|\n      [1, 2, 3].all(i, step.input.t.matches('((a{0,30}){0,30})b'))"),
+			[]string{":5: rules[0].when: column 7: may cost 37259522 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
+		"the same as a function": {"likewise", one("|\n      [1, 2, 3].all(i, matches(step.input.t, '((a{0,30}){0,30})b'))"),
+			[]string{":5: rules[0].when: column 7: may cost 37259522 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
+		"pattern with few states": {"people write such ones", one("step.input.t.matches('^INV-[0-9]{4,6}$') && step.tool.matches('^(wire|ach)_.*')"), nil},
+		"too long":                {"nobody wrote it", one("step.tool == '" + strings.Repeat("x", 9000) + "'"), []string{":4: rules[0].when: has 9015 bytes; want a condition in CEL, such as step.gate_count > 3, of at most 8192"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -117,6 +117,8 @@ func (f field) access(of string) *types.FieldType {
 				return nil, fmt.Errorf("%s is not given; ask has() first", f.name)
 			case error:
 				return nil, v
+			case string:
+				return word(v), nil
 			}
 			return bounded{}.NativeToValue(v), nil
 		},
@@ -166,6 +168,15 @@ func (b bounded) NativeToValue(v any) ref.Val {
 		return types.NewDynamicList(b, v)
 	}
 	return types.NewErr("a value of type %T is no JSON", v)
+}
+
+// word is a name or another single word. No longer one is looked at than costs
+// are estimated with.
+func word(s string) ref.Val {
+	if len(s) > maxWord {
+		return types.NewErr("a word of %d bytes is longer than rules may look at (%d)", len(s), maxWord)
+	}
+	return types.String(s)
 }
 
 // typed is a member of an intent as its type, or an error where it is of
