@@ -5,29 +5,39 @@ import (
 	"slices"
 )
 
+// Said is what a person says with a decision.
+type Said struct {
+	// Comment is why. Default nothing.
+	Comment string
+	// ApprovalID names the hold that the person saw, as the gate and
+	// [PendingApproval] do: another one is not decided about. Default: whichever
+	// the step waits for.
+	ApprovalID string
+}
+
 // Approve lets a held step go, or says that one of several people agrees. It
 // fails with an [Error]: [Forbidden] for agents, for whoever gated the step and
 // for somebody who has approved it already; [ApprovalExpired] when it is too
 // late.
-func (g *Gate) Approve(ctx context.Context, c Caller, workflowID, stepID, comment string) (ApprovalResult, error) {
-	return g.judge(ctx, c, workflowID, stepID, comment, true)
+func (g *Gate) Approve(ctx context.Context, c Caller, workflowID, stepID string, w Said) (ApprovalResult, error) {
+	return g.judge(ctx, c, workflowID, stepID, w, true)
 }
 
-// Reject refuses a held step, and aborts its workflow. It fails as
-// [Gate.Approve] does, but that whoever approved before may still refuse.
-func (g *Gate) Reject(ctx context.Context, c Caller, workflowID, stepID, comment string) (ApprovalResult, error) {
-	return g.judge(ctx, c, workflowID, stepID, comment, false)
+// Reject refuses a held step, and aborts its workflow. Whoever asked for it, or
+// approved it before, may still refuse it; else it fails as [Gate.Approve] does.
+func (g *Gate) Reject(ctx context.Context, c Caller, workflowID, stepID string, w Said) (ApprovalResult, error) {
+	return g.judge(ctx, c, workflowID, stepID, w, false)
 }
 
-func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID, comment string, approve bool) (ApprovalResult, error) {
+func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w Said, approve bool) (ApprovalResult, error) {
 	field := "comment"
 	if !approve {
 		field = "reason"
 	}
-	if err := firstOf(c.check(), c.mayDecide(), checkIDs(workflowID, stepID), text(maxReason, field, comment)); err != nil {
+	if err := firstOf(c.check(), c.mayDecide(), checkIDs(workflowID, stepID), text(maxReason, field, w.Comment), text(maxName, "approval_id", w.ApprovalID)); err != nil {
 		return ApprovalResult{}, err
 	}
-	q := judging{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, comment: comment, approve: approve}
+	q := judging{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, said: w, approve: approve}
 	decide := q.decide
 	if !approve {
 		e := g.ender(c, workflowID, Aborted, "step "+stepID+" was rejected")
@@ -45,10 +55,11 @@ func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID, comment 
 
 // judging is one decision of a person.
 type judging struct {
-	opts                        *Options
-	who                         Caller
-	workflowID, stepID, comment string
-	approve                     bool
+	opts               *Options
+	who                Caller
+	workflowID, stepID string
+	said               Said
+	approve            bool
 }
 
 func (q judging) decide(d desk) (plan, error) {
@@ -68,6 +79,9 @@ func (q judging) decide(d desk) (plan, error) {
 	if s.status() != Pending && len(late) == 0 {
 		return plan{}, &Error{Code: NotPending, Message: "the step's approval is " + string(s.status())}
 	}
+	if seen := q.said.ApprovalID; seen != "" && seen != approvalID(q.workflowID, q.stepID, s.Hold.Number) {
+		return plan{}, &Error{Code: NotPending, Field: "approval_id", Message: "this approval is not the one that the step waits for now; look at what it asks for since"}
+	}
 	if s.Operation != "" && d.rec == nil {
 		return plan{need: needRecord}, nil
 	}
@@ -80,10 +94,10 @@ func (q judging) decide(d desk) (plan, error) {
 	}
 	events := late
 	if q.approve {
-		next, ev := s.approved(by, q.comment, d.now)
+		next, ev := s.approved(by, q.said.Comment, d.now)
 		s, events = next, append(events, ev)
 	} else {
-		next, evs := s.refused(by, q.comment, d.now)
+		next, evs := s.refused(by, q.said.Comment, d.now)
 		s, events = next, append(events, evs...)
 	}
 	return plan{step: &s, events: s.onRecord(d.rec, events), result: q.result(s)}, nil
@@ -105,6 +119,8 @@ func (q judging) mayJudge(s step, by string) error {
 		return &Error{Code: Forbidden, Message: by + " has approved this step already; somebody else must as well"}
 	case q.who.Name == "" && q.who.Role != "":
 		return &Error{Code: Forbidden, Message: "an approval needs a person's name"}
+	case !trusted && len(s.Askers) > maxAskers:
+		return &Error{Code: Forbidden, Message: "too many different callers asked for this step to tell who did not; gate another step"}
 	case !trusted && slices.Contains(s.Askers, by):
 		return &Error{Code: Forbidden, Message: by + " asked for this step; somebody else must approve it"}
 	}

@@ -115,6 +115,10 @@ type step struct {
 	CompletedAt *time.Time      `json:"completed_at,omitempty"`
 	CompletedBy string          `json:"completed_by,omitempty"`
 
+	// Allowed says that a gate once said allow, or that people did: since then it
+	// may have been carried out, also by a client that knows no lease.
+	Allowed bool `json:"allowed,omitempty"`
+
 	Lent   lent            `json:"lent,omitzero"`
 	Before json.RawMessage `json:"before,omitempty"`
 	Found  *found          `json:"found,omitempty"`

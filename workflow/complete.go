@@ -3,6 +3,8 @@ package workflow
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/readback-go/readback/engine"
@@ -13,8 +15,10 @@ import (
 // CompleteStep takes in that a step was carried out. It is taken whatever became
 // of the workflow. Where the step declared an intent and stands for a business
 // operation, the destination is read: what it shows settles the operation, or
-// hands it to a person. It fails with an [Error], among others of [NotFound],
-// [KeyMismatch] and [StaleFence].
+// hands it to a person; so does a completion of what was given up meanwhile. It
+// fails with an [Error], among others of [NotFound], [KeyMismatch] and
+// [StaleFence], and of [ApprovalPending], [StepRejected] or [ApprovalExpired]
+// where nobody was ever allowed to carry the step out.
 func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID string, r CompleteRequest) error {
 	if err := firstOf(c.check(), checkIDs(workflowID, stepID), text(maxKey, "idempotency_key", r.IdempotencyKey),
 		counts(r.TokensIn, r.TokensOut, r.CostUSD)); err != nil {
@@ -29,8 +33,15 @@ func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID st
 	}
 	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.opts.Look != nil}
 	_, err = g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
+	if e := new(Error); errors.As(err, &e) && slices.Contains(unheld, e.Code) {
+		g.opts.Logger.WarnContext(ctx, "a caller says that it carried out a step that nobody let go", "tenant", c.Tenant,
+			"workflow", workflowID, "step", stepID, "caller", c.Name, "code", e.Code)
+	}
 	return err
 }
+
+// unheld are the refusals of a completion that should not be there at all.
+var unheld = []Code{ApprovalPending, StepRejected, ApprovalExpired}
 
 // completing is one report that a step is done.
 type completing struct {
@@ -53,7 +64,11 @@ func (q completing) decide(d desk) (plan, error) {
 	if s.Operation != "" && d.rec == nil {
 		return plan{need: needRecord}, nil
 	}
-	if d.rec != nil && d.rec.State == ledger.Entrusted {
+	switch {
+	case d.rec == nil:
+	case s.contradicts(*d.rec) != "":
+		p.events = []ledger.Event{{Kind: ledger.EvEscalated, By: person(q.who.Name), Rule: "reported", Reason: s.contradicts(*d.rec)}}
+	case d.rec.State == ledger.Entrusted:
 		if w := s.declared(); w != nil && q.canLook && !(d.looked.fits(s) && d.looked.done) {
 			l := s.lookAt(*w, d.now, d.now)
 			l.done = true
@@ -68,8 +83,25 @@ func (q completing) decide(d desk) (plan, error) {
 	return p, nil
 }
 
+// contradicts says why a first completion of the step is for a person to look
+// at: its business operation was given up, so that another workflow may have
+// done it too. "" when there is nothing to say.
+func (s step) contradicts(rec ledger.Record) string {
+	gaveUp := []ledger.Settlement{ledger.NotApplied, ledger.Denied, ledger.Expired}
+	switch {
+	case s.completed() || rec.Tombstone:
+		return ""
+	case rec.State == ledger.Entrusted && rec.Yielded:
+		return "its caller says that it is done, after a person let the operation go: another workflow may have done it too"
+	case rec.State == ledger.Settled && slices.Contains(gaveUp, rec.Settlement):
+		return fmt.Sprintf("its caller says that it is done, after it was settled as %s: another workflow may have done it too", rec.Settlement)
+	}
+	return ""
+}
+
 // fits refuses a completion of something else, of a step that somebody else has,
-// and of one that a person has not let go.
+// and of one that nobody was ever allowed to carry out. What a hold came too late
+// for may have been done, and that it was must not be lost.
 func (q completing) fits(s step) error {
 	if q.r.IdempotencyKey != s.Key {
 		return mismatch(KeyMismatch, q.workflowID, q.stepID, "idempotency_key", s.Key, q.r.IdempotencyKey)
@@ -80,6 +112,9 @@ func (q completing) fits(s step) error {
 	case q.r.Fence > 0 && q.r.Fence < s.Lent.Fence:
 		return &Error{Code: StaleFence, Field: "fence", WorkflowID: q.workflowID, StepID: q.stepID,
 			Message: "the step was lent to somebody else since; ask the gate what is known about it"}
+	}
+	if s.Allowed {
+		return nil
 	}
 	switch s.status() {
 	case Pending:

@@ -98,16 +98,24 @@ func checkCrowd(t *testing.T, all []workflow.GateResponse) {
 
 func TestCrowdOnOneFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	for range 2 {
-		var gates []*workflow.Gate
-		for range parties {
-			l, err := sqlite.Open(t.Context(), path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.Close() }()
-			gates = append(gates, workflow.New(l, &workflow.Options{Rules: coin{}, AcrossWorkflows: workflow.AcrossIgnore}))
+	crowded(t, func() workflow.Store {
+		l, err := sqlite.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	})
+}
+
+// crowded gates one step from many sides at once, and then another one.
+func crowded(t *testing.T, open func() workflow.Store) {
+	t.Helper()
+	var gates []*workflow.Gate
+	for range parties {
+		gates = append(gates, workflow.New(open(), &workflow.Options{Rules: coin{}, AcrossWorkflows: workflow.AcrossIgnore}))
+	}
+	for range 2 {
 		made, err := gates[0].Create(t.Context(), agent, workflow.CreateRequest{WorkflowName: "crowd"})
 		if err != nil {
 			t.Fatal(err)

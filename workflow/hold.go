@@ -81,7 +81,7 @@ func (s step) approved(by, reason string, now time.Time) (step, ledger.Event) {
 	ev := ledger.Event{Kind: ledger.EvAgreed, By: by, Rule: "person", Reason: reason, Digest: s.OperationDigest}
 	h.By, h.At = by, &now
 	if len(h.Agreed) >= h.Need {
-		h.Status, ev.Kind = Approved, ledger.EvApproved
+		h.Status, ev.Kind, s.Allowed = Approved, ledger.EvApproved, true
 	}
 	s.Hold = &h
 	s.Heard = append(slices.Clone(s.Heard), Heard{Hold: h.Number, By: by, At: now, Decision: Approved, Digest: h.Digest, Reason: reason})
@@ -99,7 +99,7 @@ func (s step) refused(by, reason string, now time.Time) (step, []ledger.Event) {
 
 // fitting are those of the events about a hold that a write is still to be told.
 // One that is not held any more is not held by the gate: it was let go once, and
-// only what was never lent out is known to have come to nothing.
+// only what nobody was ever allowed to do is known to have come to nothing.
 func (s step) fitting(rec ledger.Record, events []ledger.Event) []ledger.Event {
 	if len(events) == 0 || rec.State == ledger.Settled || rec.State == ledger.Review {
 		return nil
@@ -107,10 +107,10 @@ func (s step) fitting(rec ledger.Record, events []ledger.Event) []ledger.Event {
 	if rec.State == ledger.Held {
 		return events
 	}
-	if events[0].Kind != ledger.EvSettled || s.Lent.Fence > 0 {
+	if events[0].Kind != ledger.EvSettled || s.Allowed {
 		return nil
 	}
 	ended := events[0]
-	ended.Settlement, ended.Reason = ledger.NotApplied, fmt.Sprintf("it was never lent out, and then %s: %s", events[0].Settlement, events[0].Reason)
+	ended.Settlement, ended.Reason = ledger.NotApplied, fmt.Sprintf("nobody was ever allowed to do it, and then it was %s: %s", events[0].Settlement, events[0].Reason)
 	return []ledger.Event{ended}
 }

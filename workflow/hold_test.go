@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,7 @@ import (
 	"github.com/readback-go/readback/workflow"
 )
 
-const why = "I have seen the invoice"
+var why = workflow.Said{Comment: "I have seen the invoice"}
 
 func holding(t *testing.T, change func(*workflow.Options)) (*bench, string) {
 	t.Helper()
@@ -42,6 +43,7 @@ func TestHoldAndApproval(t *testing.T) {
 			WorkflowID: wf, WorkflowName: "payout", StepID: "transfer", StepType: "tool_call", Decision: workflow.RequireApproval,
 			DecisionReason: "the rules say require_approval", PoliciesMatched: held.PoliciesMatched, StepInput: raw(invoice),
 			ApprovalStatus: workflow.Pending, CreatedAt: time.Now(), ExpiresAt: &until, Need: 1,
+			ApprovalID: held.ApprovalID, ToolContext: keyed(invoice).ToolContext,
 		})
 		time.Sleep(time.Hour)
 		before := b.store.filed.Load()
@@ -68,7 +70,7 @@ func TestHoldAndApproval(t *testing.T) {
 	})
 }
 
-type judge = func(context.Context, workflow.Caller, string, string, string) (workflow.ApprovalResult, error)
+type judge = func(context.Context, workflow.Caller, string, string, workflow.Said) (workflow.ApprovalResult, error)
 
 func TestWhoMayNotApprove(t *testing.T) {
 	asker := workflow.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleOperator}
@@ -201,7 +203,7 @@ func TestReject(t *testing.T) {
 	same(t, "commits", b.store.filed.Load()-before, int64(1))
 	same(t, "the answer", []any{got.Status, got.Decision, got.ApprovalStatus, got.RejectedBy}, []any{"rejected", workflow.Block, workflow.Rejected, "alice"})
 	v := b.view(wf)
-	if heard := v.Steps[1].Heard; len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != why || heard[0].Decision != workflow.Rejected || len(heard[0].Digest) != 64 || heard[0].At.IsZero() {
+	if heard := v.Steps[1].Heard; len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != why.Comment || heard[0].Decision != workflow.Rejected || len(heard[0].Digest) != 64 || heard[0].At.IsZero() {
 		t.Errorf("what is kept of the denial: %+v", heard)
 	}
 	same(t, "the workflow", []any{v.Status, v.Steps[1].ApprovalStatus, v.CompletedAt != nil}, []any{workflow.Aborted, workflow.Rejected, true})
@@ -405,5 +407,53 @@ func TestWhatWasLentOnceStaysOpenWhenItIsRejected(t *testing.T) {
 			}
 			same(t, tt.reason, b.operation(wf, "a").State, tt.state)
 		})
+	}
+}
+
+// A person approves what they saw: a hold that came since is another one.
+func TestAnApprovalOfAnotherHold(t *testing.T) {
+	b, wf := holding(t, nil)
+	seen := b.ask(wf, "a", keyed(invoice)).ApprovalID
+	if _, err := b.gate.Approve(t.Context(), bob, wf, "a", why); err != nil {
+		t.Fatal(err)
+	}
+	more := keyed(map[string]any{"amount": 1000000})
+	more.RetryPolicy = "reevaluate"
+	b.ask(wf, "a", more)
+	late := workflow.Said{Comment: why.Comment, ApprovalID: seen}
+	for name, do := range map[string]judge{"approve": b.gate.Approve, "reject": b.gate.Reject} {
+		if _, err := do(t.Context(), alice, wf, "a", late); asError(t, err).Code != workflow.NotPending || asError(t, err).Field != "approval_id" {
+			t.Errorf("%s of a hold that is over: %v", name, err)
+		}
+	}
+	pending, err := b.gate.Pending(t.Context(), alice, 0)
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("%d wait, %v", len(pending), err)
+	}
+	late.ApprovalID = pending[0].ApprovalID
+	if got, err := b.gate.Approve(t.Context(), alice, wf, "a", late); err != nil || got.ApprovalStatus != workflow.Approved {
+		t.Errorf("the hold that was seen: %+v, %v", got, err)
+	}
+}
+
+// Where more have asked than can be kept nobody can be told from them.
+func TestAStepThatACrowdAskedFor(t *testing.T) {
+	for n, want := range map[int]workflow.Code{99: "", 100: workflow.Forbidden, 101: workflow.Forbidden} {
+		b, wf := holding(t, nil)
+		b.ask(wf, "a", call())
+		for i := range n {
+			c := workflow.Caller{Tenant: tenant, Name: fmt.Sprint("caller-", i), Role: engine.RoleOperator}
+			if _, err := b.gate.Gate(t.Context(), c, wf, "a", call()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := workflow.Caller{Tenant: tenant, Name: fmt.Sprint("caller-", n-1), Role: engine.RoleReviewer}
+		if _, err := b.gate.Approve(t.Context(), last, wf, "a", why); asError(t, err).Code != workflow.Forbidden {
+			t.Errorf("number %d of those who asked approves: %v", n, err)
+		}
+		_, err := b.gate.Approve(t.Context(), alice, wf, "a", why)
+		if (err == nil) != (want == "") || err != nil && asError(t, err).Code != want {
+			t.Errorf("somebody else, after %d: %v", n, err)
+		}
 	}
 }

@@ -55,8 +55,9 @@ const (
 	// maxBody is the ledger's bound of a paper, in bytes: where all of the above
 	// comes together in one step, it is told before it is tried.
 	maxBody = 1 << 20
-	// maxAskers is how many names that gated a step are kept from approving it,
-	// the first ones: a step is asked for by one client, or a few.
+	// maxAskers is how many names that gated a step are kept, to keep them from
+	// approving it: a step is asked for by one client, or a few. Where there were
+	// more, nobody with a name can approve it.
 	maxAskers = 100
 )
 

@@ -59,6 +59,7 @@ type told struct {
 // modelStep is what there is to know about a step.
 type modelStep struct {
 	there, key  bool
+	allowed     bool // once, by a gate or by people
 	input       int
 	ruled       workflow.Decision
 	answered    workflow.Decision
@@ -160,7 +161,7 @@ func (m *model) gate(a act, s *modelStep) told {
 	if previous == "" {
 		previous = answer
 	}
-	s.answered = answer
+	s.answered, s.allowed = answer, s.allowed || answer == workflow.Allow
 	t := told{Decision: answer, Cached: !evaluated, Approval: s.hold, Context: m.context(s, previous)}
 	if a.Step == 0 && s.done == 0 {
 		if s.fence == 0 && s.effect == "" && answer == workflow.Allow && m.effect == engine.EffectPresent {
@@ -249,6 +250,7 @@ func (m *model) complete(a act, s *modelStep) told {
 		return told{Code: workflow.BadRequest}
 	case a.Fence > 0 && a.Fence < s.fence:
 		return told{Code: workflow.StaleFence}
+	case s.allowed: // it may have been carried out before it was held
 	case s.hold == workflow.Pending:
 		return told{Code: workflow.ApprovalPending}
 	case s.hold == workflow.Rejected:
@@ -284,7 +286,7 @@ func (m *model) judge(a act, s *modelStep) told {
 	if len(s.agreed) < modelPeople {
 		return told{Decision: workflow.RequireApproval, Approval: workflow.Pending}
 	}
-	s.hold = workflow.Approved
+	s.hold, s.allowed = workflow.Approved, true
 	return told{Decision: workflow.Allow, Approval: workflow.Approved}
 }
 

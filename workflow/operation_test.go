@@ -324,3 +324,40 @@ func TestAnOperationKeepsItsTool(t *testing.T) {
 		t.Errorf("the same tool, another input: %+v", got)
 	}
 }
+
+// Who says that it did what others were told that nobody did is not overheard:
+// a person looks at it.
+func TestACompletionOfWhatWasGivenUp(t *testing.T) {
+	yielded := ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"}
+	for name, tt := range map[string]struct {
+		reason string
+		events []ledger.Event
+		state  ledger.State
+	}{
+		"its own still": {"nothing speaks against it", nil, ledger.Settled},
+		"let go":        {"another workflow may have done it too", []ledger.Event{yielded}, ledger.Review},
+		"not applied":   {"another workflow may have done it too", []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}}, ledger.Review},
+		"by a person":   {"a person has said so already", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, ledger.Settled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			one, two := b.begin(), b.begin()
+			b.ask(one, "transfer", keyed(invoice))
+			if len(tt.events) > 0 {
+				b.append(b.operation(one, "transfer"), tt.events...)
+				b.ask(two, "transfer", keyed(invoice))
+			}
+			before := b.store.filed.Load()
+			b.done(one)
+			same(t, "commits", b.store.filed.Load()-before, int64(1))
+			rec := b.operation(one, "transfer")
+			same(t, tt.reason, rec.State, tt.state)
+			if tt.state != ledger.Review {
+				return
+			}
+			b.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Abandoned, By: "alice"})
+			b.done(one) // once more
+			same(t, "a second completion says nothing new", b.operation(one, "transfer").Settlement, ledger.Abandoned)
+		})
+	}
+}

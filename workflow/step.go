@@ -110,7 +110,7 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 				Reason: fmt.Sprintf("lent under fence %d", s.Lent.Fence)})
 		}
 	}
-	s.Answer = decision
+	s.Answer, s.Allowed = decision, s.Allowed || decision == Allow
 	s.Askers = asker(s.Askers, person(q.who.Name))
 	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason})
 	p.step = &s
@@ -251,8 +251,9 @@ func (s step) answer() (Decision, string) {
 	return s.Decision, s.Reason
 }
 
+// asker is who has asked. One name beyond the bound says that there were more.
 func asker(names []string, name string) []string {
-	if slices.Contains(names, name) || len(names) == maxAskers {
+	if slices.Contains(names, name) || len(names) > maxAskers {
 		return names
 	}
 	return append(slices.Clone(names), name)

@@ -164,6 +164,7 @@ func (g *Gate) pending(ctx context.Context, p ledger.Paper) (*PendingApproval, e
 	return &PendingApproval{
 		WorkflowID: p.Binder, WorkflowName: f.Name, StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type,
 		Decision: s.Decision, DecisionReason: s.Reason, PoliciesMatched: s.Matched, StepInput: s.Asked.Input, ApprovalStatus: Pending,
+		ApprovalID: approvalID(p.Binder, s.ID, h.Number), ToolContext: s.Asked.Tool, Intent: s.Asked.Intent,
 		CreatedAt: h.Since, ExpiresAt: &h.Until, Need: h.Need, ApprovedBy: h.Agreed, Overdue: h.Overdue,
 	}, nil
 }

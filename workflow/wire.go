@@ -329,10 +329,14 @@ type PendingApproval struct {
 	ApprovalStatus  ApprovalStatus  `json:"approval_status,omitempty"`
 	CreatedAt       time.Time       `json:"created_at"`
 
-	// Ours: when the time for it is over, how many people must approve, and who
-	// has already.
-	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
-	Need       int        `json:"approvals_needed,omitempty"`
-	ApprovedBy []string   `json:"approved_by,omitempty"`
-	Overdue    bool       `json:"overdue,omitempty"`
+	// Ours: what names this hold in a decision about it, what else is asked for,
+	// when the time for it is over, how many people must approve, and who has
+	// already.
+	ApprovalID  string          `json:"approval_id,omitempty"`
+	ToolContext *ToolContext    `json:"tool_context,omitempty"`
+	Intent      json.RawMessage `json:"intent,omitempty"`
+	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
+	Need        int             `json:"approvals_needed,omitempty"`
+	ApprovedBy  []string        `json:"approved_by,omitempty"`
+	Overdue     bool            `json:"overdue,omitempty"`
 }

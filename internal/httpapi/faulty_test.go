@@ -49,9 +49,9 @@ func (f faulty) List(ctx context.Context, c workflow.Caller, r workflow.ListRequ
 	return f.gate.List(ctx, c, r)
 }
 
-func (f faulty) Approve(ctx context.Context, c workflow.Caller, workflowID, stepID, comment string) (workflow.ApprovalResult, error) {
+func (f faulty) Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error) {
 	if err := f.fail(ctx, c); err != nil {
 		return workflow.ApprovalResult{}, err
 	}
-	return f.gate.Approve(ctx, c, workflowID, stepID, comment)
+	return f.gate.Approve(ctx, c, workflowID, stepID, w)
 }

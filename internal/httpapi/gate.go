@@ -39,7 +39,7 @@ type Steps interface {
 
 // Approvals decides about steps that wait for a person.
 type Approvals interface {
-	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID, comment string) (workflow.ApprovalResult, error)
-	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID, comment string) (workflow.ApprovalResult, error)
+	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
+	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
 	Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error)
 }

@@ -18,6 +18,7 @@ type heard struct {
 	Caller         workflow.Caller
 	Workflow, Step string
 	Reason         string
+	Approval       string
 	Gate           workflow.GateRequest
 	List           workflow.ListRequest
 	Limit          int
@@ -64,12 +65,12 @@ func (s *stand) Abort(ctx context.Context, c workflow.Caller, id, reason string)
 	return workflow.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
 }
 
-func (s *stand) Approve(ctx context.Context, c workflow.Caller, id, step, comment string) (workflow.ApprovalResult, error) {
-	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: comment})
+func (s *stand) Approve(ctx context.Context, c workflow.Caller, id, step string, w workflow.Said) (workflow.ApprovalResult, error) {
+	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
-func (s *stand) Reject(ctx context.Context, c workflow.Caller, id, step, comment string) (workflow.ApprovalResult, error) {
-	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: comment})
+func (s *stand) Reject(ctx context.Context, c workflow.Caller, id, step string, w workflow.Said) (workflow.ApprovalResult, error) {
+	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
 func (s *stand) Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error) {
@@ -213,6 +214,11 @@ func TestWhatPeopleSay(t *testing.T) {
 				t.Errorf("%s: %d, reason %q, want %q", test.reason, w.Code, s.heard.Reason, test.want)
 			}
 		})
+	}
+	saw := &stand{}
+	ask(New(saw, nil), "POST", "/api/v1/workflows/wf_1/steps/pay/reject", `{"reason":"no such invoice","approval_id":"ap-1"}`)
+	if saw.heard.Approval != "ap-1" {
+		t.Errorf("the hold that a person saw is %q", saw.heard.Approval)
 	}
 	for _, body := range []string{"", "{}", `{"comment":""}`, `{"comment":"ok"}`} {
 		for _, verb := range []string{"approve", "reject"} {

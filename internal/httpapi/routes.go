@@ -107,6 +107,8 @@ func completeStep(ctx context.Context, g Gate, c call) (any, error) {
 type said struct {
 	Reason  string `json:"reason"`
 	Comment string `json:"comment"`
+	// ApprovalID is ours: the hold that the person saw.
+	ApprovalID string `json:"approval_id"`
 }
 
 // ending is one of the ways in which a workflow ends, or goes on.
@@ -204,10 +206,10 @@ func decider(c call) error {
 }
 
 // comment is what is said about a decision. The published clients say nothing.
-func comment(c call, field string) (string, error) {
+func comment(c call, field string) (workflow.Said, error) {
 	var s said
 	if err := decode(c.body, &s, false); err != nil {
-		return "", err
+		return workflow.Said{}, err
 	}
 	text := cmp.Or(s.Comment, s.Reason)
 	if field == "reason" {
@@ -215,9 +217,9 @@ func comment(c call, field string) (string, error) {
 	}
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minComment && !c.alias {
-		return "", badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
+		return workflow.Said{}, badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
 	}
-	return text, nil
+	return workflow.Said{Comment: text, ApprovalID: s.ApprovalID}, nil
 }
 
 func approve(ctx context.Context, g Gate, c call) (any, error) {
@@ -235,7 +237,7 @@ type decidedAlias struct {
 	Status     string `json:"status"`
 }
 
-func decide(ctx context.Context, c call, field string, how func(context.Context, workflow.Caller, string, string, string) (workflow.ApprovalResult, error)) (any, error) {
+func decide(ctx context.Context, c call, field string, how func(context.Context, workflow.Caller, string, string, workflow.Said) (workflow.ApprovalResult, error)) (any, error) {
 	if err := decider(c); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,108 @@
+package workflow_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+)
+
+// A hold that comes after somebody was allowed to carry the step out comes too
+// late to keep it from being done: that it was done must not be lost.
+func TestAHoldThatComesTooLate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason   string
+		approved bool // instead of allowed
+		after    func(b *bench, wf string)
+		fate     ledger.State // without the completion
+	}{
+		"pending":  {"it was lent before", false, func(*bench, string) {}, ledger.Entrusted},
+		"expired":  {"it was lent before", false, func(*bench, string) { time.Sleep(25 * time.Hour) }, ledger.Entrusted},
+		"rejected": {"it was lent before", false, (*bench).reject, ledger.Entrusted},
+		"approved, then rejected": {"clients that do not gate again carry out what was approved", true,
+			(*bench).reject, ledger.Entrusted},
+	} {
+		for how, completes := range map[string]bool{"completed": true, "not": false} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t, nil)
+					wf := b.begin()
+					if tt.approved {
+						held(b)
+					}
+					b.ask(wf, "transfer", keyed(invoice))
+					if tt.approved {
+						if _, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why); err != nil {
+							t.Fatal(err)
+						}
+					}
+					held(b)
+					anew := keyed(map[string]any{"amount": 7})
+					anew.RetryPolicy = "reevaluate"
+					if got := b.ask(wf, "transfer", anew); got.Decision != workflow.RequireApproval {
+						t.Fatalf("%+v", got)
+					}
+					tt.after(b, wf)
+					if !completes {
+						same(t, tt.reason, b.operation(wf, "transfer").State, tt.fate)
+						return
+					}
+					b.done(wf)
+					rec := b.operation(wf, "transfer")
+					same(t, tt.reason, []any{rec.State, rec.Settlement}, []any{ledger.Settled, ledger.Reported})
+				})
+			})
+		}
+	}
+}
+
+func (b *bench) reject(wf string) {
+	b.t.Helper()
+	if _, err := b.gate.Reject(b.t.Context(), bob, wf, "transfer", why); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// Who carries out what nobody let go is refused, and people can hear of it.
+func TestACompletionOfWhatNobodyLetGo(t *testing.T) {
+	var said bytes.Buffer
+	b, wf := holding(t, func(o *workflow.Options) { o.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
+	b.ask(wf, "a", call())
+	before := b.view(wf)
+	if err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{}); asError(t, err).Code != workflow.ApprovalPending {
+		t.Errorf("%v", err)
+	}
+	same(t, "the workflow", b.view(wf), before)
+	if text := said.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, wf) || !strings.Contains(text, agent.Name) {
+		t.Errorf("what is said of it: %q", text)
+	}
+}
+
+// What was done before a hold came is not done again when it is approved.
+func TestAnApprovalAfterTheCompletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		b.ask(wf, "transfer", keyed(invoice))
+		held(b)
+		anew := keyed(invoice)
+		anew.RetryPolicy = "reevaluate"
+		b.ask(wf, "transfer", anew)
+		b.done(wf)
+		if got := b.ask(wf, "transfer", keyed(invoice)); got.Decision != workflow.RequireApproval || got.RetryContext.PriorCompletionStatus != workflow.PriorCompleted {
+			t.Errorf("a completion cleared the hold: %+v", got)
+		}
+		if _, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if got := b.ask(wf, "transfer", keyed(invoice)); got.Decision != workflow.Allow || got.LeaseGranted {
+			t.Errorf("what was done is lent again: %+v", got.Lease)
+		}
+	})
+}
