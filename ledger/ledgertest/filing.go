@@ -143,6 +143,26 @@ func (h *harness) refusedFiling(before everything, f ledger.Filing, want error, 
 	h.untouched(before, what)
 }
 
+// wakes begins to listen for work; what it returns says that some was heard of.
+func (h *harness) wakes() (told func()) {
+	h.Helper()
+	waker, ok := h.ledger.(ledger.Waker)
+	if !ok {
+		return func() {}
+	}
+	ctx, end := context.WithTimeout(context.Background(), time.Minute)
+	woken := waker.Woken(ctx)
+	return func() {
+		h.Helper()
+		defer end()
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			h.Error("nobody was woken")
+		}
+	}
+}
+
 var filings = map[string]scenario{
 	"all or nothing": {
 		"of a filing that fails nothing is left, whichever part fails and whatever stands beside it",
@@ -228,10 +248,14 @@ var filings = map[string]scenario{
 	"nobody's": {
 		"a write that is filed for nobody is work for anybody",
 		func(h *harness) {
-			res := h.reservation(wish("a", "w1"))
-			res.Owner, res.LeaseFor = "", 0
-			did := h.file(filing(reserves(res), writes(paper("a", "s1"))))
-			h.taken(did.Reserved, ledger.Claim{})
+			for i, more := range []part{func(*ledger.Filing) {}, restsOn(paper("a", "absent"))} { // drivers may do them otherwise
+				res := h.reservation(wish("a", fmt.Sprint("w", i)))
+				res.Owner, res.LeaseFor = "", 0
+				told := h.wakes()
+				did := h.file(filing(reserves(res), writes(paper("a", fmt.Sprint("s", i))), more))
+				told()
+				h.taken(did.Reserved, ledger.Claim{})
+			}
 		},
 	},
 	"late": {

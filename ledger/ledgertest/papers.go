@@ -330,6 +330,17 @@ var papers = map[string]scenario{
 			}
 		},
 	},
+	"first due": {
+		"the time at which the stores' counting begins is long past, and not never",
+		func(h *harness) {
+			p := paper("a", "s1")
+			p.Due = time.Unix(0, 0)
+			h.samePaper(h.put(p), h.paper(p))
+			if due := h.due("step", 1); len(due) != 1 || !due[0].Due.Equal(p.Due) {
+				h.Errorf("due %v, want it", due)
+			}
+		},
+	},
 	"bounds": {
 		"a paper is small: what is too large is refused with the name of the field, and what fits is kept",
 		func(h *harness) {

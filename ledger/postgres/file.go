@@ -15,7 +15,9 @@ import (
 // A filing that changes one write at the most, which is nobody's neighbour, is
 // one statement and one round trip; any other is a transaction. Both lock its
 // papers in the order of their names before they touch a write, and make new
-// ones when they are done with it, so that no two wait for each other.
+// ones when they are done with it, so that no two wait for each other. Where the
+// locks of the one statement kept it waiting its time is no longer the present
+// one, which leases begin with: it does nothing then, and the transaction does it.
 
 // File implements [ledger.Papers]. It fails with [ledger.ErrClock] when it
 // reserves and the clock stands too far before the newest entry.
@@ -110,7 +112,8 @@ func (got filed) papers(f ledger.Filing) []ledger.Paper {
 func paperArgs(f ledger.Filing) []any {
 	var writes, done []bool
 	var tenants, kinds, ids, binders, subjects, traces, states []string
-	var dues, versions []int64
+	var dues []*int64 // nil: never
+	var versions []int64
 	var bodies [][]byte
 	for i, p := range slices.Concat(f.Papers, f.Unchanged) {
 		written := i < len(f.Papers)
@@ -120,9 +123,19 @@ func paperArgs(f ledger.Filing) []any {
 		writes, done, bodies = append(writes, written), append(done, p.Done), append(bodies, p.Body)
 		tenants, kinds, ids = append(tenants, p.Tenant), append(kinds, p.Kind), append(ids, p.ID)
 		binders, subjects, traces = append(binders, p.Binder), append(subjects, p.Subject), append(traces, p.Trace)
-		states, dues, versions = append(states, p.State), append(dues, nanos(p.Due)), append(versions, p.Version)
+		states, dues, versions = append(states, p.State), append(dues, dueOf(p)), append(versions, p.Version)
 	}
 	return []any{writes, tenants, kinds, ids, binders, subjects, traces, states, dues, done, bodies, versions}
+}
+
+// dueOf is the time of a paper as it stands in its column: the first there is, of
+// 1970, is not never.
+func dueOf(p ledger.Paper) *int64 {
+	if p.Due.IsZero() {
+		return nil
+	}
+	ns := nanos(p.Due)
+	return &ns
 }
 
 // fileAtOnce does a filing as one statement, if it may and can be done so: when

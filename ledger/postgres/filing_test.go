@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -187,6 +188,65 @@ func TestFilingGivenUp(t *testing.T) {
 	must(t, person.Rollback(t.Context()))
 	if p, err := l.Paper(t.Context(), "acme", "step", "p"); err != nil || p.Version != 1 {
 		t.Errorf("version %d, error %v: something was applied", p.Version, err)
+	}
+}
+
+// behindAPerson files while somebody has the papers locked, and has that person do
+// something when the filing waits.
+func behindAPerson(t *testing.T, d *database, l *postgres.Ledger, lock string, f ledger.Filing, then func(person pgx.Tx) error) ledger.Filed {
+	t.Helper()
+	person := begin(t, d.open(nil))
+	_, err := person.Exec(t.Context(), lock)
+	must(t, err)
+	var did ledger.Filed
+	told := make(chan error)
+	go func() {
+		var err error
+		did, err = l.File(context.Background(), f)
+		told <- err
+	}()
+	for waiting := 0; waiting == 0; {
+		must(t, person.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
+	}
+	must(t, then(person))
+	must(t, <-told)
+	return did
+}
+
+// A filing names the version that a paper comes to have only while the filing
+// waits for it, when its statement has begun: it is done as a whole.
+func TestFilingOfAVersionToCome(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	p := file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 0)}}).Papers[0]
+	for what, reserve := range map[string]*ledger.Reservation{"papers": nil, "papers and a write": entrusted(t, "w", "s", "wire:1")} {
+		p.Version++ // by the person
+		f := ledger.Filing{Papers: []ledger.Paper{p}, Reserve: reserve}
+		did := behindAPerson(t, d, l, "UPDATE ledger_papers SET version = version + 1", f, func(person pgx.Tx) error { return person.Commit(t.Context()) })
+		got, err := l.Paper(t.Context(), "acme", "step", "p")
+		must(t, err)
+		if p = did.Papers[0]; got.Version != p.Version || p.Binder != "w" || reserve != nil && !there(t, l, reserve.Record.ID) {
+			t.Errorf("%s: told of version %d in %q, and there is version %d", what, p.Version, p.Binder, got.Version)
+		}
+	}
+}
+
+// A lease that is given in a filing begins when the filing is done, and not before
+// it waited for somebody.
+func TestFilingThatWaitedLeasesFromThen(t *testing.T) {
+	d := fresh(t).movable()
+	l := d.open(nil)
+	file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 0)}})
+	res := reservation(t, asked("w"))
+	f := ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 1)}, Reserve: &res}
+	did := behindAPerson(t, d, l, "SELECT FROM ledger_papers FOR UPDATE", f, func(person pgx.Tx) error {
+		d.move(2 * res.LeaseFor)
+		return person.Rollback(t.Context())
+	})
+	rec, err := l.Get(t.Context(), "acme", did.Reserved.ID)
+	must(t, err)
+	if left := rec.LeaseUntil.Sub(rec.Now); left <= 0 {
+		t.Errorf("the lease was over %s before it was given", -left)
 	}
 }
 

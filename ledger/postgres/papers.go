@@ -16,7 +16,7 @@ var _ ledger.Papers = (*Ledger)(nil)
 
 // columnsOfPaper are those of a paper in the order in which scanPaper reads
 // them; of the whole row NULL where there is none.
-const columnsOfPaper = `p.version, p.tenant, p.kind, p.id, p.binder, p.subject, p.trace, p.state, coalesce(p.due, 0), p.done, p.body, p.created, p.updated`
+const columnsOfPaper = `p.version, p.tenant, p.kind, p.id, p.binder, p.subject, p.trace, p.state, p.due, p.done, p.body, p.created, p.updated`
 
 // scanPaper reads the state of the database, whatever stands between, and a
 // paper, if there is one. A time on the ledger's clock never lies behind the
@@ -34,7 +34,10 @@ func (l *Ledger) scanPaper(rows pgx.Rows, s *state, between ...any) (p ledger.Pa
 		return p, false, err
 	}
 	p.Version, p.Tenant, p.Kind, p.ID, p.Binder, p.Subject, p.Trace, p.State = *version, *tenant, *kind, *id, *binder, *subject, *trace, *word
-	p.Due, p.Done, p.Created, p.Updated = at(*due), *done, at(*created), at(*updated)
+	p.Done, p.Created, p.Updated = *done, at(*created), at(*updated)
+	if due != nil {
+		p.Due = time.Unix(0, *due).UTC()
+	}
 	p.Now = later(at(s.now), p.Updated)
 	return p, true, nil
 }
@@ -170,9 +173,11 @@ var paperTypes = strings.Fields("boolean text text text text text text text bigi
 
 // filing is a statement with papers, whose parameters come after so many of its
 // own. Held says how their versions are looked at; they are written when there is
-// something in ready.
+// something in ready. Their versions are looked at once, under the locks: the
+// statement itself still sees the rows as they were before it waited for them.
 func filing(text string, own int, held, ready string) string {
-	given := strings.NewReplacer("{parameters}", parameters(&own, paperTypes, "[]"), "{held}", strings.TrimSpace(held)).
+	given := strings.NewReplacer("{parameters}", parameters(&own, paperTypes, "[]"), "{held}", strings.TrimSpace(held),
+		"{lag}", strconv.FormatInt(int64(maxLag), 10)).
 		Replace(mustRead(texts, "sql/papers_given.sql"))
 	filed := strings.ReplaceAll(mustRead(texts, "sql/papers_filed.sql"), "{ready}", ready)
 	const answer = ", EXISTS (SELECT 1 FROM {ready}), ARRAY(SELECT h.have FROM h ORDER BY h.ord), ARRAY(SELECT pu.ord FROM pu ORDER BY pu.ord), " +
