@@ -70,9 +70,13 @@ func mayDecide(ctx context.Context, by, reason string) error {
 	switch {
 	case who.Role == RoleAgent:
 		return fmt.Errorf("%w: the credentials are an agent's (%q), and an agent decides about no write", ErrForbidden, who.Name)
-	case by == "" || reason == "":
+	case !slices.Contains([]Role{"", RoleReviewer, RoleOperator}, who.Role):
+		return fmt.Errorf("%w: the role of the credentials is %q; want %s or %s", ErrForbidden, who.Role, RoleReviewer, RoleOperator)
+	case who.Role != "" && ledger.SamePerson(who.Name, ""):
+		return fmt.Errorf("%w: the credentials name nobody, and whoever decides has a name", ErrForbidden)
+	case ledger.SamePerson(by, "") || strings.TrimSpace(reason) == "":
 		return errors.New("a decision needs a name (by) and a reason")
-	case who.Name != "" && who.Name != by:
+	case who.Name != "" && !ledger.SamePerson(who.Name, by):
 		return fmt.Errorf("%w: the decision is in the name of %q, the credentials are those of %q", ErrForbidden, by, who.Name)
 	}
 	return nil
@@ -85,9 +89,9 @@ func (d Decision) allowed(rec ledger.Record) error {
 		return fmt.Errorf("%w: the decision is about digest %s, write %s has %s", ledger.ErrDigestMismatch, d.Digest, rec.ID, rec.Digest)
 	case d.Word != WordApprove:
 		return nil
-	case d.By == rec.RequestedBy:
+	case ledger.SamePerson(d.By, rec.RequestedBy):
 		return fmt.Errorf("%w: %q asked for write %s, and somebody else must approve it", ErrForbidden, d.By, rec.ID)
-	case slices.Contains(rec.Agreed, d.By):
+	case ledger.AmongPeople(rec.Agreed, d.By):
 		return fmt.Errorf("%w: %q has approved write %s already, and %d different people must", ErrForbidden, d.By, rec.ID, rec.Need)
 	}
 	return nil

@@ -58,19 +58,23 @@ func TestWhoMayDecide(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"a person":                 {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is theirs to say"},
-		"within the process":       {engine.Principal{}, approves("ada"), nil, "its callers may do everything"},
-		"what they saw":            {engine.Principal{}, with(approves("ada"), digest(w)), nil, "it is the write's digest"},
-		"the agent itself":         {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("crm-agent"), engine.ErrForbidden, "an agent approves nothing"},
-		"another agent":            {engine.Principal{Name: "other", Role: engine.RoleAgent}, approves("other"), engine.ErrForbidden, "an agent approves nothing"},
-		"an agent in ada's name":   {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("ada"), engine.ErrForbidden, "the credentials count"},
-		"an agent that denies":     {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, deny, engine.ErrForbidden, "nor does it deny"},
-		"in another's name":        {engine.Principal{Name: "bob", Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be two"},
-		"who asked":                {engine.Principal{Name: "crm-agent", Role: engine.RoleReviewer}, approves("crm-agent"), engine.ErrForbidden, "whatever else they may do"},
-		"who asked, by name alone": {engine.Principal{}, approves("crm-agent"), engine.ErrForbidden, "the name is enough"},
-		"something else":           {engine.Principal{}, with(approves("ada"), digest(order("A-2", intent.Create))), ledger.ErrDigestMismatch, "they saw another write"},
-		"denies something else":    {engine.Principal{}, with(deny, "x"), ledger.ErrDigestMismatch, "they saw another write"},
-		"another word":             {engine.Principal{}, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "x"}, engine.ErrNotWaiting, "it waits for an approval"},
+		"a person":                     {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is theirs to say"},
+		"within the process":           {engine.Principal{}, approves("ada"), nil, "its callers may do everything"},
+		"what they saw":                {engine.Principal{}, with(approves("ada"), digest(w)), nil, "it is the write's digest"},
+		"the agent itself":             {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("crm-agent"), engine.ErrForbidden, "an agent approves nothing"},
+		"another agent":                {engine.Principal{Name: "other", Role: engine.RoleAgent}, approves("other"), engine.ErrForbidden, "an agent approves nothing"},
+		"an agent in ada's name":       {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("ada"), engine.ErrForbidden, "the credentials count"},
+		"an agent that denies":         {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, deny, engine.ErrForbidden, "nor does it deny"},
+		"in another's name":            {engine.Principal{Name: "bob", Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be two"},
+		"who asked":                    {engine.Principal{Name: "crm-agent", Role: engine.RoleReviewer}, approves("crm-agent"), engine.ErrForbidden, "whatever else they may do"},
+		"who asked, by name alone":     {engine.Principal{}, approves("crm-agent"), engine.ErrForbidden, "the name is enough"},
+		"who asked, written otherwise": {engine.Principal{}, approves(" CRM-Agent "), engine.ErrForbidden, "it is the same name"},
+		"a role that is none":          {engine.Principal{Name: "ada", Role: "Agent"}, approves("ada"), engine.ErrForbidden, "what nobody understands may do nothing"},
+		"a reviewer without a name":    {engine.Principal{Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be many"},
+		"their own name otherwise":     {engine.Principal{Name: "Ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is the same name"},
+		"something else":               {engine.Principal{}, with(approves("ada"), digest(order("A-2", intent.Create))), ledger.ErrDigestMismatch, "they saw another write"},
+		"denies something else":        {engine.Principal{}, with(deny, "x"), ledger.ErrDigestMismatch, "they saw another write"},
+		"another word":                 {engine.Principal{}, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "x"}, engine.ErrNotWaiting, "it waits for an approval"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,6 +114,9 @@ func TestTwoPeopleAreTwo(t *testing.T) {
 		}
 		if again, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); !errors.Is(err, engine.ErrForbidden) {
 			t.Fatalf("the same person again: %+v, %v", again, err)
+		}
+		if again, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("Ada ")); !errors.Is(err, engine.ErrForbidden) {
+			t.Fatalf("the same person, written otherwise: %+v, %v", again, err)
 		}
 		second, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("bob"))
 		if err != nil || second.Status != engine.StatusVerified || !slices.Equal(b.state(out.ID).Agreed, []string{"ada", "bob"}) {

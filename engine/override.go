@@ -21,6 +21,9 @@ func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, rea
 	if err := mayDecide(ctx, by, reason); err != nil {
 		return err
 	}
+	if who := Caller(ctx); who.Role == RoleReviewer {
+		return fmt.Errorf("%w: %q decides about writes, and letting an operation go is an operator's to say", ErrForbidden, who.Name)
+	}
 	ctx = context.WithoutCancel(ctx) // a short wait is no reason not to decide
 	for range yieldTries {
 		rec, err := e.ledger.Get(ctx, tenant, id)

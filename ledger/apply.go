@@ -88,7 +88,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("a held write can only be approved, denied or expire")
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
-	case e.Kind == EvSettled && (e.Settlement == Accepted || e.Settlement == Abandoned) && e.By == "":
+	case e.Kind == EvSettled && slices.Contains([]Settlement{Accepted, Abandoned, Denied}, e.Settlement) && e.By == "":
 		return fmt.Errorf("settled as %s needs the person's name", e.Settlement)
 	case e.Kind == EvCompensating && e.Child == "":
 		return fmt.Errorf("compensating needs the compensating write")
@@ -113,11 +113,11 @@ func checkApproval(r Record, e Event, now time.Time) error {
 	switch {
 	case e.Kind != EvApproved && e.Kind != EvAgreed:
 		return nil
-	case e.By == "":
+	case SamePerson(e.By, ""):
 		return fmt.Errorf("an approval needs the person's name")
-	case e.By == r.RequestedBy:
+	case SamePerson(e.By, r.RequestedBy):
 		return fmt.Errorf("%q asked for this write, and somebody else must approve it", e.By)
-	case slices.Contains(r.Agreed, e.By):
+	case AmongPeople(r.Agreed, e.By):
 		return fmt.Errorf("%q has approved it already; %d different people must", e.By, r.Need)
 	case e.Digest != "" && e.Digest != r.Digest:
 		return fmt.Errorf("the approval is for digest %s, the write has %s", e.Digest, r.Digest)

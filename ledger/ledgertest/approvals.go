@@ -42,6 +42,7 @@ var approvals = map[string]scenario{
 			h.same(rec, h.get(rec))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("ann"))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, agreedBy("ann"))
+			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("Ann "))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, agreedBy("bob"))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("agent"))
 			rec = h.append(rec, approvedBy("bob"))
@@ -71,7 +72,10 @@ var approvals = map[string]scenario{
 		func(h *harness) {
 			rec := h.asking("w1", held)
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("agent"))
+			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("Agent"))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy(""))
+			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy(" "))
+			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Denied})
 			h.append(rec, approvedBy("ann"))
 		},
 	},
