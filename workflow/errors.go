@@ -41,7 +41,9 @@ type Error struct {
 	// InputMismatch.
 	WorkflowID, StepID string
 	Expected, Received string
-	Err                error // the cause, for the log
+	// Key is the step's idempotency key, given with InputMismatch.
+	Key string
+	Err error // the cause, for the log
 }
 
 func (e *Error) Error() string {

@@ -136,11 +136,13 @@ func (q gating) repeats(s step) error {
 		if field == "" || q.ask.RetryPolicy == reevaluate {
 			field = "intent"
 		}
-		return mismatch(InputMismatch, q.workflowID, q.stepID, field, s.Asked.part(field), q.ask.asked.part(field))
+		e := mismatch(InputMismatch, q.workflowID, q.stepID, field, s.Asked.part(field), q.ask.asked.part(field))
+		e.Key = s.Key
+		return e
 	case s.Operation != "" && q.ask.asked.toolName(q.stepID, q.ask.intent) != s.OperationTool:
 		// The operation is known to others by its tool, and a step has but one.
 		e := mismatch(InputMismatch, q.workflowID, q.stepID, "tool_context", s.Asked.ToolDigest, q.ask.asked.ToolDigest)
-		e.Message = "tool_context names another tool than the one under which the idempotency_key was recorded on gate; begin another step"
+		e.Key, e.Message = s.Key, "tool_context names another tool than the one under which the idempotency_key was recorded on gate; begin another step"
 		return e
 	case q.ask.RetryPolicy == reevaluate && s.status() != "" && s.status() != Approved:
 		return &Error{Code: ApprovalHold, Message: "the step's approval is " + string(s.status()) + "; gating it again does not change that"}

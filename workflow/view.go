@@ -140,6 +140,19 @@ func (g *Gate) Pending(ctx context.Context, c Caller, limit int) ([]PendingAppro
 	return all, nil
 }
 
+// CountPending is how many steps of the tenant wait for a person. For a moment
+// one whose time is over, or whose workflow has ended, may be among them.
+func (g *Gate) CountPending(ctx context.Context, c Caller) (int, error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	_, total, err := g.store.FindPapers(ctx, ledger.PaperQuery{Tenant: c.Tenant, Kind: kindStep, States: []string{statePending}, Limit: 1})
+	if err != nil {
+		return 0, failed(err)
+	}
+	return total, nil
+}
+
 // pending is a step that waits for a person, nil when it does not any more.
 func (g *Gate) pending(ctx context.Context, p ledger.Paper) (*PendingApproval, error) {
 	s, err := readStep(p)
@@ -178,7 +191,8 @@ func (g *Gate) Checkpoints(ctx context.Context, c Caller, workflowID string) (Ch
 	l := CheckpointList{WorkflowID: workflowID, Checkpoints: []Checkpoint{}}
 	for _, s := range v.Steps {
 		if s.CompletedAt != nil {
-			l.Checkpoints = append(l.Checkpoints, Checkpoint{StepIndex: s.StepIndex, StepID: s.StepID, StepName: s.StepName, StepType: s.StepType, CompletedAt: *s.CompletedAt})
+			l.Checkpoints = append(l.Checkpoints, Checkpoint{StepIndex: s.StepIndex, StepID: s.StepID, StepName: s.StepName, StepType: s.StepType,
+				GateDecision: s.Decision, GateReason: s.DecisionReason, CompletedAt: *s.CompletedAt})
 		}
 	}
 	l.Count = len(l.Checkpoints)

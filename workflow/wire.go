@@ -272,11 +272,14 @@ type CheckpointList struct {
 
 // Checkpoint is a step that was completed: behind it the workflow can go on.
 type Checkpoint struct {
-	StepIndex   int       `json:"step_index"` // names the checkpoint
-	StepID      string    `json:"step_id"`
-	StepName    string    `json:"step_name,omitempty"`
-	StepType    string    `json:"step_type,omitempty"`
-	CompletedAt time.Time `json:"completed_at"`
+	StepIndex int    `json:"step_index"` // names the checkpoint
+	StepID    string `json:"step_id"`
+	StepName  string `json:"step_name,omitempty"`
+	StepType  string `json:"step_type,omitempty"`
+	// GateDecision is the last that the gate said about the step.
+	GateDecision Decision  `json:"gate_decision"`
+	GateReason   string    `json:"gate_reason,omitempty"`
+	CompletedAt  time.Time `json:"completed_at"`
 }
 
 // ListRequest selects workflows of a tenant.

@@ -82,11 +82,12 @@ type keyDetails struct {
 	Received   string `json:"received_idempotency_key"`
 }
 
+// The keys of a step whose input differs were the same; the contract tells both.
+// The digests are ours.
 type inputDetails struct {
-	WorkflowID string `json:"workflow_id"`
-	StepID     string `json:"step_id"`
-	Expected   string `json:"expected_input_digest"`
-	Received   string `json:"received_input_digest"`
+	keyDetails
+	ExpectedInput string `json:"expected_input_digest"`
+	ReceivedInput string `json:"received_input_digest"`
 }
 
 // envelope is what an error looks like to a caller.
@@ -95,7 +96,7 @@ func envelope(e *workflow.Error) any {
 	case workflow.KeyMismatch:
 		return nested{nestedError{e.Code, e.Message, keyDetails{e.WorkflowID, e.StepID, e.Expected, e.Received}}}
 	case workflow.InputMismatch:
-		return nested{nestedError{e.Code, e.Message, inputDetails{e.WorkflowID, e.StepID, e.Expected, e.Received}}}
+		return nested{nestedError{e.Code, e.Message, inputDetails{keyDetails{e.WorkflowID, e.StepID, e.Key, e.Key}, e.Expected, e.Received}}}
 	case workflow.InvalidTraceID, workflow.InvalidToolContext:
 		return flat{"validation_error", e.Code, e.Message, e.Field}
 	}

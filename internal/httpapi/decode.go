@@ -36,13 +36,13 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // the clients of the contract come in many versions. A known field of a wrong
 // type, one that is there twice, and text that is not UTF-8 are refused, since
 // what they mean cannot be known; null is the same as left out. Where no body is
-// needed an empty one is an empty object.
+// needed an empty one, or null, is an empty object.
 func decode(data []byte, into any, needed bool) error {
-	if len(bytes.TrimSpace(data)) == 0 {
-		if needed {
-			return badBody("it is empty; want a JSON object")
-		}
+	switch text := bytes.TrimSpace(data); {
+	case !needed && (len(text) == 0 || string(text) == "null"):
 		return nil
+	case len(text) == 0:
+		return badBody("it is empty; want a JSON object")
 	}
 	if err := scan(data); err != nil {
 		return err
@@ -94,6 +94,8 @@ func explain(err error) error {
 		return badField(fieldOf(syntactic.JSONPointer), "is there twice; want each field once")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBody("it ends too early; want a JSON object")
+	case errors.As(err, &semantic) && semantic.JSONKind == jsontext.KindNumber && semantic.GoType == reflect.TypeFor[float64]():
+		return badField(fieldOf(semantic.JSONPointer), "is a number out of all bounds; want one that a double holds")
 	case errors.As(err, &semantic):
 		return badField(fieldOf(semantic.JSONPointer), "is "+kindName(semantic.JSONKind)+wantType(semantic.GoType))
 	case errors.As(err, &syntactic):

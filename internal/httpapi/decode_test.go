@@ -60,6 +60,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"text for number": {"names it", `{"tokens_in":"5"}`, "tokens_in", "tokens_in is a string; want a whole number"},
 		"fraction":        {"no number of tokens", `{"tokens_out":1.5}`, "tokens_out", "tokens_out is a number; want a whole number"},
 		"huge":            {"no number of tokens", `{"tokens_out":99999999999999999999}`, "tokens_out", "tokens_out is a number; want a whole number"},
+		"endless cost":    {"no double holds it", `{"cost_usd":1e999}`, "cost_usd", "cost_usd is a number out of all bounds; want one that a double holds"},
 		"text for cost":   {"names it", `{"cost_usd":"1"}`, "cost_usd", "cost_usd is a string; want a number"},
 		"list for tool":   {"names it", `{"tool_context":[]}`, "tool_context", "tool_context is an array; want an object"},
 		"below the tool":  {"names it", `{"tool_context":{"tool_name":true}}`, "tool_context.tool_name", "tool_context.tool_name is a boolean; want a string"},
@@ -98,8 +99,10 @@ func TestOtherObjects(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	if err := decode(nil, &workflow.CompleteRequest{}, false); err != nil {
-		t.Errorf("an empty body where none is needed: %v", err)
+	for _, body := range []string{"", " ", "null", "\n null \n", "{}"} { // encoders of clients make any of them of nothing
+		if err := decode([]byte(body), &workflow.CompleteRequest{}, false); err != nil {
+			t.Errorf("%q where no body is needed: %v", body, err)
+		}
 	}
 }
 

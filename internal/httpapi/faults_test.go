@@ -145,6 +145,7 @@ func TestLocal(t *testing.T) {
 		status       int
 	}{
 		"client":          {"no browser", local, nil, 200},
+		"capitals":        {"names have no case", "LocalHost:8080", nil, 200},
 		"address":         {"this machine", "127.0.0.1:8080", nil, 200},
 		"address 6":       {"this machine", "[::1]:8080", nil, 200},
 		"no port":         {"this machine", "[::1]", nil, 200},

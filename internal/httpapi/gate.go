@@ -42,4 +42,5 @@ type Approvals interface {
 	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
 	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
 	Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error)
+	CountPending(ctx context.Context, c workflow.Caller) (int, error)
 }

@@ -145,6 +145,43 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// What a step put out is given to who asks in the contract's words alone.
+func TestIncludePriorOutput(t *testing.T) {
+	for query, want := range map[string]bool{"": false, "?include_prior_output=true": true, "?include_prior_output=1": false,
+		"?include_prior_output=TRUE": false, "?include_prior_output=false": false, "?include_prior_output": false, "?include_prior_output=perhaps": false} {
+		s := &stand{}
+		w := ask(New(s, nil), "POST", gatePath+query, `{"step_type":"tool_call","IncludePriorOutput":true}`)
+		if w.Code != 200 || s.heard.Gate.IncludePriorOutput != want {
+			t.Errorf("%q: %d, asked for with it: %t", query, w.Code, s.heard.Gate.IncludePriorOutput)
+		}
+	}
+}
+
+// crowded is a gate at which more steps wait than one page has room for.
+type crowded struct {
+	stand
+	waiting int
+}
+
+func (c *crowded) Pending(_ context.Context, _ workflow.Caller, limit int) ([]workflow.PendingApproval, error) {
+	return make([]workflow.PendingApproval, min(limit, c.waiting)), nil
+}
+
+func (c *crowded) CountPending(context.Context, workflow.Caller) (int, error) { return c.waiting, nil }
+
+// Who reads a page of approvals sees how many wait in all.
+func TestPendingCountsAll(t *testing.T) {
+	for path, field := range map[string]string{"/api/v1/workflows/approvals/pending?limit=2": "count", "/api/v1/workflow-control/pending-approvals?limit=2": "total"} {
+		for _, waiting := range []int{0, 1, 2, 3, 500} {
+			var got map[string]any
+			w := ask(New(&crowded{waiting: waiting}, nil), "GET", path, "")
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got[field] != float64(waiting) {
+				t.Errorf("%s: %s is %v of %d waiting (%v)", path, field, got[field], waiting, err)
+			}
+		}
+	}
+}
+
 func TestQueries(t *testing.T) {
 	tests := map[string]struct {
 		reason, path string
@@ -155,8 +192,9 @@ func TestQueries(t *testing.T) {
 		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", heard{List: workflow.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
 		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", heard{List: workflow.ListRequest{Limit: 20}}, ""},
 		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", heard{List: workflow.ListRequest{Limit: 100}}, ""},
-		"negative":   {"no number of entries", "/api/v1/workflows?limit=-1", heard{}, "limit"},
-		"no number":  {"likewise", "/api/v1/workflows?offset=x", heard{}, "offset"},
+		"negative":   {"what is no number of entries is as left out, as in the published gate", "/api/v1/workflows?limit=-1&offset=-1", heard{List: workflow.ListRequest{Limit: 20}}, ""},
+		"no number":  {"likewise", "/api/v1/workflows?limit=ten&offset=x", heard{List: workflow.ListRequest{Limit: 20}}, ""},
+		"no int":     {"likewise", "/api/v1/workflows?limit=99999999999999999999&offset=1.5", heard{List: workflow.ListRequest{Limit: 20}}, ""},
 		"pending":    {"the contract's default", "/api/v1/workflows/approvals/pending", heard{Limit: 20}, ""},
 		"alias":      {"the other family", "/api/v1/workflow-control/pending-approvals?limit=7", heard{Limit: 7}, ""},
 		"unreadable": {"what it asks for cannot be known", "/api/v1/workflows?limit=%zz", heard{}, "query"},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/readback-go/readback/workflow"
 )
@@ -10,8 +11,8 @@ import (
 // Local stands before a door that checks nobody's credentials and is open to
 // this machine alone. A web page that somebody looks at on this machine is not
 // this machine: requests that a browser sends for a page of another origin are
-// refused, and so are those that come under a name which a stranger has made
-// point here.
+// refused, but for those that read, whose answers the browser keeps from the page;
+// and so is whatever comes under a name which a stranger has made point here.
 func Local(h http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -38,5 +39,5 @@ func isLocal(host string) bool {
 		name = name[1 : n-1]
 	}
 	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }

@@ -62,15 +62,8 @@ func create(ctx context.Context, g Gate, c call) (any, error) {
 }
 
 func list(ctx context.Context, g Gate, c call) (any, error) {
-	limit, err := number(c.query, "limit", defaultPage, maxPage)
-	if err != nil {
-		return nil, err
-	}
-	offset, err := number(c.query, "offset", 0, maxOffset)
-	if err != nil {
-		return nil, err
-	}
-	found, err := g.List(ctx, c.Caller, workflow.ListRequest{Limit: limit, Offset: offset,
+	found, err := g.List(ctx, c.Caller, workflow.ListRequest{
+		Limit: number(c.query, "limit", defaultPage, maxPage), Offset: number(c.query, "offset", 0, maxOffset),
 		Status: c.query.Get("status"), Source: c.query.Get("source"), TraceID: c.query.Get("trace_id")})
 	if found.Workflows == nil {
 		found.Workflows = []workflow.View{}
@@ -87,11 +80,8 @@ func gate(ctx context.Context, g Gate, c call) (any, error) {
 	if err := decode(c.body, &r, true); err != nil {
 		return nil, err
 	}
-	include, err := yes(c.query, "include_prior_output")
-	if err != nil {
-		return nil, err
-	}
-	r.IncludePriorOutput = include
+	// The contract's one word: what a step put out is given to who asks for it so.
+	r.IncludePriorOutput = c.query.Get("include_prior_output") == "true"
 	return g.Gate(ctx, c.Caller, c.workflowID, c.stepID, r)
 }
 
@@ -275,46 +265,36 @@ type pendingItem struct {
 }
 
 func pending(ctx context.Context, g Gate, c call) (any, error) {
-	limit, err := number(c.query, "limit", defaultPage, maxPage)
-	if err != nil {
-		return nil, err
-	}
+	limit := number(c.query, "limit", defaultPage, maxPage)
 	found, err := g.Pending(ctx, c.Caller, limit)
 	if err != nil {
 		return nil, err
 	}
-	if !c.alias {
-		return pendingList{append([]workflow.PendingApproval{}, found...), len(found)}, nil
+	all := len(found)
+	if all == limit { // more may wait than the page has room for
+		n, err := g.CountPending(ctx, c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		all = max(all, n)
 	}
-	list := pendingAlias{Approvals: []pendingItem{}, Total: len(found)}
+	if !c.alias {
+		return pendingList{append([]workflow.PendingApproval{}, found...), all}, nil
+	}
+	list := pendingAlias{Approvals: []pendingItem{}, Total: all}
 	for _, p := range found {
 		list.Approvals = append(list.Approvals, pendingItem{p.WorkflowID, p.WorkflowName, p.StepID, p.StepName, p.StepType, p.CreatedAt})
 	}
 	return list, nil
 }
 
-// number reads a number of the query: the default where it is 0 or not there,
-// and never more than most.
-func number(q url.Values, name string, otherwise, most int) (int, error) {
-	text := q.Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
+// number reads a number of the query: the default where it is 0, not there or
+// none, as the published gate does, and never more than most. The answer says
+// which one was taken.
+func number(q url.Values, name string, otherwise, most int) int {
+	n, err := strconv.Atoi(q.Get(name))
 	if err != nil || n < 0 {
-		return 0, badField(name, fmt.Sprintf("is %s; want a whole number of at least 0", strconv.Quote(clip(text))))
+		n = 0
 	}
-	return min(cmp.Or(n, otherwise), most), nil
-}
-
-func yes(q url.Values, name string) (bool, error) {
-	text := q.Get(name)
-	if text == "" {
-		return false, nil
-	}
-	b, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, badField(name, fmt.Sprintf("is %s; want true or false", strconv.Quote(clip(text))))
-	}
-	return b, nil
+	return min(cmp.Or(n, otherwise), most)
 }
