@@ -345,11 +345,15 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("the record before the write is larger than %d bytes; it cannot be kept", maxEvidence))}
 	}
 	if j.Verdict == verify.Indeterminate {
-		switch added, err := t.addedTo(seen); {
+		if t.rec.Parent != "" && !j.Firm && !slices.Contains(t.profile.Conditional, t.intent.Write) {
+			j.Reason = "the read before an undoing may be older than what others did to the record since"
+			return t.cannotPrepare(k.Since, j)
+		}
+		switch changed, err := t.changedSince(seen); {
 		case err != nil:
 			return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "what it undoes could not be looked up: " + err.Error()})
-		case added != "":
-			return []ledger.Event{read, notSent("pre-state", added)}
+		case changed != "":
+			return []ledger.Event{read, notSent("pre-state", changed)}
 		}
 		t.before = &seen
 		return []ledger.Event{read, t.firstAnnouncement()}

@@ -307,11 +307,12 @@ func (t *task) mayStillLand() time.Duration {
 	return max(horizon-t.sinceSend(), 0)
 }
 
-// addedTo says what somebody added to a record that an undoing is about to
-// delete, "" when nothing. What was changed or removed of it the undoing requires
-// to be as it was.
-func (t *task) addedTo(seen connectors.Observation) (string, error) {
-	if t.rec.Parent == "" || t.intent.Write != intent.Delete || len(seen.Records) != 1 {
+// changedSince says what somebody did, since the write that this one undoes, to
+// the record that it is about to change or delete, "" when nothing. What was
+// changed of what an undoing brings back it requires to be as it was; with a
+// record that is deleted all of it goes.
+func (t *task) changedSince(seen connectors.Observation) (string, error) {
+	if t.rec.Parent == "" || t.intent.Write == intent.Create || len(seen.Records) != 1 {
 		return "", nil
 	}
 	parent, err := t.e.ledger.Get(t.life.hard, t.rec.Tenant, t.rec.Parent)
@@ -326,11 +327,36 @@ func (t *task) addedTo(seen connectors.Observation) (string, error) {
 	if !kept || len(left.Records) != 1 {
 		return "", nil
 	}
-	for name := range seen.Records[0].Fields {
+	switch was, now := left.Records[0], seen.Records[0]; {
+	case differ(was.Ref, now.Ref):
+		return fmt.Sprintf("the record is another one than write %s left, %q and not %q", parent.ID, now.Ref, was.Ref), nil
+	case t.intent.Write != intent.Delete:
+		return "", nil
+	case differ(was.Stamp, now.Stamp):
+		return fmt.Sprintf("the record bears the stamp of another write than it did when write %s left it", parent.ID), nil
+	default:
+		return t.otherFields(parent.ID, was, now), nil
+	}
+}
+
+// differ reports whether two names, where both are known, are not the same.
+func differ(was, now string) bool { return was != "" && now != "" && was != now }
+
+// otherFields says what is not in a record as a write left it, but for what the
+// destination changes by itself and what only one of two reads asked for.
+func (t *task) otherFields(by ledger.ID, was, now connectors.Record) string {
+	both := intent.Fields{}
+	for name := range now.Fields {
 		place := string(intent.Pointer("").AppendToken(name))
-		if _, there := left.Records[0].Fields[name]; !there && !slices.Contains(t.profile.Volatile, place) {
-			return fmt.Sprintf("somebody added %q to the record since write %s", name, parent.ID), nil
+		switch value, there := was.Fields[name]; {
+		case there:
+			both[name] = value
+		case !slices.Contains(t.profile.Volatile, place):
+			return fmt.Sprintf("somebody added %q to the record since write %s", name, by)
 		}
 	}
-	return "", nil
+	for _, m := range verify.Diff(intent.WriteIntent{Expect: both, Ignore: t.profile.Volatile}, t.profile.Compare, now.Fields) {
+		return fmt.Sprintf("somebody changed %q of the record since write %s", m.Path, by)
+	}
+	return ""
 }

@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
@@ -135,6 +138,84 @@ func TestWhoMayUndo(t *testing.T) {
 				out, err := b.engine.Undo(engine.As(t.Context(), c.who), "acme", done.ID, engine.Undoing{By: c.by, Reason: "x"})
 				if !errors.Is(err, c.err) || c.err == nil && err != nil || (b.fieldsNow() == nil) != (c.err == nil) {
 					t.Errorf("%+v, %v, want %v: %s", out, err, c.err, c.reason)
+				}
+			})
+		})
+	}
+}
+
+// again makes the one record anew, as somebody else's.
+func (b *bench) again() {
+	fields := maps.Clone(b.world.Records("A-1")[0].Fields)
+	b.remove("A-1")
+	b.seed(fields, "")
+}
+
+// What somebody did to the record since the write is not undone with it, by
+// whatever way, and however far behind the reads are.
+func TestUndoingLosesNothingOfOthers(t *testing.T) {
+	lagging := func(o *simulated.Options) {
+		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	}
+	unsettled := func(o *simulated.Options) {
+		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Bound{}
+	}
+	set := func(name string, value any) func(*bench) {
+		return func(b *bench) { b.edit(intent.Fields{name: value}) }
+	}
+	told := order("A-1", intent.Delete)
+	for name, c := range map[string]struct {
+		write   intent.WriteType
+		options func(*simulated.Options)
+		then    func(*bench)
+		how     *intent.WriteIntent
+		want    engine.Status
+		reason  string
+	}{
+		"an upsert that made it":          {intent.Upsert, nil, nil, nil, engine.StatusCompensated, "it is deleted"},
+		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, engine.StatusReview, "their change would be lost"},
+		"made anew":                       {intent.Create, nil, (*bench).again, nil, engine.StatusReview, "it looks like ours, and is theirs"},
+		"made anew, told":                 {intent.Create, nil, (*bench).again, &told, engine.StatusReview, "likewise"},
+		"made anew, an update":            {intent.Update, nil, (*bench).again, nil, engine.StatusReview, "likewise"},
+		"what we did not set":             {intent.Create, nil, set("status", "paid"), nil, engine.StatusReview, "it goes with the record"},
+		"what we did not set, told":       {intent.Create, nil, set("status", "paid"), &told, engine.StatusReview, "likewise"},
+		"added to, told":                  {intent.Create, nil, set("note", "call them"), &told, engine.StatusReview, "likewise"},
+		"as we left it, told":             {intent.Create, nil, nil, &told, engine.StatusCompensated, "all of it is ours"},
+		"just before, reads lag":          {intent.Create, lagging, set("currency", "CHF"), nil, engine.StatusReview, "the read is older than their change"},
+		"just before, reads lag, told":    {intent.Create, lagging, set("currency", "CHF"), &told, engine.StatusReview, "likewise"},
+		"nothing, reads lag":              {intent.Create, lagging, nil, nil, engine.StatusCompensated, "it is waited for what others may have done"},
+		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "nobody knows what others have done"},
+		"changed and changed back": {intent.Update, nil, func(b *bench) {
+			set("currency", "CHF")(b)
+			set("currency", "USD")(b)
+		}, nil, engine.StatusCompensated, "it is as we left it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				if c.options != nil {
+					c.options(&o)
+				}
+				b := newBench(t, o, nil)
+				if c.write == intent.Update {
+					b.seed(seeded, "")
+				}
+				time.Sleep(time.Minute)
+				was := b.fieldsNow()
+				done := b.do(compensable(order("A-1", c.write)))
+				if done.Status != engine.StatusVerified {
+					t.Fatalf("%+v%s", done, b.life(done.ID))
+				}
+				time.Sleep(time.Hour)
+				if c.then != nil {
+					c.then(b)
+				}
+				writes, _ := b.world.Count()
+				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: c.how})
+				after, _ := b.world.Count()
+				undone := c.want == engine.StatusCompensated
+				if out.Status != c.want || (after > writes) != undone || undone != cmp.Equal(was, b.fieldsNow()) {
+					t.Errorf("%s after %d writes, left %v; want %s: %s%s%s", out.Status, after-writes, b.fieldsNow(), c.want, c.reason, b.life(done.ID), b.life(out.Undoing))
 				}
 			})
 		})
