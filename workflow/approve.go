@@ -2,7 +2,8 @@ package workflow
 
 import (
 	"context"
-	"slices"
+
+	"github.com/readback-go/readback/ledger"
 )
 
 // Said is what a person says with a decision.
@@ -115,13 +116,13 @@ func (q judging) mayJudge(s step, by string) error {
 	}
 	trusted := q.who.Name == "" && q.who.Role == ""
 	switch {
-	case slices.Contains(s.Hold.Agreed, by):
+	case ledger.AmongPeople(s.Hold.Agreed, by):
 		return &Error{Code: Forbidden, Message: by + " has approved this step already; somebody else must as well"}
-	case q.who.Name == "" && q.who.Role != "":
+	case q.who.Role != "" && ledger.SamePerson(q.who.Name, ""):
 		return &Error{Code: Forbidden, Message: "an approval needs a person's name"}
 	case !trusted && len(s.Askers) > maxAskers:
 		return &Error{Code: Forbidden, Message: "too many different callers asked for this step to tell who did not; gate another step"}
-	case !trusted && slices.Contains(s.Askers, by):
+	case !trusted && ledger.AmongPeople(s.Askers, by):
 		return &Error{Code: Forbidden, Message: by + " asked for this step; somebody else must approve it"}
 	}
 	return nil

@@ -225,8 +225,11 @@ func person(name string) string { return cmp.Or(name, "(unnamed)") }
 
 // mayDecide refuses whom no decision about a step is allowed.
 func (c Caller) mayDecide() error {
-	if c.Role == engine.RoleAgent {
+	switch c.Role {
+	case "", engine.RoleReviewer, engine.RoleOperator:
+		return nil
+	case engine.RoleAgent:
 		return &Error{Code: Forbidden, Message: "an agent never decides about a step; a reviewer must"}
 	}
-	return nil
+	return &Error{Code: Forbidden, Message: fmt.Sprintf("the role %q decides about no step; a reviewer must", c.Role)}
 }

@@ -84,6 +84,9 @@ func TestWhoMayNotApprove(t *testing.T) {
 		"an agent by its name":    {"whoever asked never decides", workflow.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleReviewer}, workflow.Forbidden},
 		"in this process":         {"nor from within", workflow.Caller{Tenant: tenant, Name: "carol"}, workflow.Forbidden},
 		"whoever asked as well":   {"one who repeats the question asks, too", later, workflow.Forbidden},
+		"carol in capitals":       {"it is the same name", workflow.Caller{Tenant: tenant, Name: "Carol ", Role: engine.RoleReviewer}, workflow.Forbidden},
+		"a role that is none":     {"what nobody understands may do nothing", workflow.Caller{Tenant: tenant, Name: "alice", Role: "Agent"}, workflow.Forbidden},
+		"blanks":                  {"a decision has a name that can be seen", workflow.Caller{Tenant: tenant, Name: " ", Role: engine.RoleReviewer}, workflow.Forbidden},
 		"nobody":                  {"a decision has a name", workflow.Caller{Tenant: tenant, Role: engine.RoleReviewer}, workflow.Forbidden},
 		"of another tenant":       {"nobody hears of other tenants' steps", workflow.Caller{Tenant: "other", Name: "alice"}, workflow.NotFound},
 		"somebody else":           {"a person who did not ask", alice, ""},
@@ -179,6 +182,9 @@ func TestTwoPeople(t *testing.T) {
 	same(t, "after one", []any{got.Status, got.Decision, b.operation(wf, "transfer").State}, []any{"pending", workflow.RequireApproval, ledger.Held})
 	if _, err = b.gate.Approve(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != workflow.Forbidden {
 		t.Errorf("one person approved twice: %v", err)
+	}
+	if _, err = b.gate.Approve(t.Context(), workflow.Caller{Tenant: tenant, Name: "Alice "}, wf, "transfer", why); asError(t, err).Code != workflow.Forbidden {
+		t.Errorf("one person approved twice, written otherwise: %v", err)
 	}
 	if still := b.ask(wf, "transfer", keyed(invoice)); still.Decision != workflow.RequireApproval {
 		t.Errorf("one of two was enough: %+v", still)
@@ -342,6 +348,8 @@ func TestRiskOnlyRaises(t *testing.T) {
 	risk := func(class intent.Risk) []policies.RiskRule {
 		return []policies.RiskRule{{Name: "money", Tool: "bank.*", Class: class, Approvers: 2, Within: time.Hour}}
 	}
+	elsewhere := []policies.RiskRule{{Tool: "bank.*", Destination: "bank", Kind: "transfer", Writes: []intent.WriteType{intent.Create}}}
+	anyTool := []policies.RiskRule{{Tool: "*", Destination: "bank"}, {Kind: "transfer"}}
 	careful := replaced(order, `"write"`, `"risk":"approve","write"`)
 	for name, tt := range map[string]struct {
 		reason string
@@ -359,6 +367,9 @@ func TestRiskOnlyRaises(t *testing.T) {
 		"the intent's own":  {"an intent may raise its own", nil, workflow.Allow, asking{StepType: "tool_call", Intent: careful}, workflow.RequireApproval, 1, "approve"},
 		"not below a rule":  {"an intent lowers nothing", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.transfer"`)}, workflow.RequireApproval, 2, "approve"},
 		"two names of tool": {"the more careful of both counts", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &workflow.ToolContext{ToolName: "bank.x"}}, workflow.RequireApproval, 2, "approve"},
+		"intent left out":   {"nobody gets by with saying less", elsewhere, workflow.Allow, keyed(invoice), workflow.RequireApproval, 1, "approve"},
+		"intent elsewhere":  {"what is said counts", elsewhere, workflow.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &workflow.ToolContext{ToolName: "bank.x"}}, workflow.Allow, 0, "auto"},
+		"of no tool":        {"a rule for a destination is not for every step", anyTool, workflow.Allow, keyed(invoice), workflow.Allow, 0, "auto"},
 		"and the other way": {"the more careful of both counts", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.x"`), ToolContext: &workflow.ToolContext{ToolName: "harmless"}}, workflow.RequireApproval, 2, "approve"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func (o *Options) rule(ctx context.Context, f Facts) (Ruling, error) {
 func (o *Options) hold(s step, w *intent.WriteIntent) policies.Hold {
 	tool := s.Asked.toolName(s.ID, w)
 	if w == nil {
-		return policies.Classify(o.Risks, intent.WriteIntent{Tool: tool})
+		return policies.Classify(ofTools(o.Risks), intent.WriteIntent{Tool: tool})
 	}
 	byIntent := policies.Classify(o.Risks, *w)
 	if w.Tool == tool {
@@ -46,6 +47,19 @@ func (o *Options) hold(s step, w *intent.WriteIntent) policies.Hold {
 	other := *w
 	other.Tool = tool
 	return both(byIntent, policies.Classify(o.Risks, other))
+}
+
+// ofTools are the rules as they are for a step that declares no intent. Where it
+// writes is not known then: a rule that names its tool is for it all the same,
+// or whoever leaves the intent out would need nobody's approval.
+func ofTools(risks []policies.RiskRule) []policies.RiskRule {
+	risks = slices.Clone(risks)
+	for i := range risks {
+		if r := &risks[i]; strings.Trim(r.Tool, "*") != "" {
+			r.Destination, r.Kind, r.Writes = "", "", nil
+		}
+	}
+	return risks
 }
 
 // both is the more careful of two holds in everything.
@@ -121,11 +135,21 @@ func riskMatches(h policies.Hold) (matches []PolicyMatch) {
 	return matches
 }
 
+// byCare are the actions of matches, the most careful first; a word that is none
+// comes before them.
+var byCare = []string{string(Block), string(RequireApproval), "log", string(Allow)}
+
 var actions = map[intent.Risk]string{intent.RiskAuto: string(Allow), intent.RiskLog: "log", intent.RiskApprove: string(RequireApproval)}
 
-// bounded is as much of what rules say as is kept.
+// bounded is as much of what rules say as is kept: of many, the most careful.
 func bounded(matches []PolicyMatch) []PolicyMatch {
-	matches = slices.Clone(matches[:min(len(matches), maxPolicies)])
+	matches = slices.Clone(matches)
+	if len(matches) > maxPolicies {
+		slices.SortStableFunc(matches, func(a, b PolicyMatch) int {
+			return cmp.Compare(slices.Index(byCare, a.Action), slices.Index(byCare, b.Action))
+		})
+		matches = matches[:maxPolicies]
+	}
 	for i := range matches {
 		m := &matches[i]
 		m.Reason, m.MatchedRule, m.PolicyDescription = cut(m.Reason), cut(m.MatchedRule), cut(m.PolicyDescription)

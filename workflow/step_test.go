@@ -1,10 +1,13 @@
 package workflow_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/workflow"
 )
 
@@ -283,4 +286,26 @@ func TestRecordedGates(t *testing.T) {
 			t.Errorf("another tenant sees %d gates, %v", len(some), err)
 		}
 	})
+}
+
+// permissive is a long file of rules that all match, and allow.
+type permissive int
+
+func (n permissive) Decide(context.Context, workflow.Facts) (workflow.Ruling, error) {
+	r := workflow.Ruling{Decision: workflow.Allow, Reason: "as always"}
+	for i := range int(n) {
+		r.Matched = append(r.Matched, workflow.PolicyMatch{PolicyID: fmt.Sprint(i), Action: string(workflow.Allow)})
+	}
+	return r, nil
+}
+
+// Of very many matches those are kept that decided.
+func TestWhatHeldAStepIsKept(t *testing.T) {
+	b := newBench(t, func(o *workflow.Options) {
+		o.Rules, o.Risks = permissive(100), []policies.RiskRule{{Name: "money"}}
+	})
+	got := b.ask(b.begin(), "a", call())
+	same(t, "the first that is kept", got.PoliciesMatched[0].PolicyID, "risk:money")
+	same(t, "the second", got.PoliciesMatched[1].PolicyID, "0")
+	same(t, "how many are", len(got.PoliciesMatched), 64)
 }
