@@ -143,7 +143,7 @@ func TestEngineThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options(), nil)
 		b.begin(four())
-		until := time.Now().Add(24 * time.Hour)
+		until := time.Now().Add(12 * time.Hour)
 		b.runner = saga.New(b.ledger, &broken{b.engine, until}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -156,10 +156,13 @@ func TestEngineThatFails(t *testing.T) {
 		if !s.Since.Equal(since) || !strings.Contains(s.Reason, `could not work on step "contact"`) {
 			t.Errorf("since %s, was %s: %s", s.Since, since, s.Reason)
 		}
-		if v := b.paper().Version; v > 700 {
-			t.Errorf("%d filings in a day", v)
+		if v := b.paper().Version; v > 400 {
+			t.Errorf("%d filings in half a day", v)
 		}
-		time.Sleep(time.Hour)
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead, OrderID: "C-1", Times: 20})
+		time.Sleep(6 * time.Minute)
+		b.want(b.get(), saga.Running, engine.StatusInProgress)
+		time.Sleep(2 * time.Hour)
 		b.want(b.get(), saga.Done)
 		b.there("CTPM")
 	})

@@ -96,6 +96,7 @@ var forward = map[string]decision{
 	"undone, pivot in review":    {"a person first", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), in(ledger.Review)}, nil, false, rest, 1, Review},
 	"undone, pivot given up":     {"nobody knows whether the saga is decided", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
 	"undone, pivot not applied":  {"now it is known", []intent.Reversibility{c, p}, []ledger.Record{settled(ledger.Compensated), gone}, nil, false, goBack, 0, Undoing},
+	"tried a hundred times":      {"whoever asks: each leaves a write in the paper", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, begunTimes(maxCalls), true, rest, 1, Review},
 	"closed":                     {"nothing more comes of it", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, func(b *body) { b.State = Closed }, true, rest, 0, Closed},
 	"all done":                   {"then it is", []intent.Reversibility{c, p, r}, []ledger.Record{verified, verified, verified}, nil, false, endDone, 0, Done},
 	"retried":                    {"behind the pivot it is tried again", []intent.Reversibility{p, r}, []ledger.Record{verified, old}, nil, false, begin, 1, Running},
@@ -159,6 +160,22 @@ func backed(b *body) { b.Back = &Turn{Reason: "a step failed"} }
 
 func tried(n int) func(*body) {
 	return func(b *body) { b.Steps[len(b.Steps)-1].Tries = n }
+}
+
+func begunTimes(n int) func(*body) {
+	return func(b *body) {
+		last := &b.Steps[len(b.Steps)-1]
+		last.Writes = slices.Repeat([]ledger.ID{"wr_1"}, n)
+	}
+}
+
+// A pivot that lands when the saga goes back is no way forward.
+func TestPastIsNotReachedGoingBack(t *testing.T) {
+	b := plain(c, p)
+	backed(&b)
+	if b, _ = begunAs(b, verified, verified); b.Past {
+		t.Error("the saga goes back, and says that it can only go forward")
+	}
 }
 
 func grace(until time.Time) func(*body) {

@@ -158,6 +158,20 @@ func TestRetriesAreBounded(t *testing.T) {
 	})
 }
 
+// Who asks for more gets as many attempts as at first, and no more.
+func TestMoreRetriesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.runner = saga.New(b.ledger, b.engine, &saga.Options{Attempts: 3})
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "M-1"})
+		b.begin(four())
+		b.run(time.Hour)
+		if s := b.resume(time.Hour); s.State != saga.Review || s.Steps[3].Attempts != 6 {
+			t.Errorf("%d attempts\n%s", s.Steps[3].Attempts, picture(s))
+		}
+	})
+}
+
 // absent is an engine that does not know the destinations of a saga.
 func (b *bench) absent() *engine.Engine {
 	e := engine.New(b.ledger, &connectors.Registry{}, nil)
