@@ -331,7 +331,7 @@ func (t *task) changedSince(seen connectors.Observation) (string, error) {
 	case differ(was.Ref, now.Ref):
 		return fmt.Sprintf("the record is another one than write %s left, %q and not %q", parent.ID, now.Ref, was.Ref), nil
 	case t.intent.Write != intent.Delete:
-		return "", nil
+		return setAgain(parent, now)
 	case differ(was.Stamp, now.Stamp):
 		return fmt.Sprintf("the record bears the stamp of another write than it did when write %s left it", parent.ID), nil
 	default:
@@ -341,6 +341,21 @@ func (t *task) changedSince(seen connectors.Observation) (string, error) {
 
 // differ reports whether two names, where both are known, are not the same.
 func differ(was, now string) bool { return was != "" && now != "" && was != now }
+
+// setAgain says what there is in a record that a write took away from it. That it
+// is not there cannot be required.
+func setAgain(by ledger.Record, now connectors.Record) (string, error) {
+	w, err := intent.DecodeStored(by.Intent)
+	if err != nil {
+		return "", fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, by.ID, err)
+	}
+	for _, place := range w.Absent {
+		if _, there := intent.Lookup(now.Fields, place); there {
+			return fmt.Sprintf("somebody set %q of the record again since write %s took it away", place, by.ID), nil
+		}
+	}
+	return "", nil
+}
 
 // otherFields says what is not in a record as a write left it, but for what the
 // destination changes by itself and what only one of two reads asked for.

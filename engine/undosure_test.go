@@ -164,6 +164,8 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 		return func(b *bench) { b.edit(intent.Fields{name: value}) }
 	}
 	told := order("A-1", intent.Delete)
+	back := order("A-1", intent.Update)
+	back.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
 	for name, c := range map[string]struct {
 		write   intent.WriteType
 		options func(*simulated.Options)
@@ -185,6 +187,9 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 		"just before, reads lag, told":    {intent.Create, lagging, set("currency", "CHF"), &told, engine.StatusReview, "likewise"},
 		"nothing, reads lag":              {intent.Create, lagging, nil, nil, engine.StatusCompensated, "it is waited for what others may have done"},
 		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "nobody knows what others have done"},
+		"what we took away":               {intent.Update, nil, nil, nil, engine.StatusCompensated, "it is brought back"},
+		"what we took away, set":          {intent.Update, nil, set("note", "new"), nil, engine.StatusReview, "it would be overwritten"},
+		"what we took away, set, told":    {intent.Update, nil, set("note", "new"), &back, engine.StatusReview, "likewise"},
 		"changed and changed back": {intent.Update, nil, func(b *bench) {
 			set("currency", "CHF")(b)
 			set("currency", "USD")(b)
@@ -202,7 +207,11 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				was := b.fieldsNow()
-				done := b.do(compensable(order("A-1", c.write)))
+				w := compensable(order("A-1", c.write))
+				if c.write == intent.Update {
+					w.Absent = []string{"/note"}
+				}
+				done := b.do(w)
 				if done.Status != engine.StatusVerified {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
 				}
