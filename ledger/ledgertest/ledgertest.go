@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"tenant":      tenants,
 		"operation":   operations,
 		"look-up":     lookups,
+		"model":       operationModel,
 		"round trip":  roundTrips,
 		"concurrency": concurrency,
 		"line":        lines,
