@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -33,6 +34,7 @@ func (g *Gate) lapse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for _, p := range papers {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -42,11 +44,11 @@ func (g *Gate) lapse(ctx context.Context) error {
 			// One that cannot be ended must not keep the others waiting.
 			p.Due = now.Add(workLater)
 			if _, err := g.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}}); err != nil && !errors.Is(err, ledger.ErrStale) {
-				return err
+				failed = cmp.Or(failed, err)
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // lapseStep ends the hold of a step if its time is over. One of a workflow that

@@ -63,8 +63,12 @@ func (w *worker) round(ctx context.Context) (int, error) {
 		}
 		taken++
 		w.wg.Go(func() {
-			defer func() { w.leave(n); <-w.free }()
-			w.r.one(ctx, n)
+			defer w.leave(n)
+			well := w.r.one(ctx, n)
+			<-w.free
+			if !well {
+				sleep(ctx, restMost)
+			}
 		})
 	}
 	return taken, nil
@@ -86,8 +90,9 @@ func (w *worker) leave(n name) {
 	delete(w.busy, n)
 }
 
-// one works on one saga. What fails is tried again when its time comes.
-func (r *Runner) one(ctx context.Context, n name) {
+// one works on one saga. What fails is tried again when its time comes. It
+// reports false when that could not be filed, so that it is due all the time.
+func (r *Runner) one(ctx context.Context, n name) bool {
 	t, err := r.drive(ctx, n.tenant, n.id, false, true)
 	switch {
 	case ctx.Err() != nil:
@@ -96,26 +101,32 @@ func (r *Runner) one(ctx context.Context, n name) {
 	default:
 		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", err)
 		if !t.paper.Due.After(t.paper.Now) { // or it would be due again at once, for ever
-			r.later(context.WithoutCancel(ctx), n)
+			return r.later(context.WithoutCancel(ctx), n)
 		}
 	}
+	return true
 }
 
 // putBack makes a saga due at once that this worker had in hand, for others.
 func (r *Runner) putBack(ctx context.Context, n name) { r.due(ctx, n, 0) }
 
 // later puts a saga off that cannot be worked on now.
-func (r *Runner) later(ctx context.Context, n name) { r.due(ctx, n, restMost) }
+func (r *Runner) later(ctx context.Context, n name) bool { return r.due(ctx, n, restMost) }
 
-func (r *Runner) due(ctx context.Context, n name, in time.Duration) {
+func (r *Runner) due(ctx context.Context, n name, in time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	p, err := r.store.Paper(ctx, n.tenant, kind, n.id)
-	if err != nil || p.Due.IsZero() {
-		return
+	if err == nil && p.Due.IsZero() {
+		return true
 	}
-	p.Due = p.Now.Add(in)
-	if _, err := r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}}); err != nil && !errors.Is(err, ledger.ErrStale) {
-		r.opts.Logger.Warn("a saga was not put back; it is taken up when its time comes", "saga", n.id, "tenant", n.tenant, "error", err)
+	if err == nil {
+		p.Due = p.Now.Add(in)
+		_, err = r.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}})
 	}
+	if err == nil || errors.Is(err, ledger.ErrStale) {
+		return true
+	}
+	r.opts.Logger.Warn("a saga was not put back; it is taken up when its time comes", "saga", n.id, "tenant", n.tenant, "error", err)
+	return errors.Is(err, ledger.ErrUnavailable) // then nothing is due for anybody
 }
