@@ -60,6 +60,19 @@ type Decider interface {
 	Decide(ctx context.Context, f Facts) (Ruling, error)
 }
 
+// UnansweredError says which rule has no answer, and why. Whoever gates the step
+// is told both.
+type UnansweredError struct {
+	Rule string // its id
+	Err  error
+}
+
+// Error is why.
+func (e *UnansweredError) Error() string { return e.Err.Error() }
+
+// Unwrap is why.
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
 // Looker says whether the effect of a write that its caller makes itself is at
 // its destination. [engine.Engine] is one.
 type Looker interface {

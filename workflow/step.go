@@ -3,6 +3,7 @@ package workflow
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,7 +85,7 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	if anew {
 		ruling, err := q.rule(facts.with(s.Asked))
 		if err != nil {
-			return plan{}, &Error{Code: Internal, Message: "the rules gave no answer; nothing was recorded", Err: err}
+			return plan{}, unanswered(err)
 		}
 		ruled = ruling.Decision
 		if s, p.reserve, err = q.ruled(d, s, ruling); err != nil {
@@ -117,6 +118,17 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	p.gate = q.response(s, decision, reason, previous, granted, !anew, d.now)
 	p.gate.RetryContext.Verification = facts.Verification // of the attempts before this one
 	return p, nil
+}
+
+// unanswered says that the rules gave no answer: with the rule, where one is to
+// blame, since what it asks for and does not find is often the caller's to say.
+func unanswered(err error) error {
+	text := "the rules gave no answer; nothing was recorded"
+	var one *UnansweredError
+	if errors.As(err, &one) {
+		text += fmt.Sprintf(": rule %s: %s", one.Rule, cut(one.Error()))
+	}
+	return &Error{Code: Internal, Message: text, Err: err}
 }
 
 func terminal(d desk) error {

@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,6 +229,7 @@ func TestPriorOutput(t *testing.T) {
 func TestRulesWithoutAnAnswer(t *testing.T) {
 	for name, change := range map[string]func(*rules){
 		"an error":      func(r *rules) { r.fails = errBoom },
+		"one rule":      func(r *rules) { r.fails = fmt.Errorf("in the file: %w", &workflow.UnansweredError{Rule: "dear", Err: errBoom}) },
 		"no decision":   func(r *rules) { r.says = "" },
 		"another word":  func(r *rules) { r.says = "perhaps" },
 		"a status word": func(r *rules) { r.says = "approved" },
@@ -238,6 +240,8 @@ func TestRulesWithoutAnAnswer(t *testing.T) {
 		before := b.store.filed.Load()
 		if e := b.refused(wf, "a", call()); e.Code != workflow.Internal {
 			t.Errorf("%s: %v, want %s", name, e, workflow.Internal)
+		} else if blamed := strings.HasSuffix(e.Message, "nothing was recorded: rule dear: "+errBoom.Error()); blamed != (name == "one rule") {
+			t.Errorf("%s: told %q", name, e.Message)
 		}
 		same(t, name+": commits", b.store.filed.Load(), before)
 	}

@@ -36,7 +36,7 @@ func (s *Set) Decide(ctx context.Context, f workflow.Facts) (workflow.Ruling, er
 	for _, r := range s.rules {
 		matched, err := r.when.holds(ctx, with)
 		if err != nil {
-			return workflow.Ruling{}, fmt.Errorf("%w: rule %s (%s:%d): %w", ErrNoAnswer, r.id, s.path, r.at.Line, err)
+			return workflow.Ruling{}, fmt.Errorf("%w: rule %s (%s:%d): %w", ErrNoAnswer, r.id, s.path, r.at.Line, &workflow.UnansweredError{Rule: r.id, Err: err})
 		}
 		m := r.match(matched, &f)
 		ruling.Evaluated = append(ruling.Evaluated, m)
@@ -56,6 +56,8 @@ func (e *expression) holds(ctx context.Context, with map[string]any) (bool, erro
 	switch {
 	case ctx.Err() != nil: // an expression without a list never looks at the time
 		return false, fmt.Errorf("the time for it was over: %w", ctx.Err())
+	case err != nil && strings.Contains(err.Error(), "no such overload"):
+		return false, fmt.Errorf("a value is of a type that does not fit (%s); ask for its type first, as in type(step.input.amount) == double", oneLine(err.Error()))
 	case err != nil:
 		return false, errors.New(oneLine(err.Error()))
 	}

@@ -57,6 +57,7 @@ func TestConditions(t *testing.T) {
 		"no verification":    {"nobody looked: it is neither", bare, `!has(step.verification) && step.verification.effect == ""`, true},
 		"input":              {"numbers are compared as numbers", full, `step.input.amount > 1000 && "vip" in step.input.tags && step.input.none == null && step.tool_input.amount == step.input.amount`, true},
 		"doubles":            {"the digits do not change the type", full, `step.tool_input.amount * 1.5 == 1800.0`, true},
+		"type asked first":   {"what a text or null compares with is not asked", full, `type(step.tool_input.note) == double && step.tool_input.note > 5 || type(step.input.none) == double && step.input.none > 5`, false},
 		"no input":           {"asked before", bare, `has(step.input.amount) && step.input.amount > 1000`, false},
 		"nothing known":      {"the defaults", bare, `step.retry_policy == "idempotent" && step.risk == "auto" && step.tool == "" && !has(step.tool) && step.prior_completion_status == "none"`, true},
 		"first gate":         {"there is no earlier one", bare, `step.last_decision == "" && step.first_attempt_age_seconds == 0`, true},
@@ -96,7 +97,8 @@ func TestNoAnswer(t *testing.T) {
 		"no deadline": {"there is no time that would be right", workflow.Facts{Intent: map[string]any{}}, `intent.deadline < timestamp("2026-02-01T00:00:00Z")`, "deadline is not given; ask has() first"},
 		"wrong type":  {"a text that should be a number", full, `intent.count == 2`, "intent.count is not of type int"},
 		"no whole":    {"a half is no count", workflow.Facts{Intent: map[string]any{"call": 2.5}}, `intent.call == 2`, "intent.call is not of type int"},
-		"no overload": {"a text against a number", full, `step.tool_input.note > 5`, "no such overload"},
+		"no overload": {"a text against a number", full, `step.tool_input.note > 5`, "a value is of a type that does not fit (no such overload); ask for its type first, as in type(step.input.amount) == double"},
+		"null":        {"likewise", full, `has(step.input.none) && step.input.none > 5`, "a value is of a type that does not fit (no such overload: _>_); ask for its type first, as in type(step.input.amount) == double"},
 		"no number":   {"a number that no double holds", full, `step.input.big > 5`, "the number 1e999 is out of range"},
 		"long text":   {"costs are estimated with less", long, `step.input.text.contains("y")`, "a text of 70000 bytes is longer than rules may look at (65536)"},
 		"long list":   {"likewise", long, `step.input.more.exists(i, i == 1)`, "a list of 1001 elements is longer than rules may look at (1000)"},
@@ -110,6 +112,10 @@ func TestNoAnswer(t *testing.T) {
 			r, err := parse(t, text).Decide(t.Context(), tt.facts)
 			if !errors.Is(err, rules.ErrNoAnswer) {
 				t.Fatalf("%s: ruling %v, error %v", tt.reason, r.Decision, err)
+			}
+			var one *workflow.UnansweredError
+			if !errors.As(err, &one) || one.Rule != "a" || one.Error() != tt.want {
+				t.Errorf("the gate is told %+v; want rule a: %s", one, tt.want)
 			}
 			if want := "no answer: rule a (f:3): " + tt.want; err.Error() != want {
 				t.Errorf("error %q, want %q", err, want)
