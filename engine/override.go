@@ -34,8 +34,6 @@ func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, rea
 			return nil
 		case rec.IdempotencyKey == "":
 			return fmt.Errorf("%w: %s has no idempotency key, and so stops no other write", ErrNotWaiting, id)
-		case rec.Tombstone:
-			return fmt.Errorf("%w: %s was pruned; its key is forgotten with it", ErrNotWaiting, id)
 		}
 		// Under the fence of whoever works on it: nothing that they do depends on
 		// this, and this depends on nothing that they do.

@@ -136,3 +136,24 @@ func TestAwaitWhatAStepDoes(t *testing.T) {
 		}
 	})
 }
+
+// A write that was pruned still stops others, and can be let go as any other.
+func TestAPrunedWriteIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), &engine.Options{Window: -1})
+		done := b.do(paid("wf-1", "A-1"))
+		time.Sleep(48 * time.Hour)
+		if _, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: 24 * time.Hour, Remember: 10000 * time.Hour}); err != nil || !b.state(done.ID).Tombstone {
+			t.Fatalf("%v: %s", err, b.state(done.ID).Phase())
+		}
+		if _, err := b.engine.Do(t.Context(), paid("wf-2", "A-2")); !errors.Is(err, ledger.ErrBlocked) {
+			t.Errorf("before: %v", err)
+		}
+		if err := b.engine.Yield(t.Context(), "acme", done.ID, "ada", "it is to be paid every year"); err != nil {
+			t.Error(err)
+		}
+		if _, err := b.engine.Do(t.Context(), paid("wf-2", "A-2")); err != nil {
+			t.Errorf("after: %v", err)
+		}
+	})
+}

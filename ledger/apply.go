@@ -66,7 +66,7 @@ func Apply(r Record, e Event, now time.Time) (Record, error) {
 // check refuses events that contradict themselves or the record, state apart.
 func check(r Record, e Event) error {
 	switch {
-	case r.Tombstone && e.Kind != EvLate:
+	case r.Tombstone && e.Kind != EvLate && e.Kind != EvYielded: // its operation is still taken
 		return fmt.Errorf("it was pruned, and what it asked for is no longer known")
 	case e.Ago < 0:
 		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)

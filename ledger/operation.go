@@ -30,8 +30,8 @@ func (r Record) StepOf() string {
 // Blocks reports whether a recorded write stops a reservation that names the
 // same business operation: same tenant, tool and idempotency key, another
 // structural key, begun inside the window or still open, and not known to have
-// come to nothing. Of several that do, the reservation is told of one that is
-// open, or else of the newest.
+// come to nothing. Of several that do, the reservation is told of the newest that
+// is open, or else of the newest.
 func Blocks(prior Record, res Reservation, now time.Time) bool {
 	r := res.Record
 	switch {

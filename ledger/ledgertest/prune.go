@@ -105,6 +105,26 @@ var pruning = map[string]scenario{
 			}
 		},
 	},
+	"tombstone lets its operation go": {
+		"a person can let go what an old write stops, for as long as it does so",
+		func(h *harness) {
+			rec := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
+			h.sleep(keep)
+			h.prune(0)
+			h.lost(rec)
+			h.blocked(h.reservation(named("a", "w2", "invoice 7")), h.get(rec))
+			if got := h.append(h.get(rec), yielded); !got.Tombstone || !got.Yielded {
+				h.Errorf("tombstone %v, yielded %v", got.Tombstone, got.Yielded)
+			}
+			if events := h.events(rec); len(events) != 1 || events[0].By != yielded.By || events[0].Reason != yielded.Reason {
+				h.Errorf("events %v, want who let it go, and why", events)
+			}
+			h.fresh(named("a", "w2", "invoice 7"))
+			h.sleep(remember - keep)
+			h.prune(0)
+			h.gone(rec)
+		},
+	},
 	"tombstone is no work": {
 		"nobody can work on a write that no longer says what it asks for; evidence of a past holder is kept",
 		func(h *harness) {
