@@ -228,8 +228,10 @@ func TestPriorOutput(t *testing.T) {
 
 func TestRulesWithoutAnAnswer(t *testing.T) {
 	for name, change := range map[string]func(*rules){
-		"an error":      func(r *rules) { r.fails = errBoom },
-		"one rule":      func(r *rules) { r.fails = fmt.Errorf("in the file: %w", &workflow.UnansweredError{Rule: "dear", Err: errBoom}) },
+		"an error": func(r *rules) { r.fails = errBoom },
+		"one rule": func(r *rules) {
+			r.fails = fmt.Errorf("in the file: %w", &workflow.UnansweredError{Rule: "dear", Err: errBoom})
+		},
 		"no decision":   func(r *rules) { r.says = "" },
 		"another word":  func(r *rules) { r.says = "perhaps" },
 		"a status word": func(r *rules) { r.says = "approved" },
