@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/workflow"
@@ -204,6 +205,34 @@ func TestALedgerThatFails(t *testing.T) {
 		if _, err := b.gate.Gate(t.Context(), agent, wf, "a", call()); asError(t, err).Code != workflow.Internal {
 			t.Errorf("somebody else was always quicker: %v", err)
 		}
+	})
+}
+
+// The end of a workflow settles nothing on a look from before the last attempt.
+func TestAStepThatIsLentWhileItsWorkflowEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		wf := b.begin()
+		r := keyed(invoice)
+		r.Intent = order
+		b.ask(wf, "transfer", r)
+		time.Sleep(time.Hour)
+		b.look.set(engine.Looked{Effect: engine.EffectAbsent})
+		b.look.slow = 5 * time.Second
+		ended := make(chan error)
+		go func() { _, err := b.gate.Abort(t.Context(), alice, wf, ""); ended <- err }()
+		time.Sleep(time.Second)
+		b.look.mu.Lock()
+		b.look.slow = 0
+		b.look.mu.Unlock()
+		other := workflow.New(b.store, &workflow.Options{Look: b.look}) // shares no looks with the first
+		if got, err := other.Gate(t.Context(), bob, wf, "transfer", r); err != nil || !got.LeaseGranted {
+			t.Fatalf("%+v, %v", got.Lease, err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		same(t, "somebody is at it", b.operation(wf, "transfer").State, ledger.Entrusted)
 	})
 }
 

@@ -68,6 +68,38 @@ func (b *bench) reject(wf string) {
 	}
 }
 
+// Under settings that have changed since: the operation was taken up with the hold.
+func TestACompletionOfWhatWasDenied(t *testing.T) {
+	b := newBench(t, func(o *workflow.Options) { o.AcrossWorkflows = workflow.AcrossIgnore })
+	wf := b.begin()
+	b.ask(wf, "transfer", keyed(invoice))
+	now := benchOn(t, b.store, nil)
+	held(now)
+	anew := keyed(invoice)
+	anew.RetryPolicy = "reevaluate"
+	now.ask(wf, "transfer", anew)
+	now.reject(wf)
+	same(t, "before the completion", now.operation(wf, "transfer").Settlement, ledger.Denied)
+	now.done(wf)
+	same(t, "it was done all the same", now.operation(wf, "transfer").State, ledger.Review)
+}
+
+// What is done already begins nothing.
+func TestNothingIsReservedForWhatIsDone(t *testing.T) {
+	b := newBench(t, nil)
+	wf := b.begin()
+	b.rules.says = workflow.Block
+	b.ask(wf, "transfer", keyed(invoice))
+	b.done(wf)
+	b.rules.says = workflow.Allow
+	anew := keyed(invoice)
+	anew.RetryPolicy = "reevaluate"
+	b.ask(wf, "transfer", anew)
+	if got := b.ask(b.begin(), "transfer", keyed(invoice)); got.Prior != nil {
+		t.Errorf("what nobody will ever settle blocks others: %+v", got.Prior)
+	}
+}
+
 // Who carries out what nobody let go is refused, and people can hear of it.
 func TestACompletionOfWhatNobodyLetGo(t *testing.T) {
 	var said bytes.Buffer

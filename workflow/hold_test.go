@@ -33,7 +33,8 @@ func TestHoldAndApproval(t *testing.T) {
 		space := uuid.MustParse("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
 		same(t, "the hold", []any{held.Decision, held.ApprovalID, held.ApprovalURL, held.Lease == nil},
 			[]any{workflow.RequireApproval, uuid.NewSHA1(space, []byte(wf+":transfer")).String(), "https://gate.example/api/v1/workflows/" + wf + "/steps/transfer/approve", true})
-		same(t, "the operation", b.operation(wf, "transfer").State, ledger.Held)
+		asked := b.operation(wf, "transfer")
+		same(t, "the operation", []any{asked.State, asked.RequestedBy}, []any{ledger.Held, "agent-1"})
 		pending, err := b.gate.Pending(t.Context(), alice, 0)
 		if err != nil || len(pending) != 1 {
 			t.Fatalf("%d wait, %v", len(pending), err)
@@ -311,6 +312,8 @@ func TestTimeoutOfAHold(t *testing.T) {
 				same(t, "as seen", b.view(wf).Steps[0].ApprovalStatus, tt.status)
 				got := b.ask(wf, "a", keyed(invoice))
 				same(t, tt.reason, []any{got.Decision, b.view(wf).Steps[0].ApprovalStatus}, []any{tt.decision, tt.status})
+				b.ask(wf, "a", keyed(invoice))
+				same(t, "how often it is said", len(b.view(wf).Steps[0].Heard), 1)
 				rec := b.operation(wf, "a")
 				same(t, "the operation", []any{rec.Settlement, rec.Overdue}, []any{tt.settlement, tt.overdue})
 				if pending, err := b.gate.Pending(t.Context(), alice, 0); err != nil || len(pending) == 1 != tt.overdue || len(pending) == 1 && !pending[0].Overdue {
@@ -338,7 +341,7 @@ func TestAHoldWhoseTimeIsOverBlocksNobody(t *testing.T) {
 		if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Allow {
 			t.Errorf("a hold that is over blocks: %+v", got.Prior)
 		}
-		if got := b.ask(b.begin(), "other", call()); got.Decision != workflow.Allow {
+		if got := b.ask(wf, "other", call()); got.Decision != workflow.Allow {
 			t.Errorf("another step: %+v", got)
 		}
 	})

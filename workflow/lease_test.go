@@ -308,6 +308,8 @@ func TestEachAttemptIsLookedAt(t *testing.T) {
 		if v := third.RetryContext.Verification; v == nil || v.Effect != "unknown" {
 			t.Errorf("of the second attempt is said what was known of the first: %+v", v)
 		}
+		looks := b.look.looks()
+		same(t, "since when it may have been sent", looks[len(looks)-1].Began, time.Now().Add(-61*time.Second))
 	})
 }
 
