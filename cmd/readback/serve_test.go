@@ -268,17 +268,24 @@ func TestServeCrowd(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range answers {
 		wg.Go(func() {
-			_, answers[i] = servers[i%3].ask("POST", gate, `{"step_type":"tool_call","idempotency_key":"k"}`)
+			_, answers[i] = servers[i%3].ask("POST", gate, `{"step_type":"tool_call","idempotency_key":"k"}`, "X-User-ID", fmt.Sprint("caller-", i))
 		})
 	}
 	wg.Wait()
-	granted, counts := 0, map[any]bool{}
+	granted, holder, counts := 0, "", map[any]bool{}
+	for i, a := range answers {
+		if a["lease_granted"] == true {
+			holder = fmt.Sprint("caller-", i)
+		}
+	}
 	for _, a := range answers {
 		retry, _ := a["retry_context"].(map[string]any)
 		counts[retry["gate_count"]] = true
 		switch {
-		case a["decision"] != "allow" || a["decision_id"] != answers[0]["decision_id"] || a["lease_id"] != answers[0]["lease_id"]:
+		case a["decision"] != "allow" || a["decision_id"] != answers[0]["decision_id"] || a["reason"] != answers[0]["reason"]:
 			t.Errorf("another decision: %v", a)
+		case a["lease_id"] != answers[0]["lease_id"] || a["lease_holder"] != holder:
+			t.Errorf("it is not told that %s has it: %v", holder, a)
 		case a["lease_granted"] == true:
 			granted++
 		case a["retry_after_seconds"] == nil || a["fence"] != nil:
@@ -306,6 +313,60 @@ func TestServeWorks(t *testing.T) {
 	eventually(t, "the write to be carried on", func() bool { return p.writes()[0].Settlement == ledger.Verified })
 	p.effects(1, "A-1")
 	says(t, result{0, s.rest.String(), ""}, "Ledger: readback.db", "Configuration: readback.yaml")
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+// Two servers and a worker at one saga: each of its steps is sent once.
+func TestServeCarriesSagas(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.want(exitInProgress, p.runIn(planYAML(nil), "saga", "run", "-", "--wait", "0"))
+	servers := []*served{serveProcess(t, p.dir), serveProcess(t, p.dir)}
+	work := program(t, "work")
+	work.Dir = p.dir
+	if err := work.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the saga to be done", func() bool { return strings.Contains(p.run("saga", "list").out, "done") })
+	_ = work.Process.Signal(syscall.SIGTERM) // how it ends, as late as it may have come, says nothing here
+	_ = work.Wait()
+	for _, s := range servers {
+		if code := s.end(syscall.SIGTERM); code != 0 {
+			t.Errorf("exit code %d\n%s", code, s.errs)
+		}
+	}
+	p.calls(4)
+	for _, id := range []string{"C-1", "T-1", "P-1", "M-1"} {
+		p.effects(1, id)
+	}
+}
+
+// A server alone carries sagas on: nobody else need be there.
+func TestServeCarriesSagasAlone(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.want(exitInProgress, p.runIn(planYAML(nil), "saga", "run", "-", "--wait", "0"))
+	s := serveProcess(t, p.dir)
+	eventually(t, "the saga to be done", func() bool { return strings.Contains(p.run("saga", "list").out, "done") })
+	p.calls(4)
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+// Holds end though nobody asks about them, and it is told.
+func TestServeEndsHolds(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "readback.yaml"), []byte("ledger: readback.db\nrisk:\n  - {name: money, tool: bank, within: 1s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveProcess(t, dir)
+	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
+	_, held := s.ask("POST", fmt.Sprintf("/api/v1/workflows/%s/steps/pay/gate", created["workflow_id"]), `{"step_type":"tool_call","tool_context":{"tool_name":"bank"}}`)
+	if held["decision"] != "require_approval" {
+		t.Fatalf("%v", held)
+	}
+	eventually(t, "the hold to be ended", func() bool { return strings.Contains(s.errs.String(), "nobody approved a step in time") })
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
@@ -204,6 +205,22 @@ func TestHealth(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A stranger can make a server wait only so long, and keep only so much.
+func TestServerIsBounded(t *testing.T) {
+	s := Server(http.NotFoundHandler(), nil)
+	for what, bound := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "body": s.ReadTimeout, "answer": s.WriteTimeout, "idle": s.IdleTimeout} {
+		if bound <= 0 || bound > 2*time.Minute {
+			t.Errorf("%s: %s", what, bound)
+		}
+	}
+	if s.WriteTimeout <= defaultTime {
+		t.Errorf("an answer that takes as long as it may is cut off: %s", s.WriteTimeout)
+	}
+	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > http.DefaultMaxHeaderBytes/4 {
+		t.Errorf("headers of %d bytes", s.MaxHeaderBytes)
 	}
 }
 
