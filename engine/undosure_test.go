@@ -151,9 +151,18 @@ func (b *bench) again() {
 	b.seed(fields, "")
 }
 
-// What somebody did to the record since the write is not undone with it, by
-// whatever way, and however far behind the reads are.
-func TestUndoingLosesNothingOfOthers(t *testing.T) {
+// sinceCase is a write, what somebody did to its record since, and how it is to be
+// undone.
+type sinceCase struct {
+	write   intent.WriteType
+	options func(*simulated.Options)
+	then    func(*bench)
+	how     *intent.WriteIntent
+	want    engine.Status
+	reason  string
+}
+
+func sinceCases() map[string]sinceCase {
 	lagging := func(o *simulated.Options) {
 		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
 	}
@@ -166,14 +175,7 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 	told := order("A-1", intent.Delete)
 	back := order("A-1", intent.Update)
 	back.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
-	for name, c := range map[string]struct {
-		write   intent.WriteType
-		options func(*simulated.Options)
-		then    func(*bench)
-		how     *intent.WriteIntent
-		want    engine.Status
-		reason  string
-	}{
+	return map[string]sinceCase{
 		"an upsert that made it":          {intent.Upsert, nil, nil, nil, engine.StatusCompensated, "it is deleted"},
 		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, engine.StatusReview, "their change would be lost"},
 		"made anew":                       {intent.Create, nil, (*bench).again, nil, engine.StatusReview, "it looks like ours, and is theirs"},
@@ -194,7 +196,13 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 			set("currency", "CHF")(b)
 			set("currency", "USD")(b)
 		}, nil, engine.StatusCompensated, "it is as we left it"},
-	} {
+	}
+}
+
+// What somebody did to the record since the write is not undone with it, by
+// whatever way, and however far behind the reads are.
+func TestUndoingLosesNothingOfOthers(t *testing.T) {
+	for name, c := range sinceCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := simulated.Plain.Options()
