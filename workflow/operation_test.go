@@ -53,6 +53,10 @@ var priors = map[string]struct {
 		reason: "the window is over", prior: func(b *bench, wf string) { b.done(wf); time.Sleep(25 * time.Hour) },
 		second: keyed(invoice),
 	},
+	"begun long ago, done lately": {
+		reason: "the window begins when it is done", prior: func(b *bench, wf string) { time.Sleep(25 * time.Hour); b.done(wf) },
+		second: keyed(invoice), blocked: true, state: "settled (reported)",
+	},
 	"let go by a person": {
 		reason: "an operator let it go",
 		prior: func(b *bench, wf string) {
@@ -360,4 +364,25 @@ func TestACompletionOfWhatWasGivenUp(t *testing.T) {
 			same(t, "a second completion says nothing new", b.operation(one, "transfer").Settlement, ledger.Abandoned)
 		})
 	}
+}
+
+// Who was told to ask again hears that it was done, however long that took.
+func TestWhatIsDoneWhileAnotherWorkflowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(o *workflow.Options) { o.Window = time.Hour })
+		one, two := b.begin(), b.begin()
+		b.ask(one, "transfer", keyed(invoice))
+		for range 3 {
+			b.ask(two, "transfer", keyed(invoice))
+			time.Sleep(time.Hour)
+		}
+		b.done(one)
+		if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Block || got.PriorOutcome == nil {
+			t.Errorf("what was done a moment ago is done again: %+v", got)
+		}
+		time.Sleep(time.Hour + 1)
+		if got := b.ask(two, "transfer", keyed(invoice)); got.Decision != workflow.Allow || !got.LeaseGranted {
+			t.Errorf("after the window: %+v", got.Prior)
+		}
+	})
 }
