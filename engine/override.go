@@ -32,6 +32,12 @@ func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, rea
 			return err
 		case rec.Yielded:
 			return nil
+		case rec.State == ledger.Held && rec.Entrusted:
+			return fmt.Errorf("%w: %s waits for approval; reject step %q of workflow %q at the gate, and it stops no other write", ErrNotWaiting, id, rec.Step, rec.Workflow)
+		case rec.State == ledger.Held:
+			return fmt.Errorf("%w: %s waits for approval; deny it, and it stops no other write", ErrNotWaiting, id)
+		case rec.State == ledger.Sending, rec.State == ledger.Compensating:
+			return fmt.Errorf("%w: %s is %s; its end must be waited for", ErrNotWaiting, id, rec.Phase())
 		case rec.IdempotencyKey == "":
 			return fmt.Errorf("%w: %s has no idempotency key, and so stops no other write", ErrNotWaiting, id)
 		}

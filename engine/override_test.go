@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,7 +78,7 @@ func TestAHeldWriteIsDeniedNotLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Plain.Options(), held())
 		out := b.asked(paid("wf-1", "A-1"))
-		if err := b.engine.Yield(t.Context(), "acme", out.ID, "ada", "x"); !errors.Is(err, engine.ErrNotWaiting) {
+		if err := b.engine.Yield(t.Context(), "acme", out.ID, "ada", "x"); !errors.Is(err, engine.ErrNotWaiting) || !strings.Contains(err.Error(), "waits for approval; deny it") {
 			t.Errorf("%v", err)
 		}
 		if _, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "x"}); err != nil {

@@ -24,12 +24,14 @@ func TestTwoApprovals(t *testing.T) {
 		t.Helper()
 		return p.want(want, p.run(append([]string{"review", held, "approve", "--by", by, "--reason", "agreed"}, more...)...))
 	}
-	says(t, approve(exitForbidden, "bot"), "somebody else must approve it")
+	says(t, approve(exitForbidden, "Bot "), "somebody else must approve it")
 	says(t, approve(exitRefused, "ann", "--digest", "abc"), "the decision is about digest abc")
+	says(t, approve(exitUsage, " "), "--by is missing")
+	says(t, p.want(exitUsage, p.run("review", held, "approve", "--by", "ann", "--reason", " ")), "--reason is missing")
 	approve(exitHeld, "ann", "--digest", digest)
 	p.calls(0)
 	says(t, p.want(exitVerified, p.run("show", held)), "approvals 1 of 2: ann", "approved, and others must approve too")
-	says(t, approve(exitForbidden, "ann"), "has approved write "+held+" already")
+	says(t, approve(exitForbidden, " ANN"), "has approved write "+held+" already")
 	approve(exitVerified, "bob")
 	p.calls(1)
 }

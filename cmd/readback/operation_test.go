@@ -131,3 +131,23 @@ func TestBadOperations(t *testing.T) {
 		})
 	}
 }
+
+// What waits for people is denied: nobody is told to let it go in another way.
+func TestOperationThatIsHeld(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	twoApprove(p, "deny")
+	held := id(t, p.submit(exitHeld, keyed("wf-1", "1999")))
+	list := p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1"))
+	says(t, list, "readback review "+held+" approve|deny")
+	other := p.submit(exitRefused, keyed("wf-2", "1999"))
+	says(t, other, "It waits for people; when they deny it, it stops no other.")
+	for name, r := range map[string]result{"show": list, "another workflow": other} {
+		if strings.Contains(r.out+r.err, "operation release") {
+			t.Errorf("%s: told to let it go\n%s", name, r)
+		}
+	}
+	says(t, p.want(exitNotWaiting, p.run("operation", "release", "--id", held, "--by", "ann", "--reason", "r")), "deny it, and it stops no other write")
+	p.want(exitDenied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
+	p.submit(exitHeld, keyed("wf-2", "1999"))
+	p.calls(0)
+}

@@ -66,6 +66,12 @@ func (p *prior) hint() string {
 	if p.Outcome == nil {
 		text += "`readback submit --wait-prior` waits for its outcome. "
 	}
+	switch ledger.State(p.State) {
+	case ledger.Held:
+		return text + "It waits for people; when they deny it, it stops no other."
+	case ledger.Sending, ledger.Compensating:
+		return text
+	}
 	return text + fmt.Sprintf("`readback operation release --id %s` lets the operation go, by a person who answers for it.", p.Write)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,9 +65,9 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	switch {
 	case !slices.Contains(decisions, decision.Word):
 		return 0, usagef("the word is %q; want one of %v", decision.Word, decisions)
-	case decision.By == "":
+	case strings.TrimSpace(decision.By) == "":
 		return 0, usagef("--by is missing; want the name of who decides")
-	case decision.Reason == "":
+	case strings.TrimSpace(decision.Reason) == "":
 		return 0, usagef("--reason is missing; want why")
 	case decision.Force && decision.Word != engine.WordRetry:
 		return 0, usagef("--force belongs to retry, not to %s", decision.Word)

@@ -113,10 +113,22 @@ func Operation(tool, key string, holders []Holder, now time.Time) string {
 		rows = append(rows, "stops others\t"+h.why(now))
 		b.WriteString(table("  ", rows...))
 		if h.Blocks {
-			fmt.Fprintf(&b, "  readback operation release --id %s --by NAME --reason TEXT\n", r.ID)
+			b.WriteString(letting(r))
 		}
 	}
 	return b.String()
+}
+
+// letting is how the operation of a write is let go: what waits for people is
+// denied, and what is being sent or undone must come to its end.
+func letting(r ledger.Record) string {
+	switch r.State {
+	case ledger.Held:
+		return "  " + Next(r) + "\n"
+	case ledger.Sending, ledger.Compensating:
+		return ""
+	}
+	return fmt.Sprintf("  readback operation release --id %s --by NAME --reason TEXT\n", r.ID)
 }
 
 // Holder is one write of a business operation.

@@ -71,7 +71,10 @@ func TestOperation(t *testing.T) {
 	done.State, done.Settlement, done.ID = ledger.Settled, ledger.Reported, "wr_2"
 	gone := r
 	gone.Yielded, gone.ID = true, "wr_3"
-	got := Operation("wire", "k\x07", []Holder{{Record: r, Blocks: true}, {Record: done, Blocks: true, Until: now.Add(time.Hour), Outcome: "It is done."}, {Record: gone}}, now)
+	waits, sent := r, r
+	waits.State, waits.ID = ledger.Held, "wr_4"
+	sent.State, sent.ID, sent.Entrusted = ledger.Sending, "wr_5", false
+	got := Operation("wire", "k\x07", []Holder{{Record: r, Blocks: true}, {Record: done, Blocks: true, Until: now.Add(time.Hour), Outcome: "It is done."}, {Record: gone}, {Record: waits, Blocks: true}, {Record: sent, Blocks: true}}, now)
 	want := `Operation "k\\x07" of tool "wire"
 
 wr_1  entrusted, begun 1 hour ago
@@ -94,6 +97,19 @@ wr_3  entrusted, begun 1 hour ago
   workflow      wf_1
   step          pay
   stops others  no: somebody let the operation go
+
+wr_4  held, begun 1 hour ago
+  wire by step "pay" of workflow "wf_1" itself
+  workflow      wf_1
+  step          pay
+  stops others  yes, for as long as it is open
+  approve or reject step "pay" of workflow "wf_1" at the gate
+
+wr_5  sending, begun 1 hour ago
+   at "" (its intent cannot be read)
+  workflow      wf_1
+  step          pay
+  stops others  yes, for as long as it is open
 `
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
