@@ -78,7 +78,8 @@ type Record struct {
 	// KeyDigest names the record at the destination that the write is about:
 	// writes that share it form one line and are sent one after another (see
 	// [Record.InLine]). Empty for a compensating write, which has the place of
-	// the one it undoes, and where the key is known to name no record of its own.
+	// the one it undoes unless that was settled and has left it, and where the
+	// key is known to name no record of its own.
 	KeyDigest string `json:"key_digest,omitempty"`
 
 	// Entrusted says that the caller makes the write itself and the ledger only
