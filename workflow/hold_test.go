@@ -2,7 +2,9 @@ package workflow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -326,6 +328,28 @@ func TestTimeoutOfAHold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One step of which nothing can be filed keeps no others waiting.
+func TestTimeoutBesideAStepThatCannotBeFiled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, wf := holding(t, nil)
+		b.ask(wf, "a", call())
+		time.Sleep(time.Minute)
+		other := b.begin()
+		b.ask(other, "b", keyed(invoice))
+		b.store.before = func(f ledger.Filing) error {
+			if slices.ContainsFunc(f.Papers, func(p ledger.Paper) bool { return strings.HasSuffix(p.ID, "/a") }) {
+				return errors.New("its body is no JSON")
+			}
+			return nil
+		}
+		time.Sleep(24 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_ = b.gate.Work(ctx) // the error is the end of its time
+		same(t, "the other one", b.operation(other, "b").Settlement, ledger.Expired)
+	})
 }
 
 func TestAHoldWhoseTimeIsOverBlocksNobody(t *testing.T) {

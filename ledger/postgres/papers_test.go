@@ -297,3 +297,39 @@ func TestUnchangedHolds(t *testing.T) {
 		})
 	}
 }
+
+// A binder of which somebody has a paper in hand is forgotten as a whole and later,
+// and whoever prunes does not wait for it.
+func TestPruneBesideAFiling(t *testing.T) {
+	for name, c := range map[string]struct {
+		held string
+		want [2]int // first, and when it is let go
+	}{
+		"its cover, to stay as it is": {"SELECT FROM ledger_papers WHERE kind = 'workflow' FOR SHARE", [2]int{1, 3}},
+		"one of its steps":            {"SELECT FROM ledger_papers WHERE id = 's1' FOR UPDATE", [2]int{1, 3}},
+		"one that is in no binder":    {"UPDATE ledger_papers SET done = FALSE WHERE id = 'alone'", [2]int{3, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t).movable()
+			l := d.open(nil)
+			cover := page("acme", "w", 0)
+			cover.Kind, cover.Done = "workflow", true
+			alone := page("acme", "alone", 0)
+			alone.Binder, alone.Done = "", true
+			file(t, l, ledger.Filing{Papers: []ledger.Paper{cover, page("acme", "s1", 0), page("acme", "s2", 0), alone}})
+			d.move(48 * time.Hour)
+			person := begin(t, d.open(nil))
+			_, err := person.Exec(t.Context(), c.held)
+			must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for _, want := range c.want {
+				did, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: 24 * time.Hour})
+				if err != nil || did.Papers != want {
+					t.Errorf("%d papers were forgotten, error %v, want %d", did.Papers, err, want)
+				}
+				_ = person.Rollback(t.Context()) // the first time
+			}
+		})
+	}
+}

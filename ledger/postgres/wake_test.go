@@ -121,4 +121,10 @@ func TestWokenWithoutListen(t *testing.T) {
 	queued(t, l, "w1")
 	hears(t, woken, "queued in this process")
 	are(t, lent(t, l), wanted)
+	for what, rests := range map[string][]ledger.Paper{"filed": nil, "filed in a transaction": {page("acme", "none", 0)}} {
+		res := reservation(t, asked(what))
+		res.Owner, res.Events = "", nil
+		file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", what, 0)}, Reserve: &res, Unchanged: rests})
+		hears(t, woken, what)
+	}
 }
