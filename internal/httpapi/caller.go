@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/readback-go/readback/workflow"
@@ -28,9 +29,16 @@ func Dev(tenant string) Resolver {
 				return workflow.Caller{}, badField(part.field, "is not a name; want at most 255 bytes of UTF-8")
 			}
 		}
+		if strings.ContainsFunc(c.Name, unseen) {
+			return workflow.Caller{}, badField("X-User-ID", "holds what cannot be seen; want letters, digits, signs and blanks")
+		}
 		return c, nil
 	}
 }
+
+// unseen reports whether a rune leaves no trace, or moves others: with one of
+// them a name is another one, and is read as the same.
+func unseen(r rune) bool { return !unicode.IsPrint(r) }
 
 // isName reports whether a text can be a name in the ledger.
 func isName(text string) bool {

@@ -276,14 +276,18 @@ func TestCallers(t *testing.T) {
 		want    workflow.Caller
 		field   string
 	}{
-		"nobody":       {"the configured tenant", nil, workflow.Caller{Tenant: "home"}, ""},
-		"tenant":       {"the header's", []string{"X-Tenant-ID", "acme"}, workflow.Caller{Tenant: "acme"}, ""},
-		"user":         {"the header's", []string{"X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "bob"}, ""},
-		"basic":        {"its user", []string{"Authorization", basic}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
-		"both":         {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
-		"other scheme": {"is not read", []string{"Authorization", "Bearer x"}, workflow.Caller{Tenant: "home"}, ""},
-		"long tenant":  {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, workflow.Caller{}, "X-Tenant-ID"},
-		"no UTF-8":     {"likewise", []string{"X-User-ID", "\xff"}, workflow.Caller{}, "X-User-ID"},
+		"nobody":        {"the configured tenant", nil, workflow.Caller{Tenant: "home"}, ""},
+		"tenant":        {"the header's", []string{"X-Tenant-ID", "acme"}, workflow.Caller{Tenant: "acme"}, ""},
+		"user":          {"the header's", []string{"X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "bob"}, ""},
+		"basic":         {"its user", []string{"Authorization", basic}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
+		"both":          {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
+		"other scheme":  {"is not read", []string{"Authorization", "Bearer x"}, workflow.Caller{Tenant: "home"}, ""},
+		"long tenant":   {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, workflow.Caller{}, "X-Tenant-ID"},
+		"a name's name": {"whatever letters it has", []string{"X-User-ID", "Zoë Łuk-42 <z@x.example> 山田"}, workflow.Caller{Tenant: "home", Name: "Zoë Łuk-42 <z@x.example> 山田"}, ""},
+		"unseen":        {"bot and a space of no width are two names, and a person reads one", []string{"X-User-ID", "bot\u200b"}, workflow.Caller{}, "X-User-ID"},
+		"turned around": {"likewise", []string{"X-User-ID", "\u202eana"}, workflow.Caller{}, "X-User-ID"},
+		"a line":        {"Basic can hold any byte", []string{"Authorization", "Basic YW5hCmV2ZTp4"}, workflow.Caller{}, "X-User-ID"},
+		"no UTF-8":      {"likewise", []string{"X-User-ID", "\xff"}, workflow.Caller{}, "X-User-ID"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
