@@ -93,6 +93,10 @@ func TestResumeAfterATimeout(t *testing.T) {
 		if e := asError(t, err); e.Code != workflow.StepRejected {
 			t.Errorf("resume after nobody approved: %v", e)
 		}
+		b.rules.says = workflow.Allow
+		if got := b.ask(wf, "instead", call()); got.Decision != workflow.Allow { // and nobody has filed that it is over
+			t.Errorf("another step after it: %+v", got)
+		}
 	})
 }
 
