@@ -62,7 +62,19 @@ func (m *Memory) fileWrites(f Filing, did *Filed, now time.Time) (err error) {
 		}
 		did.Appended = append(did.Appended, rec)
 	}
+	for i, rec := range did.Appended {
+		did.Appended[i] = m.latest(rec, now)
+	}
+	did.Reserved = m.latest(did.Reserved, now)
 	return nil
+}
+
+// latest is a write as it stands after a later part of a filing.
+func (m *Memory) latest(rec Record, now time.Time) Record {
+	if r, there := m.records[rec.ID]; there {
+		rec, rec.Now = r, now
+	}
+	return rec
 }
 
 // state is what a filing that fails half-way is taken back to.

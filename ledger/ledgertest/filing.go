@@ -221,6 +221,21 @@ var filings = map[string]scenario{
 			}
 		},
 	},
+	"how things stand": {
+		"what is returned is how each write stands after the whole filing, also where a later part of it changed it once more",
+		func(h *harness) {
+			first := h.fresh(update("a", "x", 1), announced)
+			late := changes(first, ledger.Event{Kind: ledger.EvLate, Ref: "17"})
+			did := h.file(filing(late, reserves(h.reservation(update("a", "x", 2))), changes(first, sent, seen, verified)))
+			if did.Reserved.Behind != "" || did.Reserved.Due.IsZero() {
+				h.Errorf("what was freed: behind %q, due %s", did.Reserved.Behind, did.Reserved.Due)
+			}
+			h.same(did.Reserved, h.get(did.Reserved))
+			for _, rec := range did.Appended {
+				h.same(rec, h.get(first))
+			}
+		},
+	},
 	"repeat": {
 		"a step that is repeated finds its write, and its paper can still be filed",
 		func(h *harness) {

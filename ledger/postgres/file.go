@@ -283,6 +283,10 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 		}
 		did.Appended = append(did.Appended, rec)
 	}
+	for i, rec := range did.Appended {
+		did.Appended[i] = t.latest(rec)
+	}
+	did.Reserved = t.latest(did.Reserved)
 	if err := t.keepOut(f); err != nil {
 		return did, err
 	}
@@ -301,6 +305,16 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 	}
 	did.Papers, did.Now = got.papers(f), at(got.stored.state.now)
 	return did, err
+}
+
+// latest is a write as this transaction left it.
+func (t *tx) latest(rec ledger.Record) ledger.Record {
+	for _, r := range slices.Backward(t.stored) {
+		if r.rec.ID == rec.ID {
+			return r.rec
+		}
+	}
+	return rec
 }
 
 // holdPapers locks the papers of a filing, and sees whether they are of the

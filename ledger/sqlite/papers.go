@@ -107,12 +107,38 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 		}
 		did.Appended = append(did.Appended, rec)
 	}
+	if err := t.latest(&did); err != nil {
+		return did, err
+	}
 	for i, p := range did.Papers {
 		if err := t.putPaper(numbers[i], p); err != nil {
 			return did, err
 		}
 	}
 	return did, nil
+}
+
+// latest makes the writes of a filing what they are after all of its parts: a later
+// one may have changed what an earlier one did.
+func (t *tx) latest(did *ledger.Filed) error {
+	recs := []*ledger.Record{&did.Reserved}
+	for i := range did.Appended {
+		recs = append(recs, &did.Appended[i])
+	}
+	if len(did.Appended) == 0 || len(did.Appended) == 1 && did.Reserved.ID == "" {
+		return nil
+	}
+	now := t.stamp()
+	for _, rec := range recs {
+		r, found, err := t.write(rec.ID)
+		if err != nil {
+			return err
+		}
+		if found {
+			*rec, rec.Now = r.rec, now
+		}
+	}
+	return nil
 }
 
 // nextPaper is a paper as it is to stand, and the number of the one that is
