@@ -394,6 +394,7 @@ func TestRiskOnlyRaises(t *testing.T) {
 		"the intent's own":  {"an intent may raise its own", nil, workflow.Allow, asking{StepType: "tool_call", Intent: careful}, workflow.RequireApproval, 1, "approve"},
 		"not below a rule":  {"an intent lowers nothing", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.transfer"`)}, workflow.RequireApproval, 2, "approve"},
 		"two names of tool": {"the more careful of both counts", risk(intent.RiskApprove), workflow.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &workflow.ToolContext{ToolName: "bank.x"}}, workflow.RequireApproval, 2, "approve"},
+		"held by both":      {"the more careful of both counts", risk(intent.RiskApprove), workflow.RequireApproval, keyed(invoice), workflow.RequireApproval, 2, "approve"},
 		"intent left out":   {"nobody gets by with saying less", elsewhere, workflow.Allow, keyed(invoice), workflow.RequireApproval, 1, "approve"},
 		"intent elsewhere":  {"what is said counts", elsewhere, workflow.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &workflow.ToolContext{ToolName: "bank.x"}}, workflow.Allow, 0, "auto"},
 		"of no tool":        {"a rule for a destination is not for every step", anyTool, workflow.Allow, keyed(invoice), workflow.Allow, 0, "auto"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -85,7 +86,10 @@ func TestConditions(t *testing.T) {
 
 func TestNoAnswer(t *testing.T) {
 	long := workflow.Facts{GateCount: 1, StepName: strings.Repeat("n", 60_000), Tool: strings.Repeat("t", 70_000),
-		Input: map[string]any{"items": make([]any, 1000), "more": make([]any, 1001), "text": strings.Repeat("x", 70_000)}}
+		Input: map[string]any{"items": make([]any, 1000), "more": make([]any, 1001), "text": strings.Repeat("x", 70_000), "wide": map[string]any{}}}
+	for i := range 1001 {
+		long.Input["wide"].(map[string]any)[fmt.Sprint(i)] = nil
+	}
 	tests := map[string]struct {
 		reason string
 		facts  workflow.Facts
@@ -102,6 +106,7 @@ func TestNoAnswer(t *testing.T) {
 		"no number":   {"a number that no double holds", full, `step.input.big > 5`, "the number 1e999 is out of range"},
 		"long text":   {"costs are estimated with less", long, `step.input.text.contains("y")`, "a text of 70000 bytes is longer than rules may look at (65536)"},
 		"long list":   {"likewise", long, `step.input.more.exists(i, i == 1)`, "a list of 1001 elements is longer than rules may look at (1000)"},
+		"large map":   {"likewise", long, `"a" in step.input.wide`, "a mapping of 1001 members is larger than rules may look at (1000)"},
 		"long word":   {"likewise", long, `step.tool == "x"`, "a word of 70000 bytes is longer than rules may look at (1020)"},
 		"long name":   {"costs are estimated with names as long as names are", long, `step.input.items.exists(i, step.name.contains("x"))`, "a word of 60000 bytes is longer than rules may look at (1020)"},
 		"long tenant": {"likewise", workflow.Facts{Tenant: strings.Repeat("t", 1021)}, `tenant == "x"`, "a word of 1021 bytes is longer than rules may look at (1020)"},
@@ -207,6 +212,23 @@ func TestDecideEndsWithItsContext(t *testing.T) {
 	_, err := parse(t, one("step.cost > 100")).Decide(ctx, full)
 	if !errors.Is(err, rules.ErrNoAnswer) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v; want no answer, since the caller has gone", err)
+	}
+}
+
+// TestRulesThatRunTooLong: each of them ends in time, and all together do not.
+func TestRulesThatRunTooLong(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("version: 1\nrules:\n")
+	for i := range 300 {
+		fmt.Fprintf(&text, "  - {id: r%d, when: \"step.input.items.all(i, step.input.items.all(j, i >= 0.0))\", decision: block, reason: r}\n", i)
+	}
+	items := make([]any, 1000)
+	for i := range items {
+		items[i] = float64(i)
+	}
+	r, err := parse(t, text.String()).Decide(t.Context(), workflow.Facts{GateCount: 1, Input: map[string]any{"items": items}})
+	if !errors.Is(err, rules.ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || r.Decision != "" {
+		t.Errorf("%q, %v; want no answer, since the time was over", r.Decision, err)
 	}
 }
 

@@ -76,6 +76,8 @@ func TestBadFiles(t *testing.T) {
 			[]string{":5: rules[0].when: column 7: may cost 37259522 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
 		"the same as a function": {"likewise", one("|\n      [1, 2, 3].all(i, matches(step.input.t, '((a{0,30}){0,30})b'))"),
 			[]string{":5: rules[0].when: column 7: may cost 37259522 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
+		"two texts matched": {"what is put together is as long as both", one("(step.input.t + step.input.t).matches('(a{0,30}){0,20}b')"),
+			[]string{":4: rules[0].when: column 11: may cost 16568519 to evaluate, over lists of 1000 and texts of 65536 bytes; want at most 10000000: ask for less at once"}},
 		"pattern with few states": {"people write such ones", one("step.input.t.matches('^INV-[0-9]{4,6}$') && step.tool.matches('^(wire|ach)_.*')"), nil},
 		"too long":                {"nobody wrote it", one("step.tool == '" + strings.Repeat("x", 9000) + "'"), []string{":4: rules[0].when: has 9015 bytes; want a condition in CEL, such as step.gate_count > 3, of at most 8192"}},
 	}
