@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -174,7 +175,7 @@ func (b *board) change(ctx context.Context, name string, decide func(ledger.Note
 		if !errors.Is(err, ledger.ErrStale) || try == setTries {
 			return err
 		}
-		if !pause(ctx, pace.NextBackOff()) {
+		if !pause.For(ctx, pace.NextBackOff()) {
 			return ctx.Err()
 		}
 		if n, err = b.again(ctx, name); err != nil {
@@ -219,18 +220,6 @@ func encoded(value any) []byte {
 		panic(fmt.Sprintf("guards: a note cannot be written: %v", err))
 	}
 	return data
-}
-
-// pause waits, and reports whether it was not cut short.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // clip bounds text that ends up in a note.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -95,7 +96,7 @@ func (r *rates) shut() bool {
 // returns is to be given to live or back; it is zero where nothing is bounded.
 func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
 	if wait, why := r.paused(); wait > 0 {
-		if wait > time.Until(deadline) || !pause(ctx, wait) {
+		if wait > time.Until(deadline) || !pause.For(ctx, wait) {
 			return time.Time{}, r.hold(wait, "the destination asked for a pause: "+why)
 		}
 	}
@@ -112,7 +113,7 @@ func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *eng
 	if hold != nil {
 		return time.Time{}, hold
 	}
-	if wait := at.Sub(r.board.clock.early()); wait > 0 && !pause(ctx, wait) {
+	if wait := at.Sub(r.board.clock.early()); wait > 0 && !pause.For(ctx, wait) {
 		r.back(at)
 		return time.Time{}, r.hold(wait, "the send was given up while it waited for the destination's rate")
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/readback-go/readback/internal/jsonkind"
 )
 
 // explain turns an error of the JSON library into problem and remedy.
@@ -34,25 +36,7 @@ func wrongType(e *json.SemanticError) string {
 	if len(e.JSONValue) > 0 {
 		return "is " + clip(e.JSONValue.String())
 	}
-	return "is " + kindName(e.JSONKind)
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "a boolean"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	}
-	return "of another type"
+	return "is " + jsonkind.Name(e.JSONKind)
 }
 
 func wantType(t reflect.Type) string {

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/readback-go/readback/internal/jsonkind"
 )
 
 // scan looks at the tokens before anything is built from them: the syntax, the
@@ -21,7 +23,7 @@ func scan(data []byte) error {
 			return explain(err)
 		}
 		if first && token.Kind() != jsontext.KindBeginObject {
-			return invalidAt("", "is "+kindName(token.Kind()), "an object")
+			return invalidAt("", "is "+jsonkind.Name(token.Kind()), "an object")
 		}
 		if err := s.check(token); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -95,7 +96,7 @@ func (g *Gate) carry(ctx context.Context, tenant, workflowID, stepID string, dec
 			}
 		case errors.Is(err, ledger.ErrStale), errors.Is(err, ledger.ErrFenced), errors.Is(err, ledger.ErrIllegalMove):
 			last = err
-			if err := pause(ctx, try); err != nil {
+			if err := rest(ctx, try); err != nil {
 				return plan{}, err
 			}
 		default:
@@ -219,14 +220,8 @@ func (g *Gate) file(ctx context.Context, d desk, p plan) error {
 	return err
 }
 
-// pause waits a moment, longer with each try.
-func pause(ctx context.Context, try int) error {
-	t := time.NewTimer(rand.N(min(time.Millisecond<<min(try, 10), pauseMost)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// rest waits a moment, longer with each try.
+func rest(ctx context.Context, try int) error {
+	pause.For(ctx, rand.N(min(time.Millisecond<<min(try, 10), pauseMost)))
+	return ctx.Err()
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -18,11 +18,7 @@ func (g *Gate) Work(ctx context.Context) error {
 		if err := g.lapse(ctx); err != nil && ctx.Err() == nil {
 			g.opts.Logger.WarnContext(ctx, "holds that are due could not be looked at", "error", err)
 		}
-		t := time.NewTimer(workEvery)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, workEvery) {
 			return context.Cause(ctx)
 		}
 	}

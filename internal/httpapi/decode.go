@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/readback-go/readback/internal/jsonkind"
 	"github.com/readback-go/readback/workflow"
 )
 
@@ -55,7 +56,7 @@ func decode(data []byte, into any, needed bool) error {
 		case kind == jsontext.KindNull:
 			*o.raw = nil
 		case kind != jsontext.KindBeginObject && len(*o.raw) > 0:
-			return badField(o.field, "is "+kindName(kind)+"; want an object")
+			return badField(o.field, "is "+jsonkind.Name(kind)+"; want an object")
 		}
 	}
 	return checkTexts(into, "")
@@ -66,7 +67,7 @@ func decode(data []byte, into any, needed bool) error {
 func scan(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
-		return badBody("it is " + kindName(kind) + "; want a JSON object")
+		return badBody("it is " + jsonkind.Name(kind) + "; want a JSON object")
 	}
 	for {
 		if _, err := dec.ReadToken(); err != nil {
@@ -97,7 +98,7 @@ func explain(err error) error {
 	case errors.As(err, &semantic) && semantic.JSONKind == jsontext.KindNumber && semantic.GoType == reflect.TypeFor[float64]():
 		return badField(fieldOf(semantic.JSONPointer), "is a number out of all bounds; want one that a double holds")
 	case errors.As(err, &semantic):
-		return badField(fieldOf(semantic.JSONPointer), "is "+kindName(semantic.JSONKind)+wantType(semantic.GoType))
+		return badField(fieldOf(semantic.JSONPointer), "is "+jsonkind.Name(semantic.JSONKind)+wantType(semantic.GoType))
 	case errors.As(err, &syntactic):
 		return badBody(fmt.Sprintf("it is not JSON in UTF-8 at byte %d", syntactic.ByteOffset))
 	}
@@ -124,24 +125,6 @@ func clip(s string) string {
 		return s
 	}
 	return string(runes[:most]) + "…"
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case jsontext.KindNull:
-		return "null"
-	case jsontext.KindTrue, jsontext.KindFalse:
-		return "a boolean"
-	case jsontext.KindString:
-		return "a string"
-	case jsontext.KindNumber:
-		return "a number"
-	case jsontext.KindBeginObject:
-		return "an object"
-	case jsontext.KindBeginArray:
-		return "an array"
-	}
-	return "something else"
 }
 
 func wantType(t reflect.Type) string {

@@ -30,6 +30,15 @@ func (p Problem) String() string {
 	return where + ": " + p.Problem
 }
 
+// Spell is a headline and the problems of one file, one a line.
+func Spell(headline, path string, problems []Problem) string {
+	lines := []string{headline + ":"}
+	for _, p := range problems {
+		lines = append(lines, "  "+path+p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Sort puts problems in the order of lines.
 func Sort(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })

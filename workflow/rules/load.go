@@ -65,11 +65,7 @@ type InvalidError struct {
 
 // Error spells the problems out, one a line.
 func (e *InvalidError) Error() string {
-	lines := []string{ErrInvalid.Error() + ":"}
-	for _, p := range e.Problems {
-		lines = append(lines, "  "+e.Path+p.String())
-	}
-	return strings.Join(lines, "\n")
+	return yamlfile.Spell(ErrInvalid.Error(), e.Path, e.Problems)
 }
 
 // Unwrap returns [ErrInvalid].

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -40,7 +41,7 @@ func (r *Runner) runs(ctx context.Context, tenant, id string, urged bool) (Saga,
 			return Saga{}, err
 		}
 		urged = false
-		if err != nil || t.body.over() || !sleep(ctx, t.pause()) {
+		if err != nil || t.body.over() || !pause.For(ctx, t.pause()) {
 			break
 		}
 	}
@@ -81,7 +82,7 @@ func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker boo
 		switch {
 		case errors.Is(err, ledger.ErrStale) && stale < maxStale:
 			stale, mine, last = stale+1, !worker, try{}
-			if !sleep(ctx, jitter()) {
+			if !pause.For(ctx, jitter()) {
 				return t, ctx.Err()
 			}
 			continue

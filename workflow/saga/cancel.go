@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -52,7 +53,7 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		}
 		switch _, err := r.file(ctx, &t, t.paper.Now, nil, t.withdrawal(t.body.last(), by, "cancelled", reason)...); {
 		case errors.Is(err, ledger.ErrStale), changedHands(err):
-			if !sleep(ctx, jitter()) {
+			if !pause.For(ctx, jitter()) {
 				return Saga{}, ctx.Err()
 			}
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -45,7 +46,7 @@ func (r *Runner) Close(ctx context.Context, tenant, id, by, reason string) (Saga
 		}
 		switch _, err := r.file(ctx, &t, time.Time{}, nil); {
 		case errors.Is(err, ledger.ErrStale):
-			if !sleep(ctx, jitter()) {
+			if !pause.For(ctx, jitter()) {
 				return Saga{}, ctx.Err()
 			}
 		case err != nil:

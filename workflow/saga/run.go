@@ -326,15 +326,3 @@ func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledg
 
 // jitter is a short pause before something is decided again.
 func jitter() time.Duration { return rand.N(stalePause) + time.Millisecond }
-
-// sleep waits, and reports whether it was not cut short.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

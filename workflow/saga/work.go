@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -22,9 +23,9 @@ func (r *Runner) Work(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			r.opts.Logger.Error("the ledger cannot be worked on", "error", err)
-			sleep(ctx, workFailed)
+			pause.For(ctx, workFailed)
 		case n == 0:
-			sleep(ctx, r.opts.Idle-r.opts.Idle/5+rand.N(2*r.opts.Idle/5+1)) // so that many do not ask at once
+			pause.For(ctx, r.opts.Idle-r.opts.Idle/5+rand.N(2*r.opts.Idle/5+1)) // so that many do not ask at once
 		}
 	}
 	w.wg.Wait()
@@ -67,7 +68,7 @@ func (w *worker) round(ctx context.Context) (int, error) {
 			well := w.r.one(ctx, n)
 			<-w.free
 			if !well {
-				sleep(ctx, restMost)
+				pause.For(ctx, restMost)
 			}
 		})
 	}
