@@ -51,6 +51,8 @@ func (l *loader) reach(r *rule) string {
 		return "is never true, whatever the step says: it never fires"
 	case l.outcomes(r.when, map[string]any{"intent": nil}) == fails && ever != fails:
 		return "has no answer for a step that declares no intent, so that no such step gets a decision; ask has(intent.…) or intent != null first"
+	case ever != fails && l.missing(r) != "":
+		return l.missing(r)
 	case ever == fails:
 		return "can never be answered: a step that it is asked about gets no decision"
 	case first == fails:
@@ -58,6 +60,17 @@ func (l *loader) reach(r *rule) string {
 	case first == never && !slices.Contains(r.when.asks, retryPath):
 		return "never fires for a step with retry_policy idempotent, the default, which is decided about once, at its first gate, where " +
 			known(r.when.asks) + `; if it is meant for the others, say so: step.retry_policy == "reevaluate" && …`
+	}
+	return ""
+}
+
+// missing says that a rule asks for a member of what a step may leave out, and
+// does not ask first whether it is there.
+func (l *loader) missing(r *rule) string {
+	for _, field := range []string{"step.input", "step.tool_input"} {
+		if l.outcomes(r.when, map[string]any{field: map[string]any{}}) == fails {
+			return fmt.Sprintf("has no answer for a step of which %s is empty, so that no such step gets a decision; ask has(%s.…) first", field, field)
+		}
 	}
 	return ""
 }

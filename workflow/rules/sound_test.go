@@ -23,19 +23,20 @@ var atoms = []string{
 	"step.type == 'tool_call'", "step.type == 'toolcall'", "step.risk != 'auto'", "step.risk in ['auto', 'log', 'approve']",
 	"step.retry_policy == 'idempotent'", "step.retry_policy == 'reevaluate'", "step.tool == 'wire'", "step.cost > 5", "step.cost > step.gate_count * 2",
 	"intent == null", "has(intent.kind)", "intent.kind == 'x'", "has(intent.expect.amount)", "intent.expect.amount > 5",
-	"step.input.all(k, step.gate_count > 3)", "has(step.input.a)", "step.input.a == 'b'", "step.verification.effect == 'present'", "has(step.verification)",
+	"step.input.all(k, step.gate_count > 3)", "has(step.input.a)", "step.input.a == 'b'", "step.tool_input.a == 'b'", "step.verification.effect == 'present'", "has(step.verification)",
 	"10 / step.completion_count > 3", "10 / step.gate_count > 3", "true", "false",
 }
 
 // telling are conditions that are warned of, one for each kind of warning: what
 // is put together of atoms does not have all of them in every run.
 var telling = map[string]string{
-	"never fires for a":        "step.gate_count > 3",
-	"is never true, whatever":  "step.type == 'toolcall'",
-	"is always true: it":       "step.risk in ['auto', 'log', 'approve']",
-	"has no answer for":        "intent.kind == 'x'",
-	"has no answer at":         "10 / step.completion_count > 3",
-	"can never be answered: a": "1 / 0 > 2",
+	"never fires for a":                                "step.gate_count > 3",
+	"is never true, whatever":                          "step.type == 'toolcall'",
+	"is always true: it":                               "step.risk in ['auto', 'log', 'approve']",
+	"has no answer for a step that declares no intent": "intent.kind == 'x'",
+	"has no answer for a step of which":                "step.input.a == 'b'",
+	"has no answer at":                                 "10 / step.completion_count > 3",
+	"can never be answered: a":                         "1 / 0 > 2",
 }
 
 func expressions() *rapid.Generator[string] {
@@ -78,6 +79,9 @@ func steps(t *rapid.T) workflow.Facts {
 	}
 	if rapid.Bool().Draw(t, "with input") {
 		f.Input = map[string]any{"a": word("a", "b", "c")}
+	}
+	if rapid.Bool().Draw(t, "with tool input") {
+		f.ToolInput = map[string]any{"a": word("tool's a", "b", "c")}
 	}
 	if rapid.Bool().Draw(t, "with intent") {
 		f.Intent = map[string]any{"kind": word("kind", "x", "y"), "expect": map[string]any{"amount": rapid.Float64Range(0, 10).Draw(t, "amount")}}
@@ -122,6 +126,10 @@ func contradicts(text string, f workflow.Facts, fires bool, err error) bool {
 		return !fires
 	case strings.HasPrefix(text, "has no answer for a step that declares no intent"):
 		return err == nil && f.Intent == nil
+	case strings.HasPrefix(text, "has no answer for a step of which step.input is empty"):
+		return err == nil && f.Input == nil
+	case strings.HasPrefix(text, "has no answer for a step of which step.tool_input is empty"):
+		return err == nil && f.ToolInput == nil
 	case strings.HasPrefix(text, "has no answer at the first gate"):
 		return err == nil && f.GateCount == 1 && f.RetryPolicy == "idempotent"
 	case strings.HasPrefix(text, "can never be answered"):
