@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -134,7 +135,8 @@ func checkTool(t *ToolContext) error {
 
 // aboutTool is a refusal under the code that tools have in the contract.
 func aboutTool(err error) error {
-	if e, ok := err.(*Error); ok && e.Code == BadRequest {
+	var e *Error
+	if errors.As(err, &e) && e.Code == BadRequest {
 		e.Code = InvalidToolContext
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -48,8 +49,9 @@ func newFlow(c Caller, r CreateRequest) (flow, error) {
 	if err := cmp.Or(text(maxName, "workflow_name", r.WorkflowName), oneOf("source", r.Source, sources...)); err != nil {
 		return flow{}, err
 	}
-	if err := text(maxTrace, "trace_id", r.TraceID); err != nil {
-		return flow{}, &Error{Code: InvalidTraceID, Field: "trace_id", Message: err.(*Error).Message}
+	var e *Error
+	if err := text(maxTrace, "trace_id", r.TraceID); errors.As(err, &e) {
+		return flow{}, &Error{Code: InvalidTraceID, Field: "trace_id", Message: e.Message}
 	}
 	metadata, _, err := object("metadata", r.Metadata, maxMetadata)
 	return flow{Name: r.WorkflowName, Source: r.Source, Metadata: metadata, TraceID: r.TraceID, Status: InProgress}, err

@@ -303,7 +303,7 @@ func TestTimeoutOfAHold(t *testing.T) {
 				if tt.work {
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 					defer cancel()
-					if err := b.gate.Work(ctx); err != context.DeadlineExceeded {
+					if err := b.gate.Work(ctx); !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("Work ended with %v", err)
 					}
 					rec := b.operation(wf, "a")

@@ -27,7 +27,7 @@ func TestLease(t *testing.T) {
 			t.Fatalf("after the lease had ended: %+v", third.Lease)
 		}
 		same(t, "prior status of the third", third.RetryContext.PriorCompletionStatus, workflow.PriorNotCompleted)
-		same(t, "length of a lease that was not said", third.LeaseExpiresAt.Sub(time.Now()), time.Minute)
+		same(t, "length of a lease that was not said", time.Until(third.LeaseExpiresAt), time.Minute)
 	})
 }
 
