@@ -135,8 +135,8 @@ type Reservation struct {
 	// an owner the write is only queued, for whoever claims it.
 	Owner    string
 	LeaseFor time.Duration
-	// Window is how far back an equal idempotency key of another write
-	// blocks. Default: for ever.
+	// Window is how long an equal idempotency key of another write blocks after
+	// that was settled. Default: for ever.
 	Window time.Duration
 }
 

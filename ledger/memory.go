@@ -70,12 +70,13 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	return rec, true, nil
 }
 
-// prior is the write that blocks a reservation: one that is open before one
-// that is settled, and the newest of those.
+// prior is the write that blocks a reservation: the newest that is open, or else
+// the one that was settled last.
 func (m *Memory) prior(res Reservation, now time.Time) (prior Record, blocked bool) {
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
-		if (!blocked || r.State != Settled && prior.State == Settled) && Blocks(r, res, now) {
+		first := !blocked || prior.State == Settled && (r.State != Settled || r.SettledAt.After(prior.SettledAt))
+		if first && Blocks(r, res, now) {
 			prior, blocked = r, true
 		}
 	}

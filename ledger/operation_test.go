@@ -78,7 +78,7 @@ func TestBlocks(t *testing.T) {
 }
 
 func ended(p *ledger.Record, how ledger.Settlement, ago time.Duration) {
-	p.State, p.Settlement, p.Created = ledger.Settled, how, at.Add(-ago)
+	p.State, p.Settlement, p.SettledAt, p.Created = ledger.Settled, how, at.Add(-ago), at.Add(-1000*time.Hour)
 }
 
 func TestBlockedSaysWhat(t *testing.T) {

@@ -34,7 +34,7 @@ type Entry struct {
 }
 
 // Reservation is what an entry asks for, from nobody: it is only to be queued.
-// Window is how far back an equal idempotency key of another write blocks it; 0
+// Window is how long an equal idempotency key of another write blocks it after that was settled; 0
 // is for ever. The error wraps [ErrCorrupt] and says why the entry can never be
 // taken in.
 func (e Entry) Reservation(window time.Duration) (Reservation, error) {

@@ -92,7 +92,7 @@ func (q gating) ruled(d desk, s step, r Ruling) (step, *ledger.Reservation, erro
 	if risk.Class == intent.RiskApprove && r.Decision == Allow {
 		s.Decision, s.Reason = RequireApproval, "its risk class is approve"
 	}
-	if d.blocked != nil && !q.opts.longAgo(d.blocked.Prior, d.now) {
+	if d.blocked != nil {
 		s.Decision, s.Reason, s.Prior = Block, blockedReason(d.blocked), priorOf(d.blocked)
 		return s, nil, nil
 	}
@@ -107,7 +107,7 @@ func (q gating) ruled(d desk, s step, r Ruling) (step, *ledger.Reservation, erro
 			s.Holds++
 		}
 	}
-	res, err := q.reservation(d, s)
+	res, err := q.reservation(s)
 	if res != nil {
 		s.Operation, s.OperationDigest, s.OperationTool = res.Record.ID, res.Record.Digest, res.Record.Tool
 	}
@@ -174,7 +174,7 @@ func (o *Options) approvalURL(workflowID, stepID string) string {
 }
 
 // reservation takes up the business operation of a step that begins one.
-func (q gating) reservation(d desk, s step) (*ledger.Reservation, error) {
+func (q gating) reservation(s step) (*ledger.Reservation, error) {
 	if s.Key == "" || q.opts.AcrossWorkflows == AcrossIgnore || s.Operation != "" || s.Decision == Block || s.completed() {
 		return nil, nil
 	}
@@ -198,18 +198,7 @@ func (q gating) reservation(d desk, s step) (*ledger.Reservation, error) {
 		// The step says when the time for it is over, so that one clock does.
 		first = ledger.Event{Kind: ledger.EvHeld, By: q.who.Name, Rule: "gate", Reason: s.Reason, Need: s.Hold.Need}
 	}
-	res := &ledger.Reservation{Record: rec, Events: []ledger.Event{first}} // at first whatever the age
-	if d.blocked != nil {
-		res.Window = q.opts.Window
-	}
-	return res, nil
-}
-
-// longAgo reports whether what stands in the way ended before the window. The
-// ledger's window is about when a write was begun; a step can be held, or its
-// fate unknown, for days before it is done.
-func (o *Options) longAgo(prior ledger.Record, now time.Time) bool {
-	return o.Window > 0 && prior.State == ledger.Settled && now.Sub(prior.SettledAt) > o.Window
+	return &ledger.Reservation{Record: rec, Events: []ledger.Event{first}, Window: q.opts.Window}, nil
 }
 
 // priorOf is the attempt that stands in the way.

@@ -97,7 +97,7 @@ type OpenOptions struct {
 	// ResetClock accepts the clock as it is now although the newest entry is
 	// later: this machine's for a file, the database's own. Default false.
 	ResetClock bool
-	// Window is how far back an idempotency key blocks what was enqueued.
+	// Window is how long after it was settled an idempotency key blocks what was enqueued.
 	// Default 24 hours.
 	Window time.Duration
 	// Now is the clock of a file. Default [time.Now].

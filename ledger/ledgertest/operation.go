@@ -76,6 +76,22 @@ var operations = map[string]scenario{
 			h.blocked(res, second)
 		},
 	},
+	"done long after it was begun": {
+		"whoever was told to wait for it must not do it again the moment it is done",
+		func(h *harness) {
+			prior := h.fresh(named("a", "w1", "invoice 7"), held)
+			res := h.reservation(named("a", "w2", "invoice 7"))
+			res.Window = 24 * time.Hour
+			h.sleep(72 * time.Hour)
+			h.blocked(res, prior)
+			prior = h.append(prior, approved)
+			prior = h.append(h.taken(prior, ledger.Claim{Tenant: "a", ID: prior.ID}), announced, sent, seen, verified)
+			h.sleep(23 * time.Hour)
+			h.blocked(res, prior)
+			h.sleep(2 * time.Hour)
+			h.reserve(res)
+		},
+	},
 	"open past its window": {
 		"a write that was held for days can still be sent, and would be the second",
 		func(h *harness) {

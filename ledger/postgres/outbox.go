@@ -358,7 +358,7 @@ func plain(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\ufffd")
 }
 
-// windowOf is how far back an idempotency key blocks what was enqueued.
+// windowOf is how long after it was settled an idempotency key blocks what was enqueued.
 func windowOf(o *Options) time.Duration {
 	switch {
 	case o.Window < 0:

@@ -51,7 +51,7 @@ func blocks(r ledger.Record) int64 {
 	case r.State != ledger.Settled:
 		return math.MaxInt64
 	}
-	return nanos(r.Created)
+	return nanos(r.SettledAt)
 }
 
 // scanRow reads columnsOfRow, after whatever stands before them. Of a row that

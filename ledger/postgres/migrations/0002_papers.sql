@@ -33,12 +33,12 @@ UPDATE @ledger_meta SET compatible_from = 2;
 
 -- blocks: since when a window must begin for the write not to stop another one
 -- of its business operation: as long as it is open, never (the largest number
--- there is); once it is settled, after it was created. NULL: it stops nobody,
+-- there is); once it is settled, after that. NULL: it stops nobody,
 -- and no look-up meets it. Of several that may stand side by side (a step, and
 -- what is written in it) the last to come holds the operation. step_of: the
 -- workflow of an entrusted write, which stops none of the same workflow.
 ALTER TABLE @ledger_writes ADD COLUMN blocks BIGINT, ADD COLUMN step_of TEXT COLLATE "C" NOT NULL DEFAULT '';
-UPDATE @ledger_writes SET blocks = CASE state WHEN 'settled' THEN created ELSE 9223372036854775807 END
+UPDATE @ledger_writes SET blocks = CASE state WHEN 'settled' THEN coalesce(settled_at, created) ELSE 9223372036854775807 END
 WHERE idempotency_key <> '' AND about IS NOT NULL AND NOT (state = 'settled' AND (body LIKE '%"settlement":"not_applied"%'
 	OR body LIKE '%"settlement":"compensated"%' OR body LIKE '%"settlement":"denied"%'));
 DROP INDEX @ledger_writes_operation;

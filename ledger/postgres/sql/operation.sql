@@ -1,5 +1,5 @@
 -- Writes that may stop another one of their business operation, those that are
--- open first, then the newest: what is open, or was created from a time on, but
+-- open first, then the newest: what is open, or was settled from a time on, but
 -- for the steps of a workflow. The one that holds the operation is among them
 -- whatever it is.
 SELECT w.holds, {row} FROM (

@@ -14,7 +14,7 @@ ALTER TABLE ledger_writes ADD COLUMN step_of TEXT;
 -- since their window never ends.
 DROP INDEX ledger_writes_operation;
 CREATE INDEX ledger_writes_operation
-	ON ledger_writes (tenant, tool, idempotency_key, iif(state = 'settled', created, 9223372036854775807), step_of)
+	ON ledger_writes (tenant, tool, idempotency_key, iif(state = 'settled', coalesce(settled_at, created), 9223372036854775807), step_of)
 	WHERE idempotency_key <> '' AND blocks IS NOT 0;
 
 -- What stands above single writes. n is the order in which papers came.
