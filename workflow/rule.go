@@ -94,7 +94,7 @@ func (q gating) ruled(d desk, s step, r Ruling) (step, *ledger.Reservation, erro
 	}
 	if d.blocked != nil {
 		s.Decision, s.Reason, s.Prior = Block, blockedReason(d.blocked), priorOf(d.blocked)
-		return s, nil, nil
+		return s, nil, nil //nolint:nilerr // that it is blocked is the answer
 	}
 	if s.Decision == RequireApproval {
 		switch {
