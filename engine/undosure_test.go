@@ -238,3 +238,48 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// A record that another write of ours has changed, and another one changed back,
+// is not deleted: it is that one's by now.
+func TestUndoingDeletesNothingThatAnotherWriteLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.StampUpdates = true
+		b := newBench(t, o, nil)
+		done := b.do(compensable(order("A-1", intent.Create)))
+		for n, currency := range []string{"CHF", "USD"} {
+			w := call(order("A-1", intent.Update), n+1)
+			w.Expect = intent.Fields{"amount_cents": jsonNumber(1999), "currency": currency}
+			if out := b.do(w); out.Status != engine.StatusVerified {
+				t.Fatalf("%+v", out)
+			}
+		}
+		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusReview || b.fieldsNow() == nil {
+			t.Errorf("%s, left %v%s", out.Status, b.fieldsNow(), b.life(out.Undoing))
+		}
+	})
+}
+
+// What the destination itself holds against what was read needs no sure read.
+func TestUndoingThatTheDestinationGuards(t *testing.T) {
+	for name, changed := range map[string]bool{"as we left it": false, "changed since": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				o.Versions = true
+				o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Bound{}
+				b := newBench(t, o, nil)
+				time.Sleep(time.Minute)
+				done := b.do(compensable(order("A-1", intent.Create)))
+				time.Sleep(time.Hour)
+				if changed {
+					b.edit(intent.Fields{"currency": "CHF"})
+				}
+				out := b.undo(done.ID, unwanted)
+				if child := b.state(out.Undoing); child.Sends == 0 || (b.fieldsNow() != nil) != changed {
+					t.Errorf("%s after %d sends, left %v%s", out.Status, child.Sends, b.fieldsNow(), b.life(child.ID))
+				}
+			})
+		})
+	}
+}

@@ -270,6 +270,36 @@ var lines = map[string]scenario{
 			h.atTurn(second)
 		},
 	},
+	"compensation of what was settled": {
+		"a write that was settled has left its line: its undoing must overtake nobody, and nobody it",
+		func(h *harness) {
+			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, verified)
+			second := h.fresh(about("k", "w2"), announced)
+			first = h.append(first, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_0", By: "someone"})
+			child := h.reserve(h.undoing(first))
+			h.behind(child, second)
+			h.same(child, h.get(child))
+			third := h.queuedUp(about("k", "w3"))
+			h.behind(third, child)
+			h.append(second, sent, seen, verified)
+			child = h.atTurn(child)
+			h.behind(third, child)
+			h.append(child, announced, sent, seen, verified)
+			h.atTurn(third)
+			h.append(first, settled(ledger.Compensated))
+		},
+	},
+}
+
+// undoing is the reservation of what undoes a settled write, in a place of its
+// own.
+func (h *harness) undoing(r ledger.Record) ledger.Reservation {
+	h.Helper()
+	w := about("k", r.Workflow)
+	w.Compensates, w.Write, w.Expect = string(r.ID), intent.Delete, nil
+	res := h.reservation(w, announced)
+	res.Record.KeyDigest = r.KeyDigest
+	return res
 }
 
 // aboutOne is the writes that a filter finds, in its order.

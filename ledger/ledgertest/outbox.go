@@ -306,6 +306,17 @@ var outbox = map[string]scenario{
 			}
 		},
 	},
+	"undoing": {
+		"the undoing of a settled write comes after what a caller's transaction said before it",
+		func(h *harness) {
+			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, verified)
+			h.enqueue(about("k", "w2"))
+			child := h.reserve(h.undoing(first))
+			if second := h.get(ledger.Record{Tenant: "a", ID: h.id(about("k", "w2"))}); child.Behind != second.ID || second.Behind != "" {
+				h.Errorf("the undoing waits behind %q, the entry of the outbox behind %q", child.Behind, second.Behind)
+			}
+		},
+	},
 	"refused before": {
 		"what can never be sent is refused where it is enqueued, and the caller's state with it",
 		func(h *harness) {
