@@ -29,6 +29,7 @@ func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Rec
 			open = append(open, r)
 		}
 	}
+	slices.SortStableFunc(settled, func(a, b Record) int { return b.SettledAt.Compare(a.SettledAt) })
 	all := append(open, settled...)
 	return all[:min(len(all), OperationLimit)], nil
 }

@@ -46,6 +46,18 @@ var lookups = map[string]scenario{
 			h.holders("a", tool, "invoice 7", third, second, first)
 		},
 	},
+	"in the order of their ends": {
+		"whoever is told of another one hears of the one that ended last, whichever began first",
+		func(h *harness) {
+			first := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
+			h.sleep(time.Minute)
+			second := h.append(h.reserve(h.handed(operation("a", "w1", "s2", "invoice 7"))), reported)
+			h.sleep(time.Minute)
+			first = h.append(first, reported)
+			h.holders("a", first.Tool, "invoice 7", first, second)
+			h.blocked(h.reservation(named("a", "w2", "invoice 7")), first)
+		},
+	},
 	"nobody else's": {
 		"no answer crosses tenants, tools or keys",
 		func(h *harness) {

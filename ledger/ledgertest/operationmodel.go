@@ -24,10 +24,10 @@ type docket struct {
 
 // The words that the business operations of a docket are made of.
 var (
-	docketTenants   = []string{"a", "a", "a", "b"}
-	docketWorkflows = []string{"w1", "w2", "w3"}
-	docketTools     = []string{"tool", "tool", "tool", "other"}
-	docketKeys      = []string{"k1", "k1", "k2", ""}
+	docketTenants   = []string{"a", "a", "a", "a", "a", "b"}
+	docketWorkflows = []string{"w1", "w1", "w1", "w2", "w3"}
+	docketTools     = []string{"tool", "tool", "tool", "tool", "tool", "other"}
+	docketKeys      = []string{"k1", "k1", "k1", "k1", "k2", ""}
 	docketTimes     = []time.Duration{0, time.Second, time.Hour, 24 * time.Hour}
 	docketEnds      = []ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Accepted, ledger.Abandoned, ledger.Reported, ledger.Denied, ledger.Expired}
 )
@@ -80,15 +80,35 @@ func (d *docket) reserve(t *rapid.T) {
 	}
 }
 
-// prior is whom the rule says that a reservation is told of: one that is open
-// before one that is settled, and the newest of those.
+// prior is whom the rule says that a reservation is told of.
 func (d *docket) prior(res ledger.Reservation, now time.Time) (prior ledger.Record, blocks bool) {
+	all := d.sorted(func(r ledger.Record) bool { return ledger.Blocks(r, res, now) })
+	if len(all) == 0 {
+		return prior, false
+	}
+	return all[0], true
+}
+
+// sorted is the writes of a kind: those that are open, the newest first, and then
+// the one that was settled last.
+func (d *docket) sorted(is func(ledger.Record) bool) (all []ledger.Record) {
 	for _, r := range slices.Backward(d.made) {
-		if ledger.Blocks(r, res, now) && (!blocks || r.State != ledger.Settled && prior.State == ledger.Settled) {
-			prior, blocks = r, true
+		if is(r) {
+			all = append(all, r)
 		}
 	}
-	return prior, blocks
+	slices.SortStableFunc(all, func(a, b ledger.Record) int {
+		switch aOpen, bOpen := a.State != ledger.Settled, b.State != ledger.Settled; {
+		case aOpen && bOpen:
+			return 0
+		case aOpen:
+			return -1
+		case bOpen:
+			return 1
+		}
+		return b.SettledAt.Compare(a.SettledAt)
+	})
+	return all
 }
 
 // some is one of the writes of a kind, or -1.
@@ -123,11 +143,16 @@ func (d *docket) change(t *rapid.T, events ...ledger.Event) {
 	}
 }
 
+// settle ends some write, mostly as it may end.
 func (d *docket) settle(t *rapid.T) {
-	end := settled(rapid.SampledFrom(docketEnds).Draw(t, "how"))
+	ends := docketEnds
+	if i := d.some(t, func(r ledger.Record) bool { return r.State == ledger.Entrusted }); i >= 0 {
+		ends = append(slices.Repeat([]ledger.Settlement{ledger.Reported}, 2*len(ends)), ends...)
+	}
+	end := settled(rapid.SampledFrom(ends).Draw(t, "how"))
 	end.By = "someone"
 	events := []ledger.Event{end}
-	if rapid.Bool().Draw(t, "sent") {
+	if end.Settlement != ledger.Reported && rapid.Bool().Draw(t, "sent") {
 		events = []ledger.Event{sent, seen, end}
 	}
 	d.change(t, events...)
@@ -162,17 +187,9 @@ func (d *docket) prune(*rapid.T) {
 // look asks who has begun an operation.
 func (d *docket) look(t *rapid.T) {
 	tenant, tool, key := rapid.SampledFrom(docketTenants).Draw(t, "tenant"), rapid.SampledFrom(docketTools).Draw(t, "tool"), d.key(t)
-	var open, ended []ledger.Record
-	for _, r := range slices.Backward(d.made) {
-		switch {
-		case r.Tenant != tenant || r.Tool != tool || r.IdempotencyKey != key || !r.Blocking():
-		case r.State == ledger.Settled:
-			ended = append(ended, r)
-		default:
-			open = append(open, r)
-		}
-	}
-	want := append(open, ended...)
+	want := d.sorted(func(r ledger.Record) bool {
+		return r.Tenant == tenant && r.Tool == tool && r.IdempotencyKey == key && r.Blocking()
+	})
 	got, err := d.h.ledger.(ledger.Operations).Operation(context.Background(), tenant, tool, key)
 	if err != nil || len(got) != min(len(want), ledger.OperationLimit) {
 		t.Fatalf("%d writes of operation %q, error %v; want %d; %s", len(got), key, err, len(want), d.tell())
@@ -207,7 +224,7 @@ var operationModel = map[string]scenario{
 				desks++
 				d := &docket{h: h, name: fmt.Sprint("docket ", desks, " ")}
 				t.Repeat(map[string]func(*rapid.T){
-					"reserve": d.reserve, "reserve more": d.reserve, "settle": d.settle, "undo": d.undo, "approve": d.approve, "yield": d.yield,
+					"reserve": d.reserve, "reserve more": d.reserve, "settle": d.settle, "settle more": d.settle, "undo": d.undo, "approve": d.approve, "yield": d.yield,
 					"reopen": d.reopen, "pass": d.pass, "prune": d.prune, "look": d.look,
 				})
 			})
