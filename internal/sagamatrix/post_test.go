@@ -103,7 +103,10 @@ func (p *post) meet(v vice) error {
 }
 
 // alwaysRefuses makes it take no mail any more.
-func (p *post) alwaysRefuses() { p.fake.SetVice(mailtest.Refused, mailtest.Always) }
+func (p *post) alwaysRefuses() error {
+	p.fake.SetVice(mailtest.Refused, mailtest.Always)
+	return nil
+}
 
 func (p *post) account() account {
 	taken := p.fake.Accepted()

@@ -73,6 +73,9 @@ func (t *till) meet(v vice) error {
 	return t.world.Set(f)
 }
 
+// alwaysRefuses makes it take no order any more.
+func (t *till) alwaysRefuses() error { return t.world.Set(simulated.Fault{Vice: simulated.Refused}) }
+
 func (t *till) account() account {
 	var a account
 	for _, e := range t.world.Effects() {
