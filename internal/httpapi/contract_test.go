@@ -84,7 +84,7 @@ func serve(t *testing.T) contracttest.Server {
 	gate := httpapi.New(faulty{g, g, g, g, g}, &httpapi.Options{Caller: tested, Logger: quiet})
 	here := wire.Transport(gate, nil)
 	return contracttest.Server{
-		URL: "http://gate.test", Can: []string{"clock", "roles", "faults", "orders"}, Wait: time.Sleep, //nolint:forbidigo // in a bubble
+		URL: "http://gate.test", Can: []string{"clock", "roles", "faults", "orders"}, Wait: time.Sleep,
 		Values: map[string]string{"orders": orders, "url": "http://gate.test"},
 		Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Host == "orders.test" {

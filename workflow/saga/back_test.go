@@ -77,7 +77,13 @@ func TestHeldAfterTheSagaWasCancelled(t *testing.T) {
 			stops: func(f ledger.Filing) bool { return f.Reserve != nil && f.Reserve.Record.Step == "ticket" }}
 		b.runner = saga.New(g, b.engine, nil)
 		b.begin(p)
-		go b.run(time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() {
+			if _, err := b.runner.Run(ctx, "acme", "saga-1"); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}()
 		<-g.here
 		close(g.on)
 		synctest.Wait()
