@@ -177,7 +177,8 @@ func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Work(ctx) }()
-	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(glance) {
+	for until := time.Now().Add(patience); time.Now().Before(until); {
+		time.Sleep(glance) // by then what a dead process had asked for is done
 		s, err = runner.Get(ctx, tenant, sagaID)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && s.Over() {
 			break
