@@ -37,6 +37,8 @@ var rooms = map[string][]string{
 	"connectors/rest/resttest": {"intent", "internal/wire"},
 	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
 	"connectors/sql":           {"connectors", "intent"},
+	"connectors/mcp":           {"connectors", "intent"},
+	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
@@ -57,7 +59,14 @@ var rooms = map[string][]string{
 	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
+	"internal/access":     {"engine", "ledger"},
 	"internal/httpapi":    {"internal/jsonkind", "engine", "ledger", "workflow"},
+	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "ledger", "workflow/saga"},
+	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/office", "ledger"},
+	"internal/mcpgate":    {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/office", "ledger"},
+	"internal/reviewui":   {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "ledger", "verify", "workflow", "workflow/saga"},
+	"internal/webhooks":   {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
+	"internal/office":     {"connectors", "engine", "guards", "intent", "internal/access", "lag", "ledger", "workflow", "workflow/saga"},
 	"internal/sagamatrix": {},
 	"internal/jsonkind":   {},
 	"internal/mailtext":   {},
@@ -92,11 +101,15 @@ var heavy = map[string][]string{
 	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
 	"github.com/sony/gobreaker":         {"guards"},
 	"github.com/DataDog/sketches-go":    {"lag"},
-	"github.com/theory/jsonpath":        {"connectors/rest"},   // for declarations
-	"github.com/yosida95/uritemplate":   {"connectors/rest"},   // for declarations
-	"golang.org/x/oauth2":               {"connectors/rest"},   // for declarations
-	"github.com/spf13/cobra":            {"cmd/readback"},      // the command line's
-	"github.com/goccy/go-yaml":          {"internal/yamlfile"}, // the configuration's and the declarations'
+	"github.com/theory/jsonpath":        {"connectors/rest"},                                                                 // for declarations
+	"github.com/yosida95/uritemplate":   {"connectors/rest"},                                                                 // for declarations
+	"golang.org/x/oauth2":               {"connectors/rest"},                                                                 // for declarations
+	"github.com/modelcontextprotocol":   {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
+	"github.com/coreos/go-oidc":         {"internal/access"},                                                                 // for who logs people in
+	"github.com/getkin/kin-openapi":     {"internal/httpapi/v1"},                                                             // for who reads the description of the door
+	"github.com/standard-webhooks":      {"connectors/webhook"},                                                              // one destination's signatures
+	"github.com/spf13/cobra":            {"cmd/readback"},                                                                    // the command line's
+	"github.com/goccy/go-yaml":          {"internal/yamlfile"},                                                               // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.

@@ -10,6 +10,7 @@ const (
 	RoleAgent    Role = "agent"    // declares writes, and never decides about them
 	RoleReviewer Role = "reviewer" // decides about writes of others
 	RoleOperator Role = "operator" // decides, overrides and stops
+	RoleAuditor  Role = "auditor"  // reads everything, and changes nothing
 )
 
 // Principal is whose credentials a call came with.

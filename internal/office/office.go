@@ -1,0 +1,190 @@
+package office
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// Who is on whose behalf something is asked.
+type Who = access.Identity
+
+// Writes carries out writes and decisions; see [engine.Engine].
+type Writes interface {
+	Do(ctx context.Context, w intent.WriteIntent) (engine.Outcome, error)
+	Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error)
+	Resolve(ctx context.Context, tenant string, id ledger.ID, d engine.Decision) (engine.Outcome, error)
+	Yield(ctx context.Context, tenant string, id ledger.ID, by, reason string) error
+	Check(w intent.WriteIntent) error
+}
+
+// Sagas carries out sagas; see [saga.Runner].
+type Sagas interface {
+	Begin(ctx context.Context, p saga.Plan) (saga.Saga, error)
+	Get(ctx context.Context, tenant, id string) (saga.Saga, error)
+	List(ctx context.Context, tenant string, limit int, states ...saga.State) ([]saga.Saga, error)
+	Cancel(ctx context.Context, tenant, id, by, reason string) (saga.Saga, error)
+	Close(ctx context.Context, tenant, id, by, reason string) (saga.Saga, error)
+}
+
+// Steps is the part of the gate that people see; see [workflow.Gate].
+type Steps interface {
+	Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error)
+	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
+	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
+}
+
+// Parts is what an office is made of. Writes, Ledger and Registry are required;
+// without another part what needs it fails with [ErrUnsupported].
+type Parts struct {
+	Writes   Writes
+	Ledger   ledger.Ledger
+	Registry *connectors.Registry
+	Sagas    Sagas
+	Steps    Steps
+	// Kinds says of which type each destination is, for people.
+	Types  map[string]string
+	Logger *slog.Logger
+}
+
+// Errors of an office, besides those of the parts.
+var (
+	// ErrUnsupported: this server was made without what is needed.
+	ErrUnsupported = errors.New("not supported here")
+	// ErrTenant: the intent names another tenant than the credentials.
+	ErrTenant = fmt.Errorf("%w: another tenant", access.ErrForbidden)
+)
+
+// Office answers the doors. It is safe for concurrent use.
+type Office struct {
+	parts Parts
+	log   *slog.Logger
+}
+
+// New makes an office.
+func New(p Parts) *Office {
+	if p.Logger == nil {
+		p.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Office{parts: p, log: p.Logger}
+}
+
+// Submit carries out an intent on behalf of somebody and waits for its outcome
+// for so long, 0 for not at all: then the outcome is in progress. The tenant is
+// that of the credentials; an intent that names another one is refused with
+// [ErrTenant].
+func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait time.Duration) (engine.Outcome, error) {
+	if err := who.May(access.Submit); err != nil {
+		return engine.Outcome{}, err
+	}
+	if w.Tenant == "" {
+		w.Tenant = who.Tenant
+	}
+	if w.Tenant != who.Tenant {
+		return engine.Outcome{}, fmt.Errorf("%w: /tenant is not the one of the credentials; leave it out", ErrTenant)
+	}
+	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
+	defer cancel()
+	return o.parts.Writes.Do(ctx, w)
+}
+
+// Outcome is how a write stands, after waiting for its end for so long.
+func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
+	if err := who.May(access.Read); err != nil {
+		return engine.Outcome{}, err
+	}
+	if wait <= 0 {
+		r, err := o.parts.Ledger.Get(ctx, who.Tenant, id)
+		if err != nil {
+			return engine.Outcome{}, err
+		}
+		return engine.OutcomeOf(r), nil
+	}
+	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
+	defer cancel()
+	return o.parts.Writes.Wait(ctx, who.Tenant, id, true)
+}
+
+// View is everything about one write that a person may want to know.
+type View struct {
+	Record  ledger.Record
+	Outcome engine.Outcome
+	Intent  intent.WriteIntent // zero for a tombstone, and for what a caller does itself
+	Events  []ledger.Event     // none for a tombstone
+	// Profile is what its destination can do, nil where that is not known here.
+	Profile *connectors.Profile
+	// Choices is what may be decided now, by whoever looks.
+	Choices []engine.Choice
+}
+
+// View looks a write up with all that is known about it.
+func (o *Office) View(ctx context.Context, who Who, id ledger.ID) (View, error) {
+	if err := who.May(access.Trace); err != nil {
+		return View{}, err
+	}
+	r, err := o.parts.Ledger.Get(ctx, who.Tenant, id)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Record: r, Outcome: engine.OutcomeOf(r)}
+	if !r.Tombstone {
+		if v.Events, err = o.parts.Ledger.Events(ctx, who.Tenant, id); err != nil {
+			return View{}, err
+		}
+	}
+	if w, err := intent.Decode(r.Intent); err == nil {
+		v.Intent = w
+	}
+	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
+		v.Profile = &p
+	}
+	if who.May(access.Decide) == nil {
+		v.Choices = engine.ChoicesOf(r, v.Profile, who.Principal())
+	}
+	return v, nil
+}
+
+// Find looks for writes of the own tenant.
+func (o *Office) Find(ctx context.Context, who Who, s ledger.Search) (ledger.Found, error) {
+	if err := who.May(access.Trace); err != nil {
+		return ledger.Found{}, err
+	}
+	f, ok := o.parts.Ledger.(ledger.Finder)
+	if !ok {
+		return ledger.Found{}, fmt.Errorf("%w: this ledger cannot be searched", ErrUnsupported)
+	}
+	s.Tenant = who.Tenant
+	return f.Find(ctx, s)
+}
+
+// Decide carries out what somebody decided, in their name, and waits for what
+// follows for so long.
+func (o *Office) Decide(ctx context.Context, who Who, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error) {
+	if err := who.May(access.Decide); err != nil {
+		return engine.Outcome{}, err
+	}
+	d.By = who.Name
+	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
+	defer cancel()
+	out, err := o.parts.Writes.Resolve(ctx, who.Tenant, id, d)
+	o.log.InfoContext(ctx, "decided", "tenant", who.Tenant, "write", id, "word", d.Word, "by", who.Name, "via", who.Via, "error", err)
+	return out, err
+}
+
+// Yield lets the business operation of a write go.
+func (o *Office) Yield(ctx context.Context, who Who, id ledger.ID, reason string) error {
+	if err := who.May(access.Operate); err != nil {
+		return err
+	}
+	return o.parts.Writes.Yield(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
+}
