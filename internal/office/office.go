@@ -16,7 +16,7 @@ import (
 	"github.com/readback-go/readback/workflow/saga"
 )
 
-// Who is on whose behalf something is asked.
+// Who is whoever something is asked for.
 type Who = access.Identity
 
 // Writes carries out writes and decisions; see [engine.Engine].
@@ -52,7 +52,7 @@ type Parts struct {
 	Registry *connectors.Registry
 	Sagas    Sagas
 	Steps    Steps
-	// Kinds says of which type each destination is, for people.
+	// Types says of which type each destination is, for people.
 	Types  map[string]string
 	Logger *slog.Logger
 }
@@ -177,7 +177,7 @@ func (o *Office) Decide(ctx context.Context, who Who, id ledger.ID, d engine.Dec
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	out, err := o.parts.Writes.Resolve(ctx, who.Tenant, id, d)
-	o.log.InfoContext(ctx, "decided", "tenant", who.Tenant, "write", id, "word", d.Word, "by", who.Name, "via", who.Via, "error", err)
+	o.tell(ctx, who, "a write is decided about", err, "write", id, "word", d.Word)
 	return out, err
 }
 
@@ -186,5 +186,7 @@ func (o *Office) Yield(ctx context.Context, who Who, id ledger.ID, reason string
 	if err := who.May(access.Operate); err != nil {
 		return err
 	}
-	return o.parts.Writes.Yield(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
+	err := o.parts.Writes.Yield(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
+	o.tell(ctx, who, "an operation is let go", err, "write", id)
+	return err
 }

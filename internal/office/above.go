@@ -1,0 +1,105 @@
+package office
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// BeginSaga begins a saga in the name of somebody. The same plan again returns
+// the saga as it stands. The tenant is that of the credentials, as in
+// [Office.Submit].
+func (o *Office) BeginSaga(ctx context.Context, who Who, p saga.Plan) (saga.Saga, error) {
+	if err := o.sagas(who, access.Submit); err != nil {
+		return saga.Saga{}, err
+	}
+	if p.Tenant == "" {
+		p.Tenant = who.Tenant
+	}
+	if p.Tenant != who.Tenant {
+		return saga.Saga{}, fmt.Errorf("%w: /tenant is not the one of the credentials; leave it out", ErrTenant)
+	}
+	return o.parts.Sagas.Begin(engine.As(ctx, who.Principal()), p)
+}
+
+// sagas fails where there are none, or somebody may not do this to them.
+func (o *Office) sagas(who Who, a access.Act) error {
+	if err := who.May(a); err != nil {
+		return err
+	}
+	if o.parts.Sagas == nil {
+		return fmt.Errorf("%w: this ledger keeps no sagas", ErrUnsupported)
+	}
+	return nil
+}
+
+// Saga is where a saga of the own tenant stands.
+func (o *Office) Saga(ctx context.Context, who Who, id string) (saga.Saga, error) {
+	if err := o.sagas(who, access.Read); err != nil {
+		return saga.Saga{}, err
+	}
+	return o.parts.Sagas.Get(ctx, who.Tenant, id)
+}
+
+// Sagas lists sagas of the own tenant, newest first, of any state where none is
+// given.
+func (o *Office) Sagas(ctx context.Context, who Who, limit int, states ...saga.State) ([]saga.Saga, error) {
+	if err := o.sagas(who, access.Trace); err != nil {
+		return nil, err
+	}
+	return o.parts.Sagas.List(ctx, who.Tenant, limit, states...)
+}
+
+// CancelSaga has a saga go back.
+func (o *Office) CancelSaga(ctx context.Context, who Who, id, reason string) (saga.Saga, error) {
+	if err := o.sagas(who, access.Operate); err != nil {
+		return saga.Saga{}, err
+	}
+	s, err := o.parts.Sagas.Cancel(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
+	o.tell(ctx, who, "a saga is cancelled", err, "saga", id)
+	return s, err
+}
+
+// CloseSaga ends a saga that a person has seen to.
+func (o *Office) CloseSaga(ctx context.Context, who Who, id, reason string) (saga.Saga, error) {
+	if err := o.sagas(who, access.Operate); err != nil {
+		return saga.Saga{}, err
+	}
+	s, err := o.parts.Sagas.Close(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
+	o.tell(ctx, who, "a saga is closed", err, "saga", id)
+	return s, err
+}
+
+// DecideStep approves a step that the gate holds, or rejects it.
+func (o *Office) DecideStep(ctx context.Context, who Who, workflowID, stepID string, approve bool, s workflow.Said) (workflow.ApprovalResult, error) {
+	if err := who.May(access.Decide); err != nil {
+		return workflow.ApprovalResult{}, err
+	}
+	if o.parts.Steps == nil {
+		return workflow.ApprovalResult{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
+	}
+	how, word := o.parts.Steps.Reject, "reject"
+	if approve {
+		how, word = o.parts.Steps.Approve, "approve"
+	}
+	result, err := how(ctx, caller(who), workflowID, stepID, s)
+	o.tell(ctx, who, "a step is decided about", err, "workflow", workflowID, "step", stepID, "word", word)
+	return result, err
+}
+
+func caller(who Who) workflow.Caller {
+	return workflow.Caller{Tenant: who.Tenant, Name: who.Name, Role: who.Role}
+}
+
+// tell writes what somebody decided into the log; the reason is in the ledger.
+func (o *Office) tell(ctx context.Context, who Who, what string, err error, about ...any) {
+	args := append([]any{"tenant", who.Tenant, "by", who.Name, "via", who.Via, "credentials", who.ID}, about...)
+	if err != nil {
+		args = append(args, "refused", err)
+	}
+	o.log.InfoContext(ctx, what, args...)
+}
