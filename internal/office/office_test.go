@@ -1,0 +1,381 @@
+package office_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// firm is an office with all its parts, before a simulated order desk.
+type firm struct {
+	*office.Office
+	world  *simulated.World
+	ledger *ledger.Memory
+	gate   *workflow.Gate
+}
+
+func newFirm(t *testing.T) firm {
+	t.Helper()
+	world, err := simulated.New(simulated.Plain.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reg connectors.Registry
+	if err := reg.Register("orders", world.Destination()); err != nil {
+		t.Fatal(err)
+	}
+	book := ledger.NewMemory()
+	e := engine.New(book, &reg, nil)
+	t.Cleanup(e.Close)
+	gate := workflow.New(book, nil)
+	return firm{office.New(office.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate,
+		Sagas: saga.New(book, e, nil), Types: map[string]string{"orders": "simulated"}}), world, book, gate}
+}
+
+func who(role engine.Role) office.Who {
+	return office.Who{Tenant: "acme", Name: string(role) + "-1", Role: role, Via: "token"}
+}
+
+func order(id string, change func(*intent.WriteIntent)) intent.WriteIntent {
+	w := intent.WriteIntent{Workflow: "run-1", Step: "charge-" + id, Tool: "charge", Destination: "orders", Kind: simulated.Kind,
+		Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "EUR"}}
+	if change != nil {
+		change(&w)
+	}
+	return w
+}
+
+func held(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }
+
+func plan() saga.Plan {
+	return saga.Plan{ID: "trip-1", Steps: []saga.Step{{Name: "one", Intent: intent.WriteIntent{Tool: "charge", Destination: "orders", Kind: simulated.Kind,
+		Write: intent.Create, Key: intent.Fields{"order_id": "S-1"}, Expect: intent.Fields{"amount_cents": json.Number("1")}}}}}
+}
+
+// questions is everything an office can be asked, and the right that it takes.
+var questions = map[string]struct {
+	act access.Act
+	ask func(ctx context.Context, f firm, as office.Who, id ledger.ID) error
+}{
+	"Submit": {access.Submit, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.Submit(ctx, as, order("A-9", nil), time.Minute)
+		return err
+	}},
+	"Outcome": {access.Read, func(ctx context.Context, f firm, as office.Who, id ledger.ID) error {
+		_, err := f.Outcome(ctx, as, id, 0)
+		return err
+	}},
+	"View": {access.Trace, func(ctx context.Context, f firm, as office.Who, id ledger.ID) error {
+		_, err := f.View(ctx, as, id)
+		return err
+	}},
+	"Find": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		found, err := f.Find(ctx, as, ledger.Search{Tenant: "acme"})
+		return foreign(err, len(found.Records) > 0, as)
+	}},
+	"Decide": {access.Decide, func(ctx context.Context, f firm, as office.Who, id ledger.ID) error {
+		_, err := f.Decide(ctx, as, id, engine.Decision{Word: engine.WordApprove, By: "somebody else", Reason: "it is right"}, time.Minute)
+		return err
+	}},
+	"Yield": {access.Operate, func(ctx context.Context, f firm, as office.Who, id ledger.ID) error {
+		return f.Yield(ctx, as, id, "it never happened")
+	}},
+	"BeginSaga": {access.Submit, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.BeginSaga(ctx, as, plan())
+		return err
+	}},
+	"Saga": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.Saga(ctx, as, "saga-1")
+		return err
+	}},
+	"Sagas": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		found, err := f.Sagas(ctx, as, 10)
+		return foreign(err, len(found) > 0, as)
+	}},
+	"CancelSaga": {access.Operate, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.CancelSaga(ctx, as, "saga-1", "not wanted")
+		return err
+	}},
+	"CloseSaga": {access.Operate, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.CloseSaga(ctx, as, "saga-1", "seen to")
+		return err
+	}},
+	"DecideStep": {access.Decide, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.DecideStep(ctx, as, "wf", "step", true, workflow.Said{Comment: "it is right so"})
+		return err
+	}},
+	"Inbox": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		in, err := f.Inbox(ctx, as)
+		return foreign(err, len(in.Writes) > 0, as)
+	}},
+	"Follow": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		found, _, err := f.Follow(ctx, as, "", 0)
+		return foreign(err, len(found) > 0, as)
+	}},
+	"Latest": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.Latest(ctx, as)
+		return err
+	}},
+	"History": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		now := time.Now()
+		found, err := f.History(ctx, as, ledger.Past{Tenant: "acme", Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: time.Minute})
+		return foreign(err, len(found) > 0, as)
+	}},
+	"Destinations": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		_, err := f.Destinations(ctx, as)
+		return err
+	}},
+	"Stops": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		found, err := f.Stops(ctx, as)
+		return foreign(err, len(found) > 0, as)
+	}},
+	"Stop": {access.Operate, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		return f.Stop(ctx, as, guards.Scope{Tenant: "acme", Destination: "orders"}, "the desk is down")
+	}},
+	"Release": {access.Operate, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		return f.Release(ctx, as, guards.Scope{Tenant: "acme", Tool: "charge"}, "it is up again")
+	}},
+}
+
+// errSeen says that somebody was shown what is another tenant's.
+var errSeen = errors.New("shown what is another tenant's")
+
+func foreign(err error, found bool, as office.Who) error {
+	if err == nil && found && as.Tenant != "acme" {
+		return errSeen
+	}
+	return err
+}
+
+// notQuestions are methods that ask for nobody.
+var notQuestions = []string{"Woken"}
+
+func TestEveryQuestionIsAskedHere(t *testing.T) {
+	of := reflect.TypeFor[*office.Office]()
+	for i := range of.NumMethod() {
+		name := of.Method(i).Name
+		if _, ok := questions[name]; !ok && !slices.Contains(notQuestions, name) {
+			t.Errorf("the table of rights has no row for %s", name)
+		}
+	}
+}
+
+// world of one tenant: a write that is held, and a stop.
+func (f firm) busy(t *testing.T) ledger.ID {
+	t.Helper()
+	out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", held), time.Minute)
+	if err != nil || out.Status != engine.StatusHeld {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if err := f.Stop(t.Context(), who(engine.RoleOperator), guards.Scope{Tool: "charge"}, "for the test"); err != nil {
+		t.Fatal(err)
+	}
+	return out.ID
+}
+
+func TestRights(t *testing.T) {
+	for name, q := range questions {
+		for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor, "", "root"} {
+			t.Run(name+"/"+string(role), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFirm(t)
+					id := f.busy(t)
+					err := q.ask(t.Context(), f, who(role), id)
+					denied := errors.Is(err, access.ErrForbidden) || errors.Is(err, access.ErrUnknown)
+					if may := who(role).May(q.act) == nil; may == denied {
+						t.Errorf("%v; may is %t", err, may)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Whoever comes from another tenant finds nothing of this one, and changes
+// nothing.
+func TestAnotherTenantIsNotThere(t *testing.T) {
+	for name, q := range questions {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFirm(t)
+				id := f.busy(t)
+				stranger := office.Who{Tenant: "umbrella", Name: "eve", Role: engine.RoleOperator}
+				before := f.state(t, id)
+				if err := q.ask(t.Context(), f, stranger, id); errors.Is(err, errSeen) {
+					t.Error(err)
+				}
+				if after := f.state(t, id); after.Seq != before.Seq {
+					t.Errorf("the write went on: %s", after.Phase())
+				}
+				stops, err := f.Stops(t.Context(), who(engine.RoleOperator))
+				if err != nil || len(stops) != 1 || !stops[0].Active {
+					t.Errorf("the stops of acme are %+v, %v", stops, err)
+				}
+			})
+		})
+	}
+}
+
+func (f firm) state(t *testing.T, id ledger.ID) ledger.Record {
+	t.Helper()
+	r, err := f.ledger.Get(t.Context(), "acme", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestAnIntentOfAnotherTenantIsRefused(t *testing.T) {
+	f := newFirm(t)
+	_, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", func(w *intent.WriteIntent) { w.Tenant = "umbrella" }), time.Minute)
+	if !errors.Is(err, office.ErrTenant) || !errors.Is(err, access.ErrForbidden) {
+		t.Errorf("an intent of another tenant: %v", err)
+	}
+	p := plan()
+	p.Tenant = "umbrella"
+	if _, err = f.BeginSaga(t.Context(), who(engine.RoleAgent), p); !errors.Is(err, office.ErrTenant) {
+		t.Errorf("a saga of another tenant: %v", err)
+	}
+	err = f.Stop(t.Context(), who(engine.RoleOperator), guards.Scope{Tenant: "umbrella"}, "for the test")
+	if !errors.Is(err, office.ErrTenant) {
+		t.Errorf("a stop of another tenant: %v", err)
+	}
+	if n := len(f.world.Calls()); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
+// A decision is in the name of the credentials, whatever name stands in it, and
+// whoever asked for the write cannot make it.
+func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFirm(t)
+		asked := office.Who{Tenant: "acme", Name: "ada", Role: engine.RoleOperator}
+		out, err := f.Submit(t.Context(), asked, order("A-1", held), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "it is right"}
+		if _, err := f.Decide(t.Context(), asked, out.ID, d, time.Minute); !errors.Is(err, engine.ErrForbidden) {
+			t.Fatalf("whoever asked for it approved it: %v", err)
+		}
+		d.By = "ada"
+		got, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, d, time.Minute)
+		if err != nil || got.Status != engine.StatusVerified {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		v, err := f.View(t.Context(), who(engine.RoleAuditor), out.ID)
+		if err != nil || v.Intent.Key["order_id"] != "A-1" || v.Profile == nil || len(v.Events) < 5 || len(v.Choices) != 0 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		i := slices.IndexFunc(v.Events, func(e ledger.Event) bool { return e.Kind == ledger.EvApproved })
+		if i < 0 || v.Events[i].By != "reviewer-1" || v.Record.RequestedBy != "ada" {
+			t.Errorf("approved by %+v, asked for by %q", v.Events, v.Record.RequestedBy)
+		}
+	})
+}
+
+func TestSubmitWithoutWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFirm(t)
+		out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", nil), 0)
+		if err != nil || out.ID == "" || out.Replayed {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		got, err := f.Outcome(t.Context(), who(engine.RoleAgent), out.ID, time.Minute)
+		if err != nil || got.Status != engine.StatusVerified {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		again, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", nil), 0)
+		if err != nil || !again.Replayed || len(f.world.Records("A-1")) != 1 {
+			t.Errorf("%+v, %v, %d orders", again, err, len(f.world.Records("A-1")))
+		}
+	})
+}
+
+// What presses most stands first: overdue, final, risky, and then the oldest.
+func TestInboxOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFirm(t)
+		if err := f.world.Set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []struct {
+			id   string
+			risk intent.Risk
+		}{{"differs-1", ""}, {"held-1", intent.RiskApprove}, {"logged", intent.RiskLog}, {"differs-2", ""}, {"held-2", intent.RiskApprove}} {
+			if _, err := f.Submit(t.Context(), who(engine.RoleAgent), order(w.id, func(i *intent.WriteIntent) { i.Risk = w.risk }), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		in, err := f.Inbox(t.Context(), who(engine.RoleReviewer))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range in.Writes {
+			got = append(got, strings.TrimPrefix(w.Record.Step, "charge-"))
+		}
+		if want := []string{"held-1", "held-2", "logged", "differs-1", "differs-2"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
+}
+
+func TestDestinationsShowStopsOfTheOwnTenantAlone(t *testing.T) {
+	f := newFirm(t)
+	for tenant, scope := range map[string]guards.Scope{"acme": {Destination: "orders"}, "umbrella": {Tool: "x"}} {
+		if err := f.Stop(t.Context(), office.Who{Tenant: tenant, Name: "op", Role: engine.RoleOperator}, scope, "for the test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := guards.Stop(t.Context(), f.ledger, guards.Scope{}, "night shift", "everything stands still"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := f.Destinations(t.Context(), who(engine.RoleAgent))
+	if err != nil || len(all) != 1 || all[0].Type != "simulated" || len(all[0].Profiles) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	var scopes []string
+	for _, s := range all[0].Stops {
+		scopes = append(scopes, s.String())
+	}
+	slices.Sort(scopes)
+	if want := []string{"all sends", `tenant "acme", destination "orders"`}; !slices.Equal(scopes, want) {
+		t.Errorf("%v, want %v", scopes, want)
+	}
+	err = f.Stop(t.Context(), who(engine.RoleOperator), guards.Scope{Destination: "ordesr"}, "a slip of the hand")
+	if !errors.Is(err, connectors.ErrUnknownDestination) {
+		t.Errorf("a stop of what is not there: %v", err)
+	}
+}
+
+func TestWokenRingsByItselfAndEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFirm(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		rings := f.Woken(ctx)
+		<-rings
+		<-rings
+		cancel()
+		synctest.Wait()
+	})
+}
