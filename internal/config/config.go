@@ -49,6 +49,8 @@ type Config struct {
 	Risks []policies.RiskRule
 	// Metrics says where numbers are served. Default nowhere.
 	Metrics Metrics
+	// Server is what `readback serve` does. Default [DefaultServer].
+	Server Server
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 }
@@ -104,6 +106,7 @@ func (r *reader) config(c *Config, body yamlfile.Node) {
 	seen := map[string]bool{}
 	members := r.Mapping(body, "")
 	var risks []placed
+	var server serverSettings
 	for _, e := range members {
 		seen[e.Name] = true
 		switch e.Name {
@@ -123,14 +126,20 @@ func (r *reader) config(c *Config, body yamlfile.Node) {
 			risks = r.risks(e)
 		case "metrics":
 			c.Metrics = r.metrics(e)
+		case "server":
+			r.Fill(e.Value, e.Name, &server)
+			c.Server.Line = e.Line
 		case "log":
 			c.Log = r.logForm(e)
 		default:
-			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "log"})
+			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "server", "log"})
 		}
 	}
 	c.Risks = r.checkRisks(risks, c.Destinations)
 	r.checkGate(*c)
+	line := c.Server.Line
+	c.Server = r.checkServer(server, c.Path)
+	c.Server.Line = line
 	if len(members) > 0 && !seen["ledger"] {
 		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}

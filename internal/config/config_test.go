@@ -79,9 +79,9 @@ func TestBadConfigurations(t *testing.T) {
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, log"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, log"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, server, log"}},
 		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
@@ -212,15 +212,17 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 		t.Errorf("ledger %s", c.Ledger)
 	}
 	const day = 24 * time.Hour
-	got := config.Config{Retention: c.Retention, Queue: c.Queue, Gate: c.Gate, Risks: c.Risks, Metrics: c.Metrics, Log: c.Log}
-	got.Retention.Line, got.Gate.Line = 0, 0
+	got := config.Config{Retention: c.Retention, Queue: c.Queue, Gate: c.Gate, Risks: c.Risks, Metrics: c.Metrics, Log: c.Log, Server: c.Server}
+	got.Retention.Line, got.Gate.Line, got.Server.Line = 0, 0, 0
 	want := config.Config{Retention: config.Retention{Keep: 30 * day, Remember: 400 * day, Every: time.Hour},
 		Queue: config.Queue{Waiting: 100_000, InHand: 10_000},
 		Gate: config.Gate{Rules: filepath.Join(filepath.Dir(path), "rules.yaml"), Lease: time.Minute, MaxLease: time.Hour, Window: day,
 			Approvals: config.Approvals{Approvers: 1, Within: day, OnTimeout: policies.OnTimeoutDeny}},
 		Risks: []policies.RiskRule{{Name: "money leaves the house", Tool: "wire_*", Destination: "orders", Kind: "order",
 			Writes: []intent.WriteType{intent.Create, intent.Upsert}, Class: intent.RiskApprove, Approvers: 2, Within: 4 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}},
-		Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text"}
+		Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text",
+		Server: config.Server{Listen: "127.0.0.1:8080", PublicURL: "https://readback.example.org", CertFile: filepath.Join(filepath.Dir(path), "server.crt"), KeyFile: filepath.Join(filepath.Dir(path), "server.key"),
+			MaxWait: time.Minute, Grace: 50 * time.Second, Parallel: 16, API: true, Gate: true, MCP: true, Desk: true}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger")); diff != "" {
 		t.Error(diff)
 	}

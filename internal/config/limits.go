@@ -30,6 +30,20 @@ const (
 	// be set: while one runs whose holder has died, nobody gets the step.
 	gateLease    = time.Hour
 	maxGateLease = 24 * time.Hour
+	// defaultListen is where the published clients of the step gate look for it
+	// by themselves.
+	defaultListen = "127.0.0.1:8080"
+	// defaultMaxWait is how long a request may wait for an outcome: proxies on the
+	// way give up after a minute by themselves.
+	defaultMaxWait = time.Minute
+	// defaultGrace is what requests, sends and reads have to end: longer than one
+	// send and one read may take by default.
+	defaultGrace = 50 * time.Second
+	// maxLimited bounds both: who waits longer must ask again.
+	maxLimited = 10 * time.Minute
+	// defaultParallel is how many writes are worked on at once, maxParallel the
+	// most: more than connections that a destination takes.
+	defaultParallel, maxParallel = 16, 1000
 	// maxAge is the longest age that can be asked for.
 	maxAge = 100 * 365 * day
 
