@@ -28,6 +28,10 @@ test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeats a run
 	READBACK_SOAK=full $(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m $(SOAK)
 
+.PHONY: load
+load: ## 256 clients for 30 s, and memory over 200,000 writes; LOAD="-load.for=1m" changes it
+	$(GO) test ./internal/load -count=1 -v -timeout 30m -load.for=30s -load.writes=200000 $(LOAD)
+
 .PHONY: sagamatrix
 sagamatrix: ## every crash point, every vice and every failing step of a saga; long
 	$(GO) test -timeout 120m ./internal/sagamatrix -run TestMatrix -whole -v

@@ -69,6 +69,7 @@ var rooms = map[string][]string{
 	"internal/office":     {"connectors", "engine", "guards", "intent", "internal/access", "lag", "ledger", "workflow", "workflow/saga"},
 	"internal/sagamatrix": {},
 	"internal/jsonkind":   {},
+	"internal/load":       {},
 	"internal/mailtext":   {},
 	"internal/matrix":     {},
 	"internal/mutants":    {},
