@@ -60,7 +60,7 @@ var rooms = map[string][]string{
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
 	"internal/access":     {"engine", "ledger"},
-	"internal/httpapi":    {"internal/jsonkind", "engine", "ledger", "workflow"},
+	"internal/httpapi":    {"internal/access", "internal/jsonkind", "engine", "ledger", "workflow"},
 	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "ledger", "workflow/saga"},
 	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/office", "ledger"},
 	"internal/mcpgate":    {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/office", "ledger"},

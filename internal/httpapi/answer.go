@@ -156,7 +156,9 @@ func refuse(w http.ResponseWriter, e *workflow.Error) {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
 	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Basic realm="readback"`)
+		if w.Header().Get("WWW-Authenticate") == "" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="readback"`)
+		}
 	}
 	_ = answer(w, status, envelope(e)) // texts alone; they can be encoded
 }

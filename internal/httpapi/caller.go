@@ -2,17 +2,44 @@ package httpapi
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/workflow"
 )
 
 // Resolver says who sends a request. A [workflow.Error] is answered as it is
 // (Unauthorized, Forbidden, BadRequest), any other error as one of ours.
 type Resolver func(*http.Request) (workflow.Caller, error)
+
+// callerOf is who sends a request, when they may do what it asks for.
+func (a *api) callerOf(r *http.Request, act access.Act) (workflow.Caller, error) {
+	if a.who == nil {
+		return a.caller(r)
+	}
+	who, err := a.who.Resolve(r)
+	if err == nil {
+		err = who.May(act)
+	}
+	switch {
+	case errors.Is(err, access.ErrForbidden):
+		return workflow.Caller{}, &workflow.Error{Code: workflow.Forbidden, Message: err.Error(), Err: err}
+	case errors.Is(err, access.ErrUnknown):
+		return workflow.Caller{}, &workflow.Error{Code: workflow.Unauthorized, Message: "who asks is not known; want an API token, as Authorization: Bearer", Err: err}
+	case err != nil:
+		return workflow.Caller{}, err
+	}
+	c := workflow.Caller{Tenant: who.Tenant, Name: who.Name, Role: who.Role}
+	if c.Name == "" && c.Role == engine.RoleOperator {
+		c.Role = "" // whom nobody named is trusted, where nobody need be named
+	}
+	return c, nil
+}
 
 // Dev believes every caller: the tenant is that of X-Tenant-ID, else the one
 // given; the name is the user of HTTP Basic, whatever the password, else

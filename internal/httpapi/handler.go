@@ -11,12 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/workflow"
 )
 
 // Options of the door. Nil and the zero value work.
 type Options struct {
-	// Caller says who sends a request. Default [Dev] for the tenant "default".
+	// Who says who sends a request, and each route asks whether they may; see
+	// [Routes]. It comes before Caller.
+	Who access.Resolver
+	// Caller says who sends a request where nobody else does. Default [Dev] for
+	// the tenant "default".
 	Caller Resolver
 	// Timeout is how long one request may take. Default 30 s.
 	Timeout time.Duration
@@ -31,6 +36,7 @@ type Options struct {
 type api struct {
 	gate    Gate
 	caller  Resolver
+	who     access.Resolver
 	timeout time.Duration
 	log     *slog.Logger
 	mux     *http.ServeMux
@@ -46,7 +52,7 @@ func newAPI(g Gate, o *Options) *api {
 	if o == nil {
 		o = &Options{}
 	}
-	a := &api{gate: g, caller: o.Caller, timeout: o.Timeout, log: o.Logger, mux: http.NewServeMux()}
+	a := &api{gate: g, caller: o.Caller, who: o.Who, timeout: o.Timeout, log: o.Logger, mux: http.NewServeMux()}
 	if a.caller == nil {
 		a.caller = Dev("default")
 	}
@@ -67,7 +73,9 @@ func newAPI(g Gate, o *Options) *api {
 			refuse(w, &workflow.Error{Code: methodNotAllowed, Message: "want " + strings.Join(methods, " or ")})
 		})
 	}
-	a.health(o.Ready)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		a.mux.Handle("GET "+path, Health(o.Ready, a.log))
+	}
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, noRoute) })
 	return a
 }
@@ -135,6 +143,9 @@ func (a *api) serve(ro route) http.HandlerFunc {
 			e := refusal(r.Context(), err)
 			status = statusOf(e.Code)
 			a.tell(r, c, e, status)
+			if a.who != nil && status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="readback"`)
+			}
 			refuse(w, e)
 		}
 		a.log.Debug("request", "method", r.Method, "route", ro.path, "status", status, "tenant", c.Tenant,
@@ -159,7 +170,7 @@ func (a *api) tell(r *http.Request, c call, e *workflow.Error, status int) {
 func (a *api) understand(w http.ResponseWriter, r *http.Request, ro route) (call, error) {
 	c := call{path: r.PathValue, workflowID: r.PathValue("workflow_id"), stepID: r.PathValue("step_id"), alias: ro.alias}
 	var err error
-	if c.Caller, err = a.caller(r); err != nil {
+	if c.Caller, err = a.callerOf(r, ro.act); err != nil {
 		return c, err
 	}
 	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {

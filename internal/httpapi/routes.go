@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/workflow"
 )
 
@@ -21,6 +22,7 @@ type route struct {
 	method, path string
 	status       int // of success
 	do           func(ctx context.Context, g Gate, c call) (any, error)
+	act          access.Act
 	alias        bool // in the shapes that the published clients expect
 }
 
@@ -32,25 +34,34 @@ const (
 )
 
 var routes = []route{
-	{method: http.MethodPost, path: base, status: http.StatusCreated, do: create},
-	{method: http.MethodGet, path: base, status: http.StatusOK, do: list},
-	{method: http.MethodGet, path: one, status: http.StatusOK, do: get},
-	{method: http.MethodPost, path: one + "/complete", status: http.StatusOK, do: complete},
-	{method: http.MethodPost, path: one + "/fail", status: http.StatusOK, do: fail},
-	{method: http.MethodPost, path: one + "/abort", status: http.StatusOK, do: abort},
-	{method: http.MethodPost, path: one + "/resume", status: http.StatusOK, do: resume},
-	{method: http.MethodGet, path: one + "/checkpoints", status: http.StatusOK, do: checkpoints},
-	{method: http.MethodPost, path: one + "/checkpoints/resume", status: http.StatusOK, do: resumeLast},
-	{method: http.MethodPost, path: one + "/checkpoints/{n}/resume", status: http.StatusOK, do: resumeAt},
-	{method: http.MethodPost, path: step + "/gate", status: http.StatusOK, do: gate},
-	{method: http.MethodPost, path: step + "/complete", status: http.StatusNoContent, do: completeStep},
-	{method: http.MethodPost, path: step + "/approve", status: http.StatusOK, do: approve},
-	{method: http.MethodPost, path: step + "/reject", status: http.StatusOK, do: reject},
-	{method: http.MethodGet, path: base + "/approvals/pending", status: http.StatusOK, do: pending},
+	{method: http.MethodPost, path: base, status: http.StatusCreated, do: create, act: access.Submit},
+	{method: http.MethodGet, path: base, status: http.StatusOK, do: list, act: access.Read},
+	{method: http.MethodGet, path: one, status: http.StatusOK, do: get, act: access.Read},
+	{method: http.MethodPost, path: one + "/complete", status: http.StatusOK, do: complete, act: access.Submit},
+	{method: http.MethodPost, path: one + "/fail", status: http.StatusOK, do: fail, act: access.Submit},
+	{method: http.MethodPost, path: one + "/abort", status: http.StatusOK, do: abort, act: access.Submit},
+	{method: http.MethodPost, path: one + "/resume", status: http.StatusOK, do: resume, act: access.Submit},
+	{method: http.MethodGet, path: one + "/checkpoints", status: http.StatusOK, do: checkpoints, act: access.Read},
+	{method: http.MethodPost, path: one + "/checkpoints/resume", status: http.StatusOK, do: resumeLast, act: access.Submit},
+	{method: http.MethodPost, path: one + "/checkpoints/{n}/resume", status: http.StatusOK, do: resumeAt, act: access.Submit},
+	{method: http.MethodPost, path: step + "/gate", status: http.StatusOK, do: gate, act: access.Submit},
+	{method: http.MethodPost, path: step + "/complete", status: http.StatusNoContent, do: completeStep, act: access.Submit},
+	{method: http.MethodPost, path: step + "/approve", status: http.StatusOK, do: approve, act: access.Decide},
+	{method: http.MethodPost, path: step + "/reject", status: http.StatusOK, do: reject, act: access.Decide},
+	{method: http.MethodGet, path: base + "/approvals/pending", status: http.StatusOK, do: pending, act: access.Trace},
 
-	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/approve", status: http.StatusOK, do: approve, alias: true},
-	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/reject", status: http.StatusOK, do: reject, alias: true},
-	{method: http.MethodGet, path: other + "/pending-approvals", status: http.StatusOK, do: pending, alias: true},
+	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/approve", status: http.StatusOK, do: approve, act: access.Decide, alias: true},
+	{method: http.MethodPost, path: other + "/{workflow_id}/steps/{step_id}/reject", status: http.StatusOK, do: reject, act: access.Decide, alias: true},
+	{method: http.MethodGet, path: other + "/pending-approvals", status: http.StatusOK, do: pending, act: access.Trace, alias: true},
+}
+
+// Routes are those of the gate, and what it takes to ask them.
+func Routes() []access.Route {
+	var all []access.Route
+	for _, r := range routes {
+		all = append(all, access.Route{Method: r.method, Pattern: r.path, Act: r.act})
+	}
+	return all
 }
 
 func create(ctx context.Context, g Gate, c call) (any, error) {

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+)
+
+// somebody is a resolver that always finds the same.
+type somebody access.Identity
+
+func (s somebody) Resolve(*http.Request) (access.Identity, error) {
+	if s.Role == "" {
+		return access.Identity{}, access.ErrUnknown
+	}
+	return access.Identity(s), nil
+}
+
+// Each route, asked by each role: what the table of acts says is what happens,
+// and who may not is stopped before the gate hears of it.
+func TestRoutesByRole(t *testing.T) {
+	roles := []engine.Role{"", engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor, "made up"}
+	for _, route := range Routes() {
+		if route.Act == "" {
+			t.Errorf("%s %s may be asked by anybody", route.Method, route.Pattern)
+		}
+		for _, end := range []string{"/approve", "/reject", "/pending", "/pending-approvals"} {
+			if agent := (access.Identity{Tenant: "acme", Role: engine.RoleAgent}); strings.HasSuffix(route.Pattern, end) && agent.May(route.Act) == nil {
+				t.Errorf("%s %s may be asked by agents", route.Method, route.Pattern)
+			}
+		}
+		path := strings.NewReplacer("{workflow_id}", "wf_1", "{step_id}", "pay", "{n}", "0").Replace(route.Pattern)
+		for _, role := range roles {
+			who := somebody{Tenant: "acme", Name: "ana", Role: role}
+			s := &stand{}
+			w := ask(New(s, &Options{Who: who}), route.Method, path, `{"comment":"I looked at it well","reason":"I looked at it well"}`)
+			may := access.Identity(who).May(route.Act) == nil
+			switch {
+			case role == "" && (w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer") || s.asked > 0):
+				t.Errorf("%s %s by nobody: %d %v", route.Method, path, w.Code, w.Header())
+			case role != "" && !may && (w.Code != 403 || s.asked > 0):
+				t.Errorf("%s %s by %s: %d %s; want 403", route.Method, path, role, w.Code, w.Body)
+			case may && (w.Code == 401 || w.Code == 403):
+				t.Errorf("%s %s by %s: %d %s", route.Method, path, role, w.Code, w.Body)
+			case may && s.asked > 0 && (s.heard.Caller.Tenant != "acme" || s.heard.Caller.Name != "ana" || s.heard.Caller.Role != role):
+				t.Errorf("%s %s by %s: the gate heard %+v", route.Method, path, role, s.heard.Caller)
+			}
+		}
+	}
+}
+
+// The tenant is that of the credentials, whatever a header says.
+func TestTenantIsNotTheHeaders(t *testing.T) {
+	s := &stand{}
+	ask(New(s, &Options{Who: somebody{Tenant: "acme", Name: "bot", Role: engine.RoleAgent}}), "GET", "/api/v1/workflows/wf_1", "", "X-Tenant-ID", "other", "X-User-ID", "ana")
+	if got := s.heard.Caller; got.Tenant != "acme" || got.Name != "bot" {
+		t.Errorf("the gate heard %+v", got)
+	}
+}
+
+// Whom nobody named is trusted as ever, where an operator need not be named; no
+// other role is.
+func TestUnnamed(t *testing.T) {
+	for role, want := range map[engine.Role]engine.Role{engine.RoleOperator: "", engine.RoleReviewer: engine.RoleReviewer} {
+		s := &stand{}
+		ask(New(s, &Options{Who: somebody{Tenant: "acme", Role: role}}), "GET", "/api/v1/workflows/wf_1", "")
+		if s.heard.Caller.Role != want {
+			t.Errorf("%s without a name: the gate heard the role %q", role, s.heard.Caller.Role)
+		}
+	}
+}
