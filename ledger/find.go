@@ -13,7 +13,8 @@ type Finder interface {
 	// Find returns writes of one tenant, newest first unless asked otherwise.
 	// Rows that cannot be read are left out, and named in Found.Unread. It looks
 	// at a bounded number of rows, so that a page may hold fewer than were asked
-	// for, none even, and Found.Next says where to go on.
+	// for, none even, and Found.Next says where to go on. It fails with
+	// [ErrCursor].
 	Find(ctx context.Context, s Search) (Found, error)
 }
 
@@ -62,6 +63,11 @@ func (s Search) Checked() (Search, error) {
 		return s, fmt.Errorf("ledger: a search with limit %d; want 1 to %d, or 0 for %d", s.Limit, maxFound, defaultFound)
 	case s.Limit == 0:
 		s.Limit = defaultFound
+	}
+	if s.After != "" {
+		if _, err := FoundAfter(s.After); err != nil {
+			return s, err
+		}
 	}
 	return s, nil
 }

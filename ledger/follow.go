@@ -23,6 +23,15 @@ type Follower interface {
 	Latest(ctx context.Context) (string, error)
 }
 
+// Herald is what a [Ledger] can be besides: it tells when there may be a new
+// change. It only makes whoever follows look sooner, as [Waker] does for those
+// who work; it is another bell, so that what is settled wakes nobody for work.
+type Herald interface {
+	// Told returns a channel of capacity 1 that gets a value when there may be a
+	// new change, until ctx ends.
+	Told(ctx context.Context) <-chan struct{}
+}
+
 // Following asks for changes.
 type Following struct {
 	Tenant string // default: of all tenants
@@ -71,6 +80,26 @@ func ChangeOf(r Record, e Event) Change {
 		c.Saved = e.Settlement == Verified && r.Unknown && r.Sends-r.Unsent == 1
 	}
 	return c
+}
+
+// ChangesOf are the changes that events, as they were stamped, made to a record
+// that was before what it is after them; before all of them it is
+// [Record.Identity].
+func ChangesOf(before, after Record, events []Event) (changes []Change) {
+	for i, e := range events {
+		if !Tells(e) {
+			continue
+		}
+		then := after
+		if i < len(events)-1 {
+			then = before
+			for _, earlier := range events[:i+1] {
+				then, _ = Apply(then, earlier, earlier.At) // they were legal
+			}
+		}
+		changes = append(changes, ChangeOf(then, e))
+	}
+	return changes
 }
 
 // Historian is what a [Ledger] can be besides: it counts what became of writes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -155,3 +156,23 @@ func DueLimit(limit int) int { return min(max(limit, 1), maxList) }
 // OperationLimit is how many writes [Operations.Operation] returns at the most:
 // nobody reads more attempts at one operation.
 const OperationLimit = 100
+
+const (
+	// defaultFollowed is what is sent on in one go, maxFollowed what fits in
+	// memory for each of many who follow.
+	defaultFollowed = 100
+	maxFollowed     = 1000
+
+	// maxSpans is more points than a plot is wide.
+	maxSpans = 1000
+)
+
+// ChangesKept is how long changes can be followed: whoever was away over a long
+// weekend, or a plot of a week, finds them; after that what is wanted is the
+// writes themselves. They are pruned by [Pruner] and counted by nobody's limit
+// but MaxForgotten.
+const ChangesKept = 7 * 24 * time.Hour
+
+// MaxLooked is how many writes one [Finder.Find] looks at, whether they fit or
+// not: some tens of milliseconds.
+const MaxLooked = 5000

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,11 +22,20 @@ type Memory struct {
 	papers  map[paperName]Paper
 	// paperOrder is the order in which papers came.
 	paperOrder []paperName
+	numbers    map[ID]int64 // of writes, in the order of their creation
+	reserved   int64        // the last of them
+	changes    []Change
+	changed    int64 // the number of the last one
+	mark       int64 // of this ledger, in cursors
+	herald     Bell
 }
 
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
-	return &Memory{records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper)}
+	return &Memory{
+		records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper),
+		numbers: make(map[ID]int64), mark: rand.Int64(),
+	}
 }
 
 // Commits counts the calls that changed a write.
@@ -66,7 +76,9 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 		m.hurry(last, now)
 	}
 	m.order = append(m.order, rec.ID)
-	m.store(rec, events)
+	m.reserved++
+	m.numbers[rec.ID] = m.reserved
+	m.store(rec.Identity(), rec, events)
 	return rec, true, nil
 }
 
@@ -103,7 +115,7 @@ func (m *Memory) last(keyDigest string) (last Record, found bool) {
 // hurry brings the look at a write forward that another one now waits for.
 func (m *Memory) hurry(last Record, now time.Time) {
 	if hurried, events, changed := Hurry(last, now); changed {
-		m.store(hurried, events)
+		m.store(last, hurried, events)
 	}
 }
 
@@ -118,16 +130,17 @@ func (m *Memory) free(before, after Record, now time.Time) error {
 			if err != nil {
 				return err
 			}
-			m.store(freed, events)
+			m.store(r, freed, events)
 		}
 	}
 	return nil
 }
 
-func (m *Memory) store(rec Record, events []Event) {
+func (m *Memory) store(before, rec Record, events []Event) {
 	m.records[rec.ID] = rec
 	m.events[rec.ID] = append(m.events[rec.ID], events...)
 	m.commits++
+	m.tell(ChangesOf(before, rec, events))
 	if Wakes(rec) {
 		m.bell.Ring()
 	}
@@ -157,7 +170,7 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	due = c.Share(due)
 	for i, r := range due {
 		due[i] = r.Lend(c.Owner, c.LeaseFor, now)
-		m.store(due[i], nil)
+		m.store(r, due[i], nil)
 	}
 	return due, nil
 }
@@ -186,7 +199,7 @@ func (m *Memory) append(id ID, fence int64, events []Event, now time.Time) (Reco
 	if err != nil {
 		return Record{}, err
 	}
-	m.store(next, stamped)
+	m.store(rec, next, stamped)
 	if next.Behind != "" && rec.Behind == "" {
 		m.hurry(last, now)
 	}

@@ -83,14 +83,21 @@ type state struct {
 	events  map[ID][]Event
 	order   []ID
 	commits int
+	numbers map[ID]int64
+	changes []Change
+	last    [2]int64 // of writes and of changes
 }
 
 func (m *Memory) snapshot() state {
-	return state{records: cloned(m.records), events: cloned(m.events), order: slices.Clone(m.order), commits: m.commits}
+	return state{
+		records: cloned(m.records), events: cloned(m.events), order: slices.Clone(m.order), commits: m.commits,
+		numbers: cloned(m.numbers), changes: m.changes, last: [2]int64{m.reserved, m.changed},
+	}
 }
 
 func (m *Memory) restore(s state) {
 	m.records, m.events, m.order, m.commits = s.records, s.events, s.order, s.commits
+	m.numbers, m.changes, m.reserved, m.changed = s.numbers, s.changes, s.last[0], s.last[1]
 }
 
 func cloned[K comparable, V any](m map[K]V) map[K]V {

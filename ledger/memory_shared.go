@@ -75,6 +75,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, did := time.Now(), Pruned{}
+	m.pruneChanges(now)
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
 		return m.records[a].SettledAt.Compare(m.records[b].SettledAt)
 	})
@@ -86,6 +87,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		case p.Forgets(r, now, relatives...):
 			delete(m.records, id)
 			delete(m.events, id)
+			delete(m.numbers, id)
 			m.order = slices.DeleteFunc(m.order, func(other ID) bool { return other == id })
 			m.commits++
 			did.Forgotten++

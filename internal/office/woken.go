@@ -16,8 +16,8 @@ const glance = time.Second
 func (o *Office) Woken(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	var rung <-chan struct{}
-	if w, ok := o.parts.Ledger.(ledger.Waker); ok {
-		rung = w.Woken(ctx)
+	if h, ok := o.parts.Ledger.(ledger.Herald); ok {
+		rung = h.Told(ctx)
 	}
 	go func() {
 		tick := time.NewTicker(glance)

@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+var (
+	_ Finder    = (*Memory)(nil)
+	_ Follower  = (*Memory)(nil)
+	_ Herald    = (*Memory)(nil)
+	_ Historian = (*Memory)(nil)
+)
+
+// Told implements [Herald].
+func (m *Memory) Told(ctx context.Context) <-chan struct{} { return m.herald.Woken(ctx) }
+
+// tell keeps changes for those who follow.
+func (m *Memory) tell(changes []Change) {
+	for _, c := range changes {
+		m.changed++
+		c.Cursor = m.place(m.changed).Cursor()
+		m.changes = append(m.changes, c)
+		m.herald.Ring()
+	}
+}
+
+func (m *Memory) place(n int64) Place { return Place{N: n, Mark: m.mark} }
+
+// Follow implements [Follower].
+func (m *Memory) Follow(ctx context.Context, q Following) (changes []Change, next string, err error) {
+	q, err = q.Checked()
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return nil, "", err
+	}
+	after, err := PlaceOf(q.After)
+	if err != nil {
+		return nil, "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	oldest := m.changed - int64(len(m.changes)) + 1
+	from := oldest
+	if q.After != "" {
+		if err := after.Reaches(oldest, m.changed, &m.mark); err != nil {
+			return nil, "", err
+		}
+		from = after.N + 1
+	}
+	next = q.After
+	for _, c := range m.changes[from-oldest:] {
+		if len(changes) == q.Limit {
+			break
+		}
+		if q.Tenant == "" || q.Tenant == c.Tenant {
+			changes, next = append(changes, c), c.Cursor
+		}
+	}
+	return changes, next, nil
+}
+
+// Latest implements [Follower].
+func (m *Memory) Latest(ctx context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.place(m.changed).Cursor(), ctx.Err()
+}
+
+// pruneChanges forgets those that nobody can still want to follow.
+func (m *Memory) pruneChanges(now time.Time) {
+	young := slices.IndexFunc(m.changes, func(c Change) bool { return now.Sub(c.At) < ChangesKept })
+	if young < 0 {
+		young = len(m.changes)
+	}
+	m.changes = slices.Clone(m.changes[young:])
+}
+
+// History implements [Historian].
+func (m *Memory) History(ctx context.Context, q Past) ([]Span, error) {
+	q, err := q.Checked()
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var counts []Counted
+	for _, c := range m.changes {
+		if of, in := q.Counted(c); in {
+			counts = append(counts, of)
+		}
+	}
+	return q.Spans(counts), nil
+}
+
+// Find implements [Finder].
+func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
+	s, err := s.Checked()
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return Found{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids := m.behind(s)
+	var found Found
+	now := time.Now()
+	for i, id := range ids {
+		if len(found.Records) == s.Limit || i == MaxLooked {
+			found.Next = FoundCursor(m.numbers[ids[i-1]])
+			break
+		}
+		if r := m.records[id]; s.Selects(r) {
+			r.Now = now
+			found.Records = append(found.Records, r)
+		}
+	}
+	return found, nil
+}
+
+// behind are the writes behind the cursor of a search, in its order.
+func (m *Memory) behind(s Search) []ID {
+	ids := slices.Clone(m.order) // in the order of their numbers
+	at := len(ids)
+	if s.Oldest {
+		at = 0
+	}
+	if s.After != "" {
+		n, _ := FoundAfter(s.After) // it was checked
+		var there bool
+		at, there = slices.BinarySearchFunc(ids, n, func(id ID, n int64) int { return cmp.Compare(m.numbers[id], n) })
+		if there && s.Oldest {
+			at++
+		}
+	}
+	if s.Oldest {
+		return ids[at:]
+	}
+	ids = ids[:at]
+	slices.Reverse(ids)
+	return ids
+}
