@@ -1,0 +1,120 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Resolve finds out whose token a request carries as its one "Authorization:
+// Bearer" header; a token anywhere else is none. It fails with [ErrUnknown], of
+// which [ErrNoCredentials] is one, with [ErrUnavailable] when the ledger cannot
+// be asked (a token that was good is so for a minute more), and with a
+// [TooManyError] for an address that came with many bad ones.
+func (t *Tokens) Resolve(r *http.Request) (Identity, error) {
+	secret, err := bearer(r.Header)
+	if err != nil {
+		return Identity{}, err
+	}
+	have, err := t.check(r.Context(), r.RemoteAddr, secret)
+	if err != nil {
+		return Identity{}, err
+	}
+	return have.identity(), nil
+}
+
+// bearer is what stands in the Authorization header behind Bearer. Errors never
+// repeat it.
+func bearer(h http.Header) (string, error) {
+	all := h.Values("Authorization")
+	switch len(all) {
+	case 0:
+		return "", ErrNoCredentials
+	case 1:
+	default:
+		return "", fmt.Errorf("%w: there is more than one Authorization header; want one", ErrUnknown)
+	}
+	scheme, secret, ok := strings.Cut(all[0], " ")
+	switch {
+	case strings.EqualFold(scheme, "Basic"):
+		return "", ErrNoCredentials // is for others
+	case !ok || !isASCII(scheme) || !strings.EqualFold(scheme, "Bearer"):
+		return "", fmt.Errorf("%w: the Authorization header is none that is known; want Bearer and a token", ErrUnknown)
+	}
+	return secret, nil
+}
+
+// isASCII keeps letters out that EqualFold takes for those of a scheme.
+func isASCII(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r >= 0x80 }) < 0
+}
+
+// check finds the token of a secret. Whatever is bad counts against the address
+// it came from.
+func (t *Tokens) check(ctx context.Context, remote, secret string) (Token, error) {
+	id, ok := idOf(secret)
+	if !ok {
+		return Token{}, t.failures.count(remote, fmt.Errorf("%w: this is no token of readback", ErrUnknown))
+	}
+	if !t.recall.has(tokenPrefix + id) { // who is known is not held back
+		if err := t.failures.held(remote); err != nil {
+			return Token{}, err
+		}
+	}
+	have, err := t.find(ctx, id)
+	if errors.Is(err, ErrUnknown) || err == nil && !isHashOf(have.Hash, secret) {
+		return Token{}, t.failures.count(remote, errNoSuchToken)
+	}
+	if err == nil {
+		err = t.good(have.Token)
+	}
+	if errors.Is(err, ErrUnknown) {
+		err = t.failures.count(remote, err)
+	}
+	return have.Token, err
+}
+
+var errNoSuchToken = fmt.Errorf("%w: the token is not known", ErrUnknown)
+
+// good fails when a token has ended. Only who has the secret is told how.
+func (t *Tokens) good(have Token) error {
+	switch now := t.now(); {
+	case !have.Revoked.IsZero():
+		return fmt.Errorf("%w: the token was revoked", ErrUnknown)
+	case !have.Active(now):
+		return fmt.Errorf("%w: the token has expired", ErrUnknown)
+	}
+	return nil
+}
+
+// find looks a token up. What is remembered of one stays true but for a
+// revocation: while the ledger does not answer, only that there was none proves
+// nothing.
+func (t *Tokens) find(ctx context.Context, id string) (tokenNote, error) {
+	n, err := t.recall.get(ctx, tokenPrefix+id)
+	switch {
+	case err != nil:
+		return tokenNote{}, err
+	case len(n.note.Value) == 0 && !n.fresh:
+		return tokenNote{}, fmt.Errorf("%w: the ledger does not answer", ErrUnavailable)
+	case len(n.note.Value) == 0:
+		return tokenNote{}, errNoSuchToken
+	}
+	have, err := decodeToken(n.note)
+	if err != nil {
+		t.log.ErrorContext(ctx, "a token cannot be read and is good for nothing", "error", err)
+		return tokenNote{}, errNoSuchToken
+	}
+	return have, nil
+}
+
+// byID looks up a token that a session was begun with.
+func (t *Tokens) byID(ctx context.Context, id string) (Token, error) {
+	have, err := t.find(ctx, id)
+	if err != nil {
+		return Token{}, err
+	}
+	return have.Token, t.good(have.Token)
+}
