@@ -48,4 +48,15 @@ const (
 	// scarceSpace is how much room a ledger on a disk should have: some hundred
 	// thousand writes, and a copy of its log.
 	scarceSpace = 1 << 30
+	// comeBack is what callers are told who came when nothing can be served.
+	comeBack = 2 * time.Second
+	// answerSlack is what an answer may take beyond the wait for an outcome.
+	answerSlack = 30 * time.Second
+	// minRest is what sends in hand have in any case when requests have used up
+	// the grace.
+	minRest = time.Second
+	// firstTry and longestTry are the pauses between attempts to reach a ledger
+	// at the start: a database that restarts is there again in seconds.
+	firstTry   = 500 * time.Millisecond
+	longestTry = 15 * time.Second
 )

@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -17,13 +15,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/httpapi"
-	"github.com/readback-go/readback/internal/report"
 )
 
 const (
-	// defaultListen is where the published clients of the step gate look for it
-	// by themselves.
-	defaultListen = "127.0.0.1:8080"
 	// devLedger is the ledger of a server without a configuration. It stays, so
 	// that whoever comes back after a crash finds what was done. It is not
 	// readback.db: that may be a ledger in earnest, of a configuration elsewhere.
@@ -32,12 +26,15 @@ const (
 	devTenant = "default"
 )
 
-// serveSettings are what a server can be told on the command line.
+// serveSettings are what a server can be told on the command line; what is not
+// set there is as configured.
 type serveSettings struct {
 	dev            bool
 	listen, ledger string
 	parallel       int
 	grace          time.Duration
+
+	given func(flag string) bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -57,103 +54,119 @@ without --dev.
 
 Without a configuration (--config, $READBACK_CONFIG, ./readback.yaml) the ledger
 is ` + devLedger + ` in this folder, which is made when it is not there, and there are
-no destinations to look at.`,
+no destinations to look at.
+
+A ledger in a database that cannot be reached is tried again and again; until it
+is, /readyz and every door answer 503.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.serve(ctx, s) }),
 	}
 	flags := cmd.Flags()
+	s.given = flags.Changed
 	flags.BoolVar(&s.dev, "dev", false, "check no credentials, on this machine alone (required)")
-	flags.StringVar(&s.listen, "listen", defaultListen, "where to listen, host:port on this machine; port 0 takes a free one")
+	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
-	flags.IntVar(&s.parallel, "parallel", 16, "how many writes are worked on at once")
-	flags.DurationVar(&s.grace, "grace", grace, "how long requests, sends and reads under way may last after the signal")
+	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
+	flags.DurationVar(&s.grace, "grace", 0, fmt.Sprintf("how long requests, sends and reads under way may last after the signal (default as configured, else %s)", config.DefaultServer().Grace))
 	return cmd
 }
 
-func (s serveSettings) check() error {
-	host, port, err := net.SplitHostPort(s.listen)
-	ip := net.ParseIP(host)
+// over lays what the command line says over a configuration.
+func (s serveSettings) over(c *config.Config) error {
+	if s.given("listen") {
+		c.Server.Listen = s.listen
+		if problem := c.Server.AddressProblem(); problem != "" && !s.dev {
+			return usagef("--listen is %q, which %s", s.listen, problem)
+		}
+	}
+	if s.given("parallel") {
+		c.Server.Parallel = s.parallel
+	}
+	if s.given("grace") {
+		c.Server.Grace = s.grace
+	}
+	if s.ledger != "" {
+		c.Ledger = config.Ledger{File: s.ledger}
+	}
+	_, port, err := net.SplitHostPort(c.Server.Listen)
 	switch {
 	case !s.dev:
 		return usagef("--dev is missing: nothing that would check credentials is there yet, and nothing is served without; --dev serves this machine alone")
 	case err != nil || port == "":
-		return usagef("--listen is %q; want host:port, such as %s", s.listen, defaultListen)
-	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
-		return usagef("--listen is %q, which other machines can reach, and --dev asks nobody who they are; want 127.0.0.1:%s", s.listen, port)
-	case s.parallel < 1 || s.parallel > 1000:
-		return usagef("--parallel is %d; want 1 to 1000", s.parallel)
-	case s.grace < 0:
-		return usagef("--grace is %s; want 0 or more", s.grace)
+		return usagef("--listen is %q; want host:port, such as %s", c.Server.Listen, config.DefaultServer().Listen)
+	case s.dev && !c.Server.Loopback():
+		return usagef("--listen is %q, which other machines can reach, and --dev asks nobody who they are; want 127.0.0.1:%s", c.Server.Listen, port)
+	case c.Server.Parallel < 1 || c.Server.Parallel > 1000:
+		return usagef("--parallel is %d; want 1 to 1000", c.Server.Parallel)
+	case c.Server.Grace < 0:
+		return usagef("--grace is %s; want 0 or more", c.Server.Grace)
 	}
 	return nil
 }
 
 // listen takes the address. What "localhost" means is the machine's business;
 // what it must mean is not.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+func listen(ctx context.Context, s config.Server) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is taken: another program listens there; want another --listen, or port 0 for one that is free", addr)
+		return nil, fmt.Errorf("%s is taken: another program listens there; want another --listen, or port 0 for one that is free", s.Listen)
 	case err != nil:
-		return nil, fmt.Errorf("cannot listen at %s: %w", addr, err)
+		return nil, fmt.Errorf("cannot listen at %s: %w", s.Listen, err)
 	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, errors.Join(usagef("--listen is %q, which is %s here, and other machines can reach it; want %s", addr, l.Addr(), defaultListen), l.Close())
+	if tcp, ok := l.Addr().(*net.TCPAddr); s.Loopback() && (!ok || !tcp.IP.IsLoopback()) {
+		return nil, errors.Join(usagef("--listen is %q, which is %s here, and other machines can reach it; want %s", s.Listen, l.Addr(), config.DefaultServer().Listen), l.Close())
 	}
 	return l, nil
 }
 
-// serve is the whole of it: the door, what is behind it, and what goes on
+// serve is the whole of it: the doors, what is behind them, and what goes on
 // without anybody asking.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
-	if err := s.check(); err != nil {
-		return 0, err
+	c, err := a.serverConfig()
+	if err == nil {
+		err = s.over(&c)
 	}
-	l, err := listen(ctx, s.listen) // first: who finds the port taken leaves no ledger behind
 	if err != nil {
 		return 0, err
 	}
-	d, reg, err := a.serving(ctx, s)
+	reg, err := a.preflight(c)
 	if err != nil {
-		return 0, errors.Join(err, l.Close())
+		return 0, err
 	}
-	h, err := a.furnish(d, reg, "http://"+l.Addr().String())
+	l, err := listen(ctx, c.Server) // before the ledger: who finds the port taken leaves none behind
 	if err != nil {
-		d.close()
-		return 0, errors.Join(err, l.Close())
+		return 0, err
 	}
-	if err := a.announce(l.Addr().String(), d); err != nil {
-		h.engine.Close()
-		d.close()
-		return 0, errors.Join(err, l.Close())
-	}
-	server := httpapi.Server(httpapi.Local(h.handler), d.log)
-	return 0, h.run(ctx, server, l, s)
+	sv := &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: "http://" + l.Addr().String()}
+	return 0, sv.run(ctx)
 }
 
-// serving opens the ledger and makes the destinations, without a configuration
-// too where none was named.
-func (a *app) serving(ctx context.Context, s serveSettings) (*desk, *connectors.Registry, error) {
+// serverConfig reads the configuration; there need be none.
+func (a *app) serverConfig() (config.Config, error) {
 	c, err := a.settings()
 	if a.unconfigured(err) {
-		c, err = config.Config{Tenant: devTenant, Log: "text", Ledger: config.Ledger{File: devLedger}}, nil
+		c, err = config.Config{Tenant: devTenant, Log: "text", Ledger: config.Ledger{File: devLedger}, Server: config.DefaultServer()}, nil
 		if a.tenant != "" {
 			c.Tenant = a.tenant
 		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.ledger != "" {
-		c.Ledger = config.Ledger{File: s.ledger}
-	}
+	return c, err
+}
+
+// preflight finds what is wrong with a configuration before anything is opened:
+// whoever starts with a bad one leaves nothing behind.
+func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	reg, err := c.Registry(a.env)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	d, err := a.open(ctx, c, config.OpenOptions{Create: true})
-	return d, reg, err
+	if c.Gate.Rules != "" {
+		if _, _, err := gateRules(c); err != nil {
+			return nil, err
+		}
+	}
+	return reg, nil
 }
 
 // unconfigured reports whether there is no configuration because nobody asked
@@ -166,25 +179,11 @@ func (a *app) unconfigured(err error) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// announce says where it listens, on a line of its own, and on what.
-func (a *app) announce(addr string, d *desk) error {
-	where := "http://" + addr
-	if a.json {
-		text, err := json.Marshal(map[string]string{"listening": where, "ledger": d.config.Ledger.String(),
-			"configuration": d.config.Path, "tenant": d.tenant, "credentials": "not checked"})
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-		}
-		return err
+// doors are what is behind each path, the first that fits.
+func (sv *serving) doors(h *house) []door {
+	var all []door
+	if sv.config.Server.Gate {
+		all = append(all, door{"/api/v1/", httpapi.New(h.gate, &httpapi.Options{Caller: httpapi.Dev(h.desk.tenant), Logger: h.desk.log})})
 	}
-	lines := []string{where,
-		"Ledger: " + report.Safe(d.config.Ledger.String()),
-		"Configuration: " + report.Safe(d.config.Path)}
-	if d.config.Path == "" {
-		lines[2] = "Configuration: none; there are no destinations to look at, and no rules"
-	}
-	lines = append(lines,
-		"Credentials are not checked (--dev): everybody who can reach this address may do everything, and approvals are by whatever name a caller gives.")
-	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
-	return err
+	return all
 }

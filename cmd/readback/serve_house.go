@@ -1,31 +1,38 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/metrics"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
 
-// house is what is behind the door of a server.
+// house is what is behind the doors of a server: the office that they ask, and
+// what that asks.
 type house struct {
-	desk    *desk
-	engine  *engine.Engine
-	gate    *workflow.Gate
-	sagas   *saga.Runner
-	handler http.Handler
+	desk   *desk
+	reg    *connectors.Registry
+	engine *engine.Engine
+	gate   *workflow.Gate
+	sagas  *saga.Runner
+	office *office.Office
+	meter  *metrics.Meter
+	// beside are further workers, by what they do.
+	beside map[string]func(context.Context) error
 }
 
-// furnish makes what is behind the door, at an address that callers know.
+// furnish makes what is behind the doors, at an address that callers know. The
+// desk is the house's from then on, unless it fails.
 func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, error) {
 	store, ok := d.ledger.(workflow.Store)
 	if !ok {
@@ -39,69 +46,98 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 		return nil, err
 	}
 	d.stand(reg)
-	h := &house{desk: d, engine: d.engine(reg, nil)}
+	from := metrics.Sources{Standing: d.measured}
+	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
+	h := &house{desk: d, reg: reg, meter: metrics.New(reg, from), beside: map[string]func(context.Context) error{}}
+	h.engine = d.engine(reg, h.meter)
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"
 	h.gate = workflow.New(store, o)
 	h.sagas = saga.New(store, h.engine, &saga.Options{Window: idempotencyWindow, Logger: d.log})
-	h.handler = httpapi.New(h.gate, &httpapi.Options{Caller: httpapi.Dev(d.tenant), Logger: d.log, Ready: d.reached})
+	h.office = office.New(office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate,
+		Types: d.types(), Logger: d.log})
 	return h, nil
 }
 
-// run serves and works until ctx ends or a part of it fails. Requests under way
-// are answered first: they may still need the rest.
-func (h *house) run(ctx context.Context, server *http.Server, l net.Listener, s serveSettings) error {
-	working, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	failed := make(chan error, 1)
-	var wg sync.WaitGroup
-	begin := func(what string, work func() error) {
-		wg.Go(func() {
-			if err := work(); err != nil && working.Err() == nil {
-				select {
-				case failed <- fmt.Errorf("%s: %w", what, err):
-				default: // the first says it
-				}
-			}
-		})
+// types says of which type each destination is.
+func (d *desk) types() map[string]string {
+	all := make(map[string]string, len(d.config.Destinations))
+	for _, each := range d.config.Destinations {
+		all[each.Name] = each.Type
 	}
-	begin("the server", func() error { return server.Serve(l) })
-	begin("the gate", func() error { return h.gate.Work(working) })
-	begin("the sagas", func() error { return h.sagas.Work(working) })
+	return all
+}
+
+// works is work that goes on until it is ended.
+type works struct {
+	wg     sync.WaitGroup
+	ctx    context.Context
+	end    context.CancelFunc
+	failed chan error // the first that did, if one does
+	late   chan error // how the engine's work ended
+	began  time.Time
+}
+
+// work begins to do what a worker does: whatever is due, and what goes on
+// without anybody asking. It goes on when ctx ends, until [house.rest].
+func (h *house) work(ctx context.Context, parallel int, grace time.Duration) *works {
+	w := &works{failed: make(chan error, 1), late: make(chan error, 1)}
+	w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
+	w.begin("the gate", func() error { return h.gate.Work(w.ctx) })
+	w.begin("the sagas", func() error { return h.sagas.Work(w.ctx) })
+	for what, work := range h.beside {
+		w.begin(what, func() error { return work(w.ctx) })
+	}
 	if h.desk.config.Retention.Keep > 0 {
-		wg.Go(func() { h.desk.pruneNowAndThen(working) })
+		w.wg.Go(func() { h.desk.pruneNowAndThen(w.ctx) })
 	}
-	late := make(chan error, 1)
-	begin("the engine", func() error {
-		err := untilStopped(working, h.engine, s.grace, func() error {
-			return h.engine.Work(working, &engine.WorkOptions{Parallel: s.parallel})
+	w.wg.Go(func() {
+		err := untilStopped(w.ctx, h.engine, grace, func() error {
+			return h.engine.Work(w.ctx, &engine.WorkOptions{Parallel: parallel})
 		})
-		late <- err
-		return err
+		if err != nil && !errors.Is(err, errLate) {
+			w.fail(fmt.Errorf("the engine: %w", err))
+		}
+		w.late <- err
 	})
-	var err error
+	return w
+}
+
+func (w *works) begin(what string, work func() error) {
+	w.wg.Go(func() {
+		if err := work(); err != nil && w.ctx.Err() == nil {
+			w.fail(fmt.Errorf("%s: %w", what, err))
+		}
+	})
+}
+
+func (w *works) fail(err error) {
 	select {
-	case <-ctx.Done():
-	case err = <-failed:
+	case w.failed <- err:
+	default: // the first says it
 	}
-	h.shut(server, s.grace)
-	end()
-	if lateErr := <-late; errors.Is(lateErr, errLate) {
-		return errors.Join(err, lateErr) // the ledger is still in use, and ends with the process
+}
+
+// rest ends the work, and closes everything. What is in hand is given the time
+// that work was begun with; what lasts longer stays in the ledger, which is then
+// left as it is.
+func (h *house) rest(w *works) error {
+	w.end()
+	if err := <-w.late; errors.Is(err, errLate) {
+		return err // the ledger is still in use, and ends with the process
 	}
-	wg.Wait()
+	w.wg.Wait()
+	h.close()
+	return nil
+}
+
+// close closes everything. Work is ended before.
+func (h *house) close() {
 	h.engine.Close()
 	h.desk.close()
 	h.desk.log.Info("stopped")
-	return err
 }
 
-// shut ends the server: nobody new comes in, and whoever is in is answered,
-// within a time.
-func (h *house) shut(server *http.Server, within time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		h.desk.log.Warn("requests under way were cut off", "error", err)
-		_ = server.Close() // what it did is in the ledger
-	}
+// address is where callers reach a server that listens somewhere.
+func (d *desk) address(listening string) string {
+	return cmp.Or(d.config.Server.PublicURL, listening)
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/readback-go/readback/internal/httpapi"
+)
+
+// door is one door of the server: everything under a path, or the path alone.
+type door struct {
+	path    string
+	handler http.Handler
+}
+
+// fits reports whether a path is behind the door. One that ends with a slash
+// stands for all that is below it.
+func (d door) fits(path string) bool {
+	return path == d.path || strings.HasSuffix(d.path, "/") && strings.HasPrefix(path, d.path)
+}
+
+// front is the one handler of a server. Before there is a house it answers that
+// it cannot serve yet; health is told in any case.
+type front struct {
+	doors   atomic.Pointer[[]door]
+	reached atomic.Pointer[func(context.Context) error]
+	health  http.Handler
+	log     *slog.Logger
+	closing context.Context // ends when the server is to stop
+	close   context.CancelFunc
+}
+
+func newFront(log *slog.Logger) *front {
+	f := &front{log: log}
+	f.closing, f.close = context.WithCancel(context.Background())
+	f.health = httpapi.Health(f.ready, log)
+	return f
+}
+
+var errNotYet = errors.New("the ledger has not been reached yet")
+
+// ready reports whether requests can be served.
+func (f *front) ready(ctx context.Context) error {
+	reached := f.reached.Load()
+	switch {
+	case f.closing.Err() != nil:
+		return errors.New("the server is stopping")
+	case reached == nil:
+		return errNotYet
+	}
+	return (*reached)(ctx)
+}
+
+// open lets callers in.
+func (f *front) open(doors []door, reached func(context.Context) error) {
+	f.reached.Store(&reached)
+	f.doors.Store(&doors)
+}
+
+// ServeHTTP sends a request to its door.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.EscapedPath()
+	if path == "/healthz" || path == "/readyz" {
+		f.health.ServeHTTP(w, r)
+		return
+	}
+	doors := f.doors.Load()
+	if doors == nil {
+		unserved(w, r)
+		return
+	}
+	for _, d := range *doors {
+		if d.fits(path) {
+			f.through(d.handler, w, r)
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, "not-found", "There is no such route", "")
+}
+
+// through lets a request through a door. Whoever waits, for an outcome or for
+// news, is released when the server is to stop: what became of a write can be
+// asked for elsewhere.
+func (f *front) through(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	patient(w, r)
+	stream := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	if stream { // it lasts as long as its reader likes
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	}
+	if stream || strings.Contains(r.Header.Get("Prefer"), "wait") {
+		ctx, release := context.WithCancel(r.Context())
+		defer release()
+		defer context.AfterFunc(f.closing, release)()
+		r = r.WithContext(ctx)
+	}
+	h.ServeHTTP(w, r)
+	if stream && f.closing.Err() != nil && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+		_, _ = fmt.Fprintf(w, ": the server is stopping; come back\nretry: %d\n\n", comeBack.Milliseconds()) // who is gone needs no hint
+	}
+}
+
+// patient takes the bound on the reading of a request away when all of it has
+// come: the server would take a caller that waits for an answer for one that is
+// slow, and end its request.
+func patient(w http.ResponseWriter, r *http.Request) {
+	c := http.NewResponseController(w)
+	if r.Body == nil || r.Body == http.NoBody {
+		_ = c.SetReadDeadline(time.Time{}) // where that is not possible there is none
+		return
+	}
+	r.Body = &patientBody{ReadCloser: r.Body, whole: func() { _ = c.SetReadDeadline(time.Time{}) }}
+}
+
+// patientBody tells when a body has been read.
+type patientBody struct {
+	io.ReadCloser
+	whole func()
+}
+
+// Read reads.
+func (b *patientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.whole()
+	}
+	return n, err
+}
+
+// unserved answers who came too early.
+func unserved(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", fmt.Sprint(int(comeBack.Seconds())))
+	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // in the words of its contract
+		answerJSON(w, "application/json", http.StatusServiceUnavailable, map[string]string{
+			"error": "unavailable", "code": "UNAVAILABLE", "message": "the ledger cannot be reached yet; the same request may be made again later"})
+		return
+	}
+	refuse(w, http.StatusServiceUnavailable, "unavailable", "The ledger cannot be reached yet", "not applied")
+}
+
+// problem is an error as RFC 9457 has it.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	// Known is what is known of an effect.
+	Known string `json:"known,omitempty"`
+}
+
+// refuse answers with a problem.
+func refuse(w http.ResponseWriter, status int, kind, title, known string) {
+	answerJSON(w, "application/problem+json", status, problem{"urn:readback:problem:" + kind, title, status, known})
+}
+
+func answerJSON(w http.ResponseWriter, as string, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte("{}")
+	}
+	w.Header().Set("Content-Type", as)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // who went away needs no answer
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// serving is one run of a server.
+type serving struct {
+	app      *app
+	config   config.Config
+	reg      *connectors.Registry
+	settings serveSettings
+	listener net.Listener
+	log      *slog.Logger
+	where    string // it can be reached, as it listens
+	front    *front
+	server   *http.Server
+
+	announced bool
+}
+
+// run serves until ctx ends or a part of it fails.
+func (sv *serving) run(ctx context.Context) error {
+	sv.front = newFront(sv.log)
+	var all http.Handler = sv.front
+	if sv.settings.dev {
+		all = httpapi.Local(all)
+	}
+	sv.server = httpapi.Server(all, sv.log)
+	sv.server.WriteTimeout = sv.config.Server.MaxWait + answerSlack
+	served := make(chan error, 1)
+	go func() { served <- sv.server.Serve(sv.listener) }()
+	h, err := sv.house(ctx)
+	if err != nil || h == nil {
+		sv.shut(0)
+		return err
+	}
+	sv.front.open(sv.doors(h), h.desk.reached)
+	if err := sv.announce(nil); err != nil {
+		sv.shut(0)
+		h.close()
+		return err
+	}
+	w := h.work(ctx, sv.config.Server.Parallel, sv.config.Server.Grace)
+	select {
+	case <-ctx.Done():
+	case err = <-w.failed:
+	case err = <-served:
+		err = fmt.Errorf("the server: %w", err)
+	}
+	sv.shut(sv.config.Server.Grace)
+	return errors.Join(err, h.rest(w))
+}
+
+// house opens the ledger and makes what is behind the doors; nil when ctx ended
+// before that. A database that cannot be reached may be there later: it is tried
+// again.
+func (sv *serving) house(ctx context.Context) (*house, error) {
+	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstTry), backoff.WithMaxInterval(longestTry), backoff.WithMaxElapsedTime(0))
+	for {
+		h, err := sv.furnished(ctx)
+		switch {
+		case err == nil:
+			return h, nil
+		case ctx.Err() != nil:
+			return nil, nil
+		case !errors.Is(err, ledger.ErrUnavailable) || !sv.config.Ledger.Database():
+			return nil, err
+		}
+		if err := sv.announce(err); err != nil {
+			return nil, err
+		}
+		pause := pace.NextBackOff()
+		sv.log.Error("the ledger cannot be reached; nothing can be served until it is, and it is tried again", "ledger", sv.config.Ledger.String(), "error", err, "again in", pause.Round(time.Millisecond))
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (sv *serving) furnished(ctx context.Context) (*house, error) {
+	d, err := sv.app.open(ctx, sv.config, config.OpenOptions{Create: true})
+	if err != nil {
+		return nil, err
+	}
+	h, err := sv.app.furnish(d, sv.reg, d.address(sv.where))
+	if err != nil {
+		d.close()
+	}
+	return h, err
+}
+
+// shut ends the server: nobody new comes in, who waits is released, and whoever
+// else is in is answered, within a time.
+func (sv *serving) shut(within time.Duration) {
+	sv.front.close()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if err := sv.server.Shutdown(ctx); err != nil {
+		if within > 0 {
+			sv.log.Warn("requests under way were cut off", "error", err)
+		}
+		_ = sv.server.Close() // what it did is in the ledger
+	}
+}
+
+// announce says where it listens, on a line of its own, and on what. It says so
+// once.
+func (sv *serving) announce(away error) error {
+	a, c := sv.app, sv.config
+	if sv.announced {
+		return nil
+	}
+	sv.announced = true
+	if a.json {
+		said := map[string]string{"listening": sv.where, "ledger": c.Ledger.String(),
+			"configuration": c.Path, "tenant": c.Tenant, "credentials": "not checked"}
+		if away != nil {
+			said["unavailable"] = away.Error()
+		}
+		text, err := json.Marshal(said)
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+		}
+		return err
+	}
+	lines := []string{sv.where,
+		"Ledger: " + report.Safe(c.Ledger.String()),
+		"Configuration: " + report.Safe(c.Path)}
+	if c.Path == "" {
+		lines[2] = "Configuration: none; there are no destinations to look at, and no rules"
+	}
+	if away != nil {
+		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))
+	}
+	lines = append(lines,
+		"Credentials are not checked (--dev): everybody who can reach this address may do everything, and approvals are by whatever name a caller gives.")
+	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
+	return err
+}
