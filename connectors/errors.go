@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// ErrBlind is what reads of a blind destination fail with; nobody makes any.
+var ErrBlind = errors.New("nothing can be read at this destination")
+
 // Fate is what is known about one send.
 type Fate string
 

@@ -61,6 +61,13 @@ type Profile struct {
 	// write. Default false.
 	StampsUpdates bool
 
+	// Blind says that nothing can be read there (a receiver of messages, a tool
+	// with no way to look). A send that is answered with yes is then reported and
+	// never verified, and one that is not answered is repeated only inside
+	// NativeWindow. [Profile.Valid] says what such a destination cannot claim.
+	// Default false: it is read back.
+	Blind bool
+
 	// Settle is how long reads may lag behind writes. Default undeclared: a
 	// weak read then never proves absence.
 	Settle Bound
@@ -92,6 +99,9 @@ type Profile struct {
 	// them (Observation.Path). For people and for measuring; what one
 	// observation proves, it says itself. Default none known.
 	Reads []ReadPath
+	// Sends is how many sends may reach the destination over the life of one
+	// write. Default: what the engine is told for all.
+	Sends int
 	// Rate is how many calls the destination takes. Default not known.
 	Rate Rate
 	// BulkLimit is how many queries one bulk read takes. Default: no bulk
@@ -128,6 +138,33 @@ func (p Profile) Check(w intent.WriteType) error {
 		return nil
 	}
 	return fmt.Errorf("%w: /write: %q has no %s of kind %q; it has %v", intent.ErrInvalid, p.Destination, w, p.Kind, p.Writes)
+}
+
+// Valid says what a profile claims that cannot be, or nil: a blind destination
+// claims nothing that only a read could use or show.
+func (p Profile) Valid() error {
+	if p.Sends < 0 {
+		return fmt.Errorf("sends is %d; want how many sends of one write it may get, or 0 for the engine's own number", p.Sends)
+	}
+	if !p.Blind {
+		return nil
+	}
+	_, settles := p.Settle.Declared()
+	_, rechecks := p.Recheck.Declared()
+	for _, claim := range []struct {
+		field   string
+		claimed bool
+	}{
+		{"stamped", p.Stamped}, {"stamps updates", p.StampsUpdates}, {"unique", len(p.Unique) > 0},
+		{"conditional", len(p.Conditional) > 0}, {"undo", len(p.Undo) > 0}, {"reads", len(p.Reads) > 0},
+		{"bulk limit", p.BulkLimit > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks},
+		{"volatile", len(p.Volatile) > 0}, {"compare", len(p.Compare) > 0}, {"read timeout", p.ReadTimeout > 0},
+	} {
+		if claim.claimed {
+			return fmt.Errorf("it is blind and claims %s, which only a read could use or show; leave one of the two out", claim.field)
+		}
+	}
+	return nil
 }
 
 // SendFor is the bound on one send: SendTimeout, or 30 s.

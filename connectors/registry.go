@@ -36,6 +36,11 @@ func (r *Registry) Register(name string, d Destination) error {
 	case len(d.Profiles) == 0:
 		return fmt.Errorf("register destination %q: no profile; give one for each kind of record", name)
 	}
+	for _, kind := range slices.Sorted(maps.Keys(d.Profiles)) {
+		if err := d.Profiles[kind].Valid(); err != nil {
+			return fmt.Errorf("register destination %q: the profile of kind %q: %w", name, kind, err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, ok := r.known[name]; ok {

@@ -28,7 +28,7 @@ const ruleRisk = "risk"
 
 // held says that the write waits for people, for how many and how long.
 func (t *task) held() ledger.Event {
-	h := policies.Classify(t.e.opts.Risks, t.intent)
+	h := policies.Classify(t.e.risks(), t.intent)
 	reason := "its risk class asks for a person's approval"
 	if h.Approvers > 1 {
 		reason = fmt.Sprintf("its risk class asks for the approval of %d different people", h.Approvers)
@@ -50,30 +50,32 @@ func lapsed(r ledger.Record) bool {
 func (e *Engine) lapse(rec ledger.Record, claimed time.Time, l life) error {
 	t := &task{e: e, life: l}
 	t.adopt(rec, claimed)
-	h := policies.Hold{OnTimeout: policies.OnTimeoutDeny}
-	if w, err := intent.DecodeStored(rec.Intent); err == nil {
-		h = policies.Classify(e.opts.Risks, w)
+	if e.waitsOn(rec) {
+		t.log().Warn("nobody approved a held write in time; it goes on waiting", "due", rec.Due.UTC())
+		return t.commit(ledger.Event{Kind: ledger.EvOverdue, Rule: ruleRisk, Reason: overAt(rec) + "; it goes on waiting"})
 	}
-	until := rec.Due.UTC().Format(time.RFC3339)
-	if h.OnTimeout == policies.OnTimeoutEscalate {
-		t.log().Warn("nobody approved a held write in time; it goes on waiting", "until", until)
-		return t.commit(ledger.Event{Kind: ledger.EvOverdue, Rule: ruleRisk, Reason: "nobody approved it until " + until + "; it goes on waiting"})
-	}
-	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, Rule: ruleRisk,
-		Reason: "nobody approved it until " + until})
+	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, Rule: ruleRisk, Reason: overAt(rec)})
+}
+
+// waitsOn reports whether a held write goes on waiting when nobody approved it in
+// time. Where its intent cannot be read it does not.
+func (e *Engine) waitsOn(rec ledger.Record) bool {
+	w, err := intent.DecodeStored(rec.Intent)
+	return err == nil && policies.Classify(e.risks(), w).OnTimeout == policies.OnTimeoutEscalate
+}
+
+func overAt(rec ledger.Record) string {
+	return "nobody approved it until " + rec.Due.UTC().Format(time.RFC3339)
 }
 
 // mayDecide refuses a decision of somebody who may decide nothing, and one under
 // another's name than that of the credentials.
 func mayDecide(ctx context.Context, by, reason string) error {
 	who := Caller(ctx)
+	if err := who.decides(); err != nil {
+		return err
+	}
 	switch {
-	case who.Role == RoleAgent:
-		return fmt.Errorf("%w: the credentials are an agent's (%q), and an agent decides about no write", ErrForbidden, who.Name)
-	case !slices.Contains([]Role{"", RoleReviewer, RoleOperator}, who.Role):
-		return fmt.Errorf("%w: the role of the credentials is %q; want %s or %s", ErrForbidden, who.Role, RoleReviewer, RoleOperator)
-	case who.Role != "" && ledger.SamePerson(who.Name, ""):
-		return fmt.Errorf("%w: the credentials name nobody, and whoever decides has a name", ErrForbidden)
 	case ledger.SamePerson(by, "") || strings.TrimSpace(reason) == "":
 		return errors.New("a decision needs a name (by) and a reason")
 	case who.Name != "" && !ledger.SamePerson(who.Name, by):
@@ -82,14 +84,28 @@ func mayDecide(ctx context.Context, by, reason string) error {
 	return nil
 }
 
-// allowed refuses a decision about this write by whoever decides.
+// decides refuses whoever may decide nothing.
+func (p Principal) decides() error {
+	switch {
+	case p.Role == RoleAgent:
+		return fmt.Errorf("%w: the credentials are an agent's (%q), and an agent decides about no write", ErrForbidden, p.Name)
+	case !slices.Contains([]Role{"", RoleReviewer, RoleOperator}, p.Role):
+		return fmt.Errorf("%w: the role of the credentials is %q; want %s or %s", ErrForbidden, p.Role, RoleReviewer, RoleOperator)
+	case p.Role != "" && ledger.SamePerson(p.Name, ""):
+		return fmt.Errorf("%w: the credentials name nobody, and whoever decides has a name", ErrForbidden)
+	}
+	return nil
+}
+
+// allowed refuses a decision about this write by whoever decides. A caller in
+// this process, whose name is not known yet, is nobody in particular.
 func (d Decision) allowed(rec ledger.Record) error {
 	switch {
 	case d.Digest != "" && d.Digest != rec.Digest:
 		return fmt.Errorf("%w: the decision is about digest %s, write %s has %s", ledger.ErrDigestMismatch, d.Digest, rec.ID, rec.Digest)
 	case d.Word != WordApprove:
 		return nil
-	case ledger.SamePerson(d.By, rec.RequestedBy):
+	case !ledger.SamePerson(d.By, "") && ledger.SamePerson(d.By, rec.RequestedBy):
 		return fmt.Errorf("%w: %q asked for write %s, and somebody else must approve it", ErrForbidden, d.By, rec.ID)
 	case ledger.AmongPeople(rec.Agreed, d.By):
 		return fmt.Errorf("%w: %q has approved write %s already, and %d different people must", ErrForbidden, d.By, rec.ID, rec.Need)

@@ -69,6 +69,7 @@ func TestWhoMayDecide(t *testing.T) {
 		"who asked":                    {engine.Principal{Name: "crm-agent", Role: engine.RoleReviewer}, approves("crm-agent"), engine.ErrForbidden, "whatever else they may do"},
 		"who asked, by name alone":     {engine.Principal{}, approves("crm-agent"), engine.ErrForbidden, "the name is enough"},
 		"who asked, written otherwise": {engine.Principal{}, approves(" CRM-Agent "), engine.ErrForbidden, "it is the same name"},
+		"an auditor":                   {engine.Principal{Name: "eve", Role: engine.RoleAuditor}, approves("eve"), engine.ErrForbidden, "who reads everything changes nothing"},
 		"a role that is none":          {engine.Principal{Name: "ada", Role: "Agent"}, approves("ada"), engine.ErrForbidden, "what nobody understands may do nothing"},
 		"a reviewer without a name":    {engine.Principal{Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be many"},
 		"their own name otherwise":     {engine.Principal{Name: "Ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is the same name"},

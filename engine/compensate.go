@@ -199,7 +199,7 @@ func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, l life) (ledg
 // undoer is whose word an undoing is that has to be approved: somebody else must
 // approve it.
 func (e *Engine) undoer(parent ledger.Record, w intent.WriteIntent) (string, error) {
-	if policies.Classify(e.opts.Risks, w).Class != intent.RiskApprove {
+	if policies.Classify(e.risks(), w).Class != intent.RiskApprove {
 		return parent.RequestedBy, nil
 	}
 	events, err := e.ledger.Events(e.ctx, parent.Tenant, parent.ID)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ type Engine struct {
 	paths   paths
 	readers readers
 	wakes   wakes
+	rules   atomic.Pointer[[]policies.RiskRule]
 	mu      sync.Mutex
 	flights map[ledger.ID]*flight
 	closed  bool
@@ -139,9 +141,23 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	e.SetRisks(e.opts.Risks)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e
 }
+
+// SetRisks replaces the risk rules, for every write that is looked at from then
+// on: one that was held stays so, one that was approved is not held again, and
+// one that waits to be sent and that nobody approved is held where the new rules
+// ask for it. The slice is copied. Other engines on the same ledger have rules of
+// their own.
+func (e *Engine) SetRisks(rules []policies.RiskRule) {
+	rules = slices.Clone(rules)
+	e.rules.Store(&rules)
+}
+
+// risks are the rules in force. They are replaced as a whole and never changed.
+func (e *Engine) risks() []policies.RiskRule { return *e.rules.Load() }
 
 func newOwner() string {
 	host, err := os.Hostname()

@@ -126,6 +126,9 @@ const (
 	lookMost = 10 * time.Second
 	// lookAgain is when a destination that could not be read may be asked again.
 	lookAgain = 15 * time.Second
+	// maxKeyShown bounds a business key inside a sentence, in bytes: what is longer
+	// is looked up where the intent is shown.
+	maxKeyShown = 200
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

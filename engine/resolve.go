@@ -62,7 +62,7 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := cmp.Or(d.fits(rec), d.allowed(rec)); err != nil {
+	if err := d.refused(rec); err != nil {
 		return Outcome{}, err
 	}
 	if err := e.undoingOpen(asking, rec, d); err != nil {
@@ -85,6 +85,14 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	}
 	return e.wait(ctx, f, rec, true)
 }
+
+// refused is why a decision about a write as it stands is not taken, nil where
+// nothing about the write speaks against it.
+func (d Decision) refused(rec ledger.Record) error { return cmp.Or(d.fits(rec), d.allowed(rec)) }
+
+// goesOn reports whether the write goes on after the decision, so that its
+// destination must be known; what ends it needs none.
+func (d Decision) goesOn() bool { return d.event(ledger.Record{}).Kind != ledger.EvSettled }
 
 // fits reports whether the write waits for this word.
 func (d Decision) fits(rec ledger.Record) error {
@@ -123,7 +131,7 @@ func (d Decision) fitsEntrusted(rec ledger.Record) error {
 // undoingOpen refuses another send, or another undoing, while one that was
 // begun is open: it could undo what the new send makes.
 func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision) error {
-	if d.Word != WordRetry && d.Word != WordCompensate {
+	if !d.meetsUndoing() {
 		return nil
 	}
 	child, err := e.ledger.Get(ctx, rec.Tenant, undoingID(rec))
@@ -132,10 +140,19 @@ func (e *Engine) undoingOpen(ctx context.Context, rec ledger.Record, d Decision)
 		return nil
 	case err != nil:
 		return err
-	case child.State != ledger.Settled:
-		return fmt.Errorf("%w: its undoing %s is %s; decide about that first", ErrNotWaiting, child.ID, child.Phase())
 	}
-	return nil
+	return d.beside(child)
+}
+
+// meetsUndoing reports whether the decision could come across an undoing.
+func (d Decision) meetsUndoing() bool { return d.Word == WordRetry || d.Word == WordCompensate }
+
+// beside refuses a decision that an undoing stands in the way of.
+func (d Decision) beside(undoing ledger.Record) error {
+	if !d.meetsUndoing() || undoing.State == ledger.Settled {
+		return nil
+	}
+	return fmt.Errorf("%w: its undoing %s is %s; decide about that first", ErrNotWaiting, undoing.ID, undoing.Phase())
 }
 
 func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) error {
@@ -154,12 +171,11 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 			return fmt.Errorf("write %s: %w: %s", id, ErrExpired, rec.Reason)
 		}
 	}
-	if err := cmp.Or(d.fits(rec), d.allowed(rec)); err != nil {
+	if err := d.refused(rec); err != nil {
 		return err
 	}
-	event := d.event(rec)
 	t, err := e.newTask(rec, asked, e.life())
-	if err != nil && event.Kind != ledger.EvSettled { // what ends it needs no destination
+	if err != nil && d.goesOn() {
 		return e.unworkable(rec, err)
 	}
 	if err != nil {
@@ -167,7 +183,7 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 		t.adopt(rec, asked)
 	}
 	defer t.unsent()
-	err = t.commit(event)
+	err = t.commit(d.event(rec))
 	switch {
 	case errors.Is(err, ErrExpired): // while it was on its way to the ledger
 		return cmp.Or(e.lapse(t.base, asked, e.life()), fmt.Errorf("write %s: %w", id, ErrExpired))

@@ -134,7 +134,7 @@ func (t *task) turnedDown() []ledger.Event {
 }
 
 // risk is the intent's own risk class, or the higher one that it was raised to.
-func (t *task) risk() intent.Risk { return policies.Classify(t.e.opts.Risks, t.intent).Class }
+func (t *task) risk() intent.Risk { return policies.Classify(t.e.risks(), t.intent).Class }
 
 // needsBefore reports whether the pre-state must be read: to find out whether
 // there is something to do, to tell a lagging read from a mismatch, to make

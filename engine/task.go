@@ -83,23 +83,36 @@ type pendingEvent struct {
 // newTask prepares to work on a record that this process holds since it asked
 // for it at the time claimed.
 func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l life) (*task, error) {
-	w, err := intent.DecodeStored(rec.Intent)
+	stored, err := decodeStored(rec)
 	if err != nil {
-		return nil, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
-	}
-	t := &task{e: e, life: l, intent: w}
-	if t.conn, t.profile, err = e.reg.Lookup(w.Destination, w.Kind); err != nil {
 		return nil, err
 	}
-	if len(rec.Before) > 0 {
-		t.before = new(connectors.Observation)
-		if err := decodeExact(rec.Before, t.before); err != nil {
-			return nil, fmt.Errorf("%w: write %s: the stored pre-state: %w", ledger.ErrCorrupt, rec.ID, err)
-		}
+	t := &task{e: e, life: l, intent: stored.intent, before: stored.before}
+	if t.conn, t.profile, err = e.reg.Lookup(t.intent.Destination, t.intent.Kind); err != nil {
+		return nil, err
 	}
 	t.adopt(rec, claimed)
 	t.looking = lookingAt(rec)
 	return t, nil
+}
+
+// storedWrite is what a record keeps of its write.
+type storedWrite struct {
+	intent intent.WriteIntent
+	before *connectors.Observation // nil when no pre-state was read
+}
+
+func decodeStored(rec ledger.Record) (s storedWrite, err error) {
+	if s.intent, err = intent.DecodeStored(rec.Intent); err != nil {
+		return s, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
+	}
+	if len(rec.Before) > 0 {
+		s.before = new(connectors.Observation)
+		if err := decodeExact(rec.Before, s.before); err != nil {
+			return s, fmt.Errorf("%w: write %s: the stored pre-state: %w", ledger.ErrCorrupt, rec.ID, err)
+		}
+	}
+	return s, nil
 }
 
 // adopt takes over the record as the ledger returned it to a call made at the
@@ -114,7 +127,9 @@ func (t *task) now() time.Time { return t.clock.Add(time.Since(t.read)) }
 
 // sinceSend is how long ago the last send can have ended, never negative: a
 // clock that went back makes us wait longer.
-func (t *task) sinceSend() time.Duration { return max(t.now().Sub(t.rec.LastSend), 0) }
+func (t *task) sinceSend() time.Duration { return sinceSend(t.rec, t.now()) }
+
+func sinceSend(r ledger.Record, now time.Time) time.Duration { return max(now.Sub(r.LastSend), 0) }
 
 // note applies an event now and keeps it for the next commit. Reads that say
 // the same in a row are one event.
@@ -268,15 +283,27 @@ func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
 
 // policyCase is all that a decision may depend on.
 func (t *task) policyCase() policies.Case {
-	_, invertible := t.conn.(connectors.Inverter)
-	r := t.rec
+	c := caseOf(t.rec, t.intent, t.profile, t.now())
+	_, c.Invertible = t.conn.(connectors.Inverter)
+	c.Judgement, c.Agreeing, c.Budget = t.judged, t.agreeing, budget(t.e.opts.Budget, t.profile)
+	return c
+}
+
+// budget is how many sends of one write may reach a destination.
+func budget(all int, p connectors.Profile) int {
+	if p.Sends > 0 {
+		return p.Sends
+	}
+	return all
+}
+
+// caseOf is what a record says for a decision at a time, without what was read.
+func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time) policies.Case {
 	return policies.Case{
-		Intent: t.intent, Profile: t.profile, Judgement: t.judged, Agreeing: t.agreeing,
-		Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
+		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
-		SinceSend: t.sinceSend(), SinceKey: t.now().Sub(r.KeySend), Age: t.now().Sub(tried(r)),
-		Looked: t.looked(), RetryAfter: r.RetryAfter, Late: t.late(), Budget: t.e.opts.Budget,
-		Directed: r.Directed, Invertible: invertible,
+		SinceSend: sinceSend(r, now), SinceKey: now.Sub(r.KeySend), Age: now.Sub(tried(r)),
+		Looked: looked(r, now), RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
 	}
 }
 
@@ -290,16 +317,18 @@ func tried(r ledger.Record) time.Time {
 }
 
 // looked is how long ago the first read after the last send was made.
-func (t *task) looked() time.Duration {
-	if t.rec.FirstLook.IsZero() {
+func looked(r ledger.Record, now time.Time) time.Duration {
+	if r.FirstLook.IsZero() {
 		return 0
 	}
-	return t.now().Sub(t.rec.FirstLook)
+	return now.Sub(r.FirstLook)
 }
 
 // late reports whether the intent's deadline has passed.
-func (t *task) late() bool {
-	return !t.intent.Deadline.IsZero() && t.now().After(t.intent.Deadline)
+func (t *task) late() bool { return late(t.intent, t.now()) }
+
+func late(w intent.WriteIntent, now time.Time) bool {
+	return !w.Deadline.IsZero() && now.After(w.Deadline)
 }
 
 // leaseFor is how long a lease on this record must last at least: longer than

@@ -1,0 +1,283 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// standing is a write as it stands, and who can decide about it.
+type standing struct {
+	destination simulated.Options
+	opts        *engine.Options
+	begin       func(b *bench) ledger.ID
+	elsewhere   bool // asked of a process that does not know the destination
+}
+
+// boundless is a destination that says nothing about what may still land.
+func boundless() simulated.Options {
+	o := simulated.Plain.Options()
+	o.Horizon = connectors.Bound{}
+	return o
+}
+
+func lost(b *bench) ledger.ID {
+	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	return b.do(order("A-1", intent.Create)).ID
+}
+
+func differs(b *bench) ledger.ID {
+	b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+	return b.do(order("A-1", intent.Create)).ID
+}
+
+func askedFor(b *bench) ledger.ID { return b.asked(order("A-1", intent.Create)).ID }
+
+func halfApproved(b *bench) ledger.ID {
+	id := askedFor(b)
+	if _, err := b.engine.Resolve(b.t.Context(), "acme", id, approves("ada")); err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+func late(b *bench) ledger.ID {
+	id := askedFor(b)
+	time.Sleep(25 * time.Hour)
+	return id
+}
+
+func undoingOpen(b *bench) ledger.ID {
+	b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+	b.engine = b.newEngine(gated)
+	return b.do(undoable(order("A-1", intent.Create))).ID
+}
+
+// standings are the states in which somebody could say something.
+func standings() map[string]standing {
+	plain, two := simulated.Plain.Options(), held(policies.RiskRule{Approvers: 2})
+	return map[string]standing{
+		"held":                         {destination: plain, opts: held(), begin: askedFor},
+		"held for two":                 {destination: plain, opts: two, begin: askedFor},
+		"held, one of two approved":    {destination: plain, opts: two, begin: halfApproved},
+		"held, too late":               {destination: plain, opts: held(), begin: late},
+		"held, destination unknown":    {destination: plain, opts: held(), begin: askedFor, elsewhere: true},
+		"review, nobody knows":         {destination: boundless(), begin: lost},
+		"review, it differs":           {destination: plain, begin: differs},
+		"review, its undoing is open":  {destination: plain, begin: undoingOpen},
+		"review, destination unknown":  {destination: boundless(), begin: lost, elsewhere: true},
+		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvEntrusted}, escalated).ID }},
+		"held, what a step does":       {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvHeld}).ID }},
+		"held, and whoever asks asked": {destination: plain, opts: held(), begin: func(b *bench) ledger.ID { return b.askedBy("ada") }},
+	}
+}
+
+var escalated = ledger.Event{Kind: ledger.EvEscalated, Reason: "unclear"}
+
+func (b *bench) askedBy(name string) ledger.ID {
+	b.t.Helper()
+	out, err := b.engine.Do(as(b.t.Context(), name, engine.RoleOperator), order("A-1", intent.Create))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out.ID
+}
+
+// stand brings a write to where it stands, and says who is asked about it.
+func (s standing) stand(t *testing.T) (*bench, *engine.Engine, ledger.Record, *connectors.Profile) {
+	t.Helper()
+	b := newBench(t, s.destination, s.opts)
+	id := s.begin(b)
+	e := b.engine
+	rec := b.state(id)
+	profile, err := e.Profile(intent.WriteIntent{Destination: "orders", Kind: simulated.Kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.elsewhere {
+		return b, e, rec, &profile
+	}
+	e = engine.New(b.ledger, &connectors.Registry{}, s.opts)
+	t.Cleanup(e.Close)
+	return b, e, rec, nil
+}
+
+func principals() map[string]engine.Principal {
+	return map[string]engine.Principal{
+		"agent":      {Name: "crm-agent", Role: engine.RoleAgent},
+		"reviewer":   {Name: "ada", Role: engine.RoleReviewer},
+		"operator":   {Name: "bob", Role: engine.RoleOperator},
+		"auditor":    {Name: "eve", Role: engine.RoleAuditor},
+		"nobody":     {Role: engine.RoleReviewer},
+		"in process": {},
+	}
+}
+
+// Whoever is shown a choice gets what was shown.
+func TestChoicesAreWhatResolveSays(t *testing.T) {
+	for name, s := range standings() {
+		for role, who := range principals() {
+			for _, word := range engine.Words() {
+				t.Run(name+"/"+role+"/"+string(word), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { s.compare(t, who, word) })
+				})
+			}
+		}
+	}
+}
+
+func (s standing) compare(t *testing.T, who engine.Principal, word engine.Word) {
+	t.Helper()
+	b, e, rec, profile := s.stand(t)
+	var undoing []ledger.Record
+	if child, err := b.ledger.Get(t.Context(), "acme", engine.UndoingOf(rec)); err == nil {
+		undoing = append(undoing, child)
+	}
+	choices := engine.ChoicesOf(rec, profile, who, undoing...)
+	same, err := e.Choices(engine.As(t.Context(), who), "acme", rec.ID)
+	if diff := cmp.Diff(choices, same); err != nil || diff != "" {
+		t.Fatalf("the engine itself says, %v: %s", err, diff)
+	}
+	var shown engine.Choice
+	for _, c := range choices {
+		if c.Word == word {
+			shown = c
+		}
+	}
+	by := who.Name
+	if who.Role == "" {
+		by = "somebody"
+	}
+	ctx, cancel := context.WithTimeout(engine.As(t.Context(), who), time.Second)
+	defer cancel()
+	out, err := e.Resolve(ctx, "acme", rec.ID, engine.Decision{Word: word, By: by, Reason: "x"})
+	switch {
+	case shown.Word == "", shown.Effect == "":
+		t.Errorf("nothing is shown: %+v", choices)
+	case shown.Allowed != (err == nil), shown.Allowed == (shown.Why != ""):
+		t.Errorf("shown %+v, and Resolve says %v, %v", shown, err, out.Status)
+	case err != nil && !strings.Contains(err.Error(), strings.SplitN(shown.Why, ":", 2)[0]):
+		t.Errorf("shown why %q, and Resolve says %v", shown.Why, err)
+	}
+}
+
+// Where nobody is waited for there is nothing to choose.
+func TestNothingToChoose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		rec := b.state(b.do(order("A-1", intent.Create)).ID)
+		for _, state := range []ledger.State{ledger.Settled, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Entrusted} {
+			rec.State = state
+			if got := engine.ChoicesOf(rec, nil, engine.Principal{Role: engine.RoleOperator, Name: "ada"}); got != nil {
+				t.Errorf("%s: %+v", state, got)
+			}
+		}
+	})
+}
+
+// A rule that lets a held write go on waiting is the engine's to know.
+func TestChoicesOfWhatGoesOnWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{OnTimeout: policies.OnTimeoutEscalate}))
+		b.engine.SetRisks([]policies.RiskRule{{OnTimeout: policies.OnTimeoutEscalate}})
+		id := late(b)
+		got, err := b.engine.Choices(as(t.Context(), "ada", engine.RoleReviewer), "acme", id)
+		if err != nil || !got[0].Allowed {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if out, err := b.engine.Resolve(t.Context(), "acme", id, approves("ada")); err != nil || out.Status != engine.StatusVerified {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
+// What is told about another send is what the table of second sends says of it.
+func TestChoicesTellTheDanger(t *testing.T) {
+	native := boundless()
+	native.Window = 48 * time.Hour
+	exact := simulated.Plain.Options()
+	for name, c := range map[string]struct {
+		o      simulated.Options
+		begin  func(b *bench) ledger.ID
+		word   engine.Word
+		force  bool
+		effect string
+		danger string
+		reason string
+	}{
+		"retry, unknown fate":   {boundless(), lost, engine.WordRetry, true, "Nothing is sent by itself", "a second send could duplicate, because the destination does not deduplicate by our key and the fate of an earlier send is unknown", "only a person can vouch"},
+		"retry, it differs":     {exact, differs, engine.WordRetry, false, "Nothing is sent, also with force", "", "it is there"},
+		"retry, harmless":       {native, escalatedInWindow, engine.WordRetry, false, "which is harmless: same idempotency key", "", "the destination makes one of two"},
+		"compensate, it may be": {exact, wrongButCompensable, engine.WordCompensate, false, "Then the record that it made is deleted", "", "the intent says so and the look shows it"},
+		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the intent does not say that it is compensable", "", "nobody allowed it"},
+		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may land yet", "nobody looks again"},
+		"accept, it differs":    {exact, differs, engine.WordAccept, false, "on your responsibility", "what differs stays as it is", "it is as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.o, nil)
+				id := c.begin(b)
+				got, err := b.engine.Choices(as(t.Context(), "ada", engine.RoleReviewer), "acme", id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, each := range got {
+					if each.Word != c.word {
+						continue
+					}
+					if each.Force != c.force || !strings.Contains(each.Effect, c.effect) || !strings.Contains(each.Danger, c.danger) || c.danger == "" && each.Danger != "" && c.word == engine.WordRetry {
+						t.Errorf("%+v, want force %v, %q and %q: %s%s", each, c.force, c.effect, c.danger, c.reason, b.life(id))
+					}
+				}
+			})
+		})
+	}
+}
+
+// escalatedInWindow is a write that a person has although the destination still
+// knows its key: nobody decided otherwise.
+func escalatedInWindow(b *bench) ledger.ID {
+	b.engine = b.newEngine(&engine.Options{Policies: []policies.Policy{policies.Func(func(policies.Case) (policies.Decision, bool) { return policies.Decision{}, false })}})
+	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	return b.do(order("A-1", intent.Create)).ID
+}
+
+func wrongButCompensable(b *bench) ledger.ID {
+	b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+	w := order("A-1", intent.Create)
+	w.Reversibility = intent.Compensable
+	return b.do(w).ID
+}
+
+// What an approval lets go is told, and how many more it takes.
+func TestChoicesTellWhatIsSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(b *bench) ledger.ID
+		want  string
+	}{
+		"two more": {askedFor, "nothing is sent before 1 more of 2 different people approve. Then: one create is sent to"},
+		"the last": {halfApproved, `One create is sent to "orders", as declared ({"order_id":"A-1"}), and read back`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{Approvers: 2}))
+				got, err := b.engine.Choices(as(t.Context(), "bob", engine.RoleReviewer), "acme", c.begin(b))
+				if err != nil || !strings.Contains(fmt.Sprint(got[0].Effect), c.want) {
+					t.Errorf("%+v, %v: want %q", got, err, c.want)
+				}
+			})
+		})
+	}
+}
