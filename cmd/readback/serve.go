@@ -14,7 +14,6 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
-	"github.com/readback-go/readback/internal/httpapi"
 )
 
 const (
@@ -40,21 +39,28 @@ type serveSettings struct {
 func (a *app) serveCommand() *cobra.Command {
 	var s serveSettings
 	cmd := &cobra.Command{
-		Use:   "serve --dev",
-		Short: "Serve the step gate over HTTP, until SIGTERM or SIGINT",
-		Long: `Serve the step gate under /api/v1/workflows, and /healthz and /readyz, and do
-what a worker does: continue whatever is due, and end holds that nobody decided
-about in time. The first line on standard output is the address.
+		Use:   "serve",
+		Short: "Serve agents and people over HTTP, until SIGTERM or SIGINT",
+		Long: `Serve, and do what a worker does: continue whatever is due, and end holds that
+nobody decided about in time. The first line on standard output is the address.
 
---dev is for this machine alone: no credentials are checked, everybody who can
+  /v1/, /openapi.json   writes, sagas and destinations; docs/http.md
+  /api/v1/workflows     the step gate; docs/gate.md
+  /mcp                  MCP; docs/mcp.md
+  /                     the page for people; docs/desk.md
+  /metrics              for whoever may see what others did (auditor, reviewer, operator)
+  /healthz, /readyz     for everybody: the process is there, and the ledger too
+
+Callers come with an API token (` + "`readback token create`" + `); where they are configured
+people log in. Other machines reach it by TLS alone, or through a proxy that has
+it (server.plaintext).
+
+--dev is for this machine alone: no credentials are needed, everybody who can
 reach the address may do everything. The tenant is that of the header X-Tenant-ID,
 else the configured one; a caller's name is the user of HTTP Basic, else
-X-User-ID. Serving with credentials comes later; until then nothing is served
-without --dev.
-
-Without a configuration (--config, $READBACK_CONFIG, ./readback.yaml) the ledger
-is ` + devLedger + ` in this folder, which is made when it is not there, and there are
-no destinations to look at.
+X-User-ID; the role that of X-Role, else operator. Without a configuration
+(--config, $READBACK_CONFIG, ./readback.yaml) the ledger is then ` + devLedger + `
+in this folder, which is made when it is not there, and there are no destinations.
 
 A ledger in a database that cannot be reached is tried again and again; until it
 is, /readyz and every door answer 503.`,
@@ -63,7 +69,7 @@ is, /readyz and every door answer 503.`,
 	}
 	flags := cmd.Flags()
 	s.given = flags.Changed
-	flags.BoolVar(&s.dev, "dev", false, "check no credentials, on this machine alone (required)")
+	flags.BoolVar(&s.dev, "dev", false, "ask nobody for credentials, on this machine alone")
 	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
 	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
@@ -90,12 +96,12 @@ func (s serveSettings) over(c *config.Config) error {
 	}
 	_, port, err := net.SplitHostPort(c.Server.Listen)
 	switch {
-	case !s.dev:
-		return usagef("--dev is missing: nothing that would check credentials is there yet, and nothing is served without; --dev serves this machine alone")
 	case err != nil || port == "":
 		return usagef("--listen is %q; want host:port, such as %s", c.Server.Listen, config.DefaultServer().Listen)
 	case s.dev && !c.Server.Loopback():
 		return usagef("--listen is %q, which other machines can reach, and --dev asks nobody who they are; want 127.0.0.1:%s", c.Server.Listen, port)
+	case !s.dev && c.Path == "":
+		return usagef("--dev is missing, and there is no configuration: want --dev to try it out on this machine alone, or a configuration (`readback init`), whose ledger holds the tokens that callers come with")
 	case c.Server.Parallel < 1 || c.Server.Parallel > 1000:
 		return usagef("--parallel is %d; want 1 to 1000", c.Server.Parallel)
 	case c.Server.Grace < 0:
@@ -177,13 +183,4 @@ func (a *app) unconfigured(err error) bool {
 	}
 	_, err = os.Stat(config.FileName)
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// doors are what is behind each path, the first that fits.
-func (sv *serving) doors(h *house) []door {
-	var all []door
-	if sv.config.Server.Gate {
-		all = append(all, door{"/api/v1/", httpapi.New(h.gate, &httpapi.Options{Caller: httpapi.Dev(h.desk.tenant), Logger: h.desk.log})})
-	}
-	return all
 }

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/ledger"
 )
 
 // door is one door of the server: everything under a path, or the path alone.
@@ -36,6 +39,64 @@ type front struct {
 	log     *slog.Logger
 	closing context.Context // ends when the server is to stop
 	close   context.CancelFunc
+}
+
+// doors are what is behind each path, the first that fits.
+func (sv *serving) doors(h *house) ([]door, error) {
+	who, err := sv.who(h)
+	if err != nil {
+		return nil, err
+	}
+	on := sv.config.Server
+	all := []door{{"/metrics", permitted(who, access.Trace, http.MethodGet, h.meter.Numbers(h.desk.log))}}
+	if on.Gate {
+		all = append(all, door{"/api/v1/", httpapi.New(h.gate, &httpapi.Options{Who: who, Logger: h.desk.log})})
+	}
+	return all, nil
+}
+
+// who finds out who sends a request: by an API token, by a login, and on this
+// machine alone by what a request says of itself.
+func (sv *serving) who(h *house) (access.Resolver, error) {
+	notes, ok := h.desk.ledger.(ledger.Notes)
+	if !ok {
+		return nil, errors.New("this ledger keeps no tokens")
+	}
+	known := []access.Resolver{access.NewTokens(notes, &access.TokenOptions{Now: sv.app.now, Logger: h.desk.log})}
+	if sv.settings.dev {
+		known = append(known, access.Dev(h.desk.tenant))
+	}
+	return access.First(known...), nil
+}
+
+// credentials says what a caller needs.
+func (sv *serving) credentials() string {
+	if sv.settings.dev {
+		return "not checked"
+	}
+	return "token"
+}
+
+// permitted serves who may, by one method.
+func permitted(who access.Resolver, act access.Act, method string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != method {
+			w.Header().Set("Allow", method)
+			refuse(w, http.StatusMethodNotAllowed, "method-not-allowed", "Want "+method, "")
+			return
+		}
+		id, err := who.Resolve(r)
+		if err == nil {
+			err = id.May(act)
+		}
+		if err != nil {
+			status, header := access.Refused(err)
+			maps.Copy(w.Header(), header)
+			refuse(w, status, strings.ToLower(strings.ReplaceAll(http.StatusText(status), " ", "-")), http.StatusText(status), "")
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func newFront(log *slog.Logger) *front {

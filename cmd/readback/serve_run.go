@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/internal/report"
@@ -38,7 +39,7 @@ type serving struct {
 // run serves until ctx ends or a part of it fails.
 func (sv *serving) run(ctx context.Context) error {
 	sv.front = newFront(sv.log)
-	var all http.Handler = sv.front
+	all := access.Protect(sv.front, access.ProtectOptions{Logger: sv.log})
 	if sv.settings.dev {
 		all = httpapi.Local(all)
 	}
@@ -51,7 +52,13 @@ func (sv *serving) run(ctx context.Context) error {
 		sv.shut(0)
 		return err
 	}
-	sv.front.open(sv.doors(h), h.desk.reached)
+	doors, err := sv.doors(h)
+	if err != nil {
+		sv.shut(0)
+		h.close()
+		return err
+	}
+	sv.front.open(doors, h.desk.reached)
 	if err := sv.announce(nil); err != nil {
 		sv.shut(0)
 		h.close()
@@ -132,7 +139,7 @@ func (sv *serving) announce(away error) error {
 	sv.announced = true
 	if a.json {
 		said := map[string]string{"listening": sv.where, "ledger": c.Ledger.String(),
-			"configuration": c.Path, "tenant": c.Tenant, "credentials": "not checked"}
+			"configuration": c.Path, "tenant": c.Tenant, "credentials": sv.credentials()}
 		if away != nil {
 			said["unavailable"] = away.Error()
 		}
@@ -151,8 +158,11 @@ func (sv *serving) announce(away error) error {
 	if away != nil {
 		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))
 	}
-	lines = append(lines,
-		"Credentials are not checked (--dev): everybody who can reach this address may do everything, and approvals are by whatever name a caller gives.")
+	if sv.settings.dev {
+		lines = append(lines, "Credentials are not checked (--dev): everybody who can reach this address may do everything, and approvals are by whatever name a caller gives.")
+	} else {
+		lines = append(lines, "Callers come with an API token: readback token create --role agent --name NAME")
+	}
 	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	return err
 }

@@ -221,7 +221,8 @@ func TestServeRefuses(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"not dev":       {"nobody checks credentials yet", []string{"--listen", "127.0.0.1:0"}, exitUsage, "--dev is missing"},
+		"not dev":       {"there is nothing that could hold tokens", []string{"--listen", "127.0.0.1:0"}, exitUsage, "--dev is missing"},
+		"not dev, open": {"what callers say could be read on the way", []string{"--listen", "0.0.0.0:0"}, exitUsage, "read on the way"},
 		"everywhere":    {"others could reach it", []string{"--dev", "--listen", "0.0.0.0:0"}, exitUsage, "other machines can reach"},
 		"no host":       {"that is everywhere", []string{"--dev", "--listen", ":8080"}, exitUsage, "other machines can reach"},
 		"everywhere 6":  {"likewise", []string{"--dev", "--listen", "[::]:0"}, exitUsage, "other machines can reach"},

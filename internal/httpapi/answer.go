@@ -154,7 +154,9 @@ func refuse(w http.ResponseWriter, e *workflow.Error) {
 	status := statusOf(e.Code)
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		if w.Header().Get("Retry-After") == "" {
+			w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+		}
 	case http.StatusUnauthorized:
 		if w.Header().Get("WWW-Authenticate") == "" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="readback"`)

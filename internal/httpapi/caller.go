@@ -26,19 +26,36 @@ func (a *api) callerOf(r *http.Request, act access.Act) (workflow.Caller, error)
 	if err == nil {
 		err = who.May(act)
 	}
-	switch {
-	case errors.Is(err, access.ErrForbidden):
-		return workflow.Caller{}, &workflow.Error{Code: workflow.Forbidden, Message: err.Error(), Err: err}
-	case errors.Is(err, access.ErrUnknown):
-		return workflow.Caller{}, &workflow.Error{Code: workflow.Unauthorized, Message: "who asks is not known; want an API token, as Authorization: Bearer", Err: err}
-	case err != nil:
-		return workflow.Caller{}, err
+	if errors.Is(err, access.ErrInvalid) { // a name that none can be: the contract tells it by its field
+		if _, bad := Dev(who.Tenant)(r); bad != nil {
+			return workflow.Caller{}, bad
+		}
+	}
+	if err != nil {
+		return workflow.Caller{}, &unresolved{err}
 	}
 	c := workflow.Caller{Tenant: who.Tenant, Name: who.Name, Role: who.Role}
 	if c.Name == "" && c.Role == engine.RoleOperator {
 		c.Role = "" // whom nobody named is trusted, where nobody need be named
 	}
 	return c, nil
+}
+
+// unresolved is why nobody is known who may do what is asked for.
+type unresolved struct{ err error }
+
+func (u *unresolved) Error() string { return u.err.Error() }
+func (u *unresolved) Unwrap() error { return u.err }
+
+// refusal is it in the words of the contract, and the headers that it needs.
+func (u *unresolved) refusal() (*workflow.Error, http.Header) {
+	status, header := access.Refused(u.err)
+	code := map[int]workflow.Code{http.StatusUnauthorized: workflow.Unauthorized, http.StatusForbidden: workflow.Forbidden,
+		http.StatusTooManyRequests: workflow.TooMany, http.StatusServiceUnavailable: unavailable}[status]
+	if code == "" {
+		return &workflow.Error{Code: workflow.Internal, Message: internalMessage, Err: u.err}, header
+	}
+	return &workflow.Error{Code: code, Message: u.Error(), Err: u.err}, header
 }
 
 // Dev believes every caller: the tenant is that of X-Tenant-ID, else the one

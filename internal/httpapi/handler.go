@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -141,11 +142,14 @@ func (a *api) serve(ro route) http.HandlerFunc {
 		}
 		if err != nil {
 			e := refusal(r.Context(), err)
+			var nobody *unresolved
+			if errors.As(err, &nobody) {
+				var header http.Header
+				e, header = nobody.refusal()
+				maps.Copy(w.Header(), header)
+			}
 			status = statusOf(e.Code)
 			a.tell(r, c, e, status)
-			if a.who != nil && status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="readback"`)
-			}
 			refuse(w, e)
 		}
 		a.log.Debug("request", "method", r.Method, "route", ro.path, "status", status, "tenant", c.Tenant,

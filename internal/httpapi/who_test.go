@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
@@ -13,8 +15,15 @@ import (
 type somebody access.Identity
 
 func (s somebody) Resolve(*http.Request) (access.Identity, error) {
-	if s.Role == "" {
+	switch s.Role {
+	case "":
 		return access.Identity{}, access.ErrUnknown
+	case "too many":
+		return access.Identity{}, &access.TooManyError{After: 7 * time.Second}
+	case "unavailable":
+		return access.Identity{}, access.ErrUnavailable
+	case "broken":
+		return access.Identity{}, errors.New("a secret of ours")
 	}
 	return access.Identity(s), nil
 }
@@ -48,6 +57,26 @@ func TestRoutesByRole(t *testing.T) {
 			case may && s.asked > 0 && (s.heard.Caller.Tenant != "acme" || s.heard.Caller.Name != "ana" || s.heard.Caller.Role != role):
 				t.Errorf("%s %s by %s: the gate heard %+v", route.Method, path, role, s.heard.Caller)
 			}
+		}
+	}
+}
+
+// What a resolver says about whoever asks is told in the words of the contract.
+func TestUnresolved(t *testing.T) {
+	tests := map[engine.Role]struct {
+		reason, code, after string
+		status              int
+	}{
+		"":            {"nobody", "UNAUTHORIZED", "", 401},
+		"too many":    {"somebody guesses", "CONCURRENT_EXECUTION_LIMIT", "7", 429},
+		"unavailable": {"the ledger holds the tokens", "UNAVAILABLE", "1", 503},
+		"broken":      {"it is for the log", "INTERNAL_ERROR", "", 500},
+	}
+	for role, test := range tests {
+		s := &stand{}
+		w := ask(New(s, &Options{Who: somebody{Role: role}}), "GET", "/api/v1/workflows/wf_1", "")
+		if f := flatOf(t, w); w.Code != test.status || string(f.Code) != test.code || w.Header().Get("Retry-After") != test.after || s.asked > 0 || strings.Contains(w.Body.String(), "secret") {
+			t.Errorf("%s: %d %v %s", test.reason, w.Code, w.Header(), w.Body)
 		}
 	}
 }

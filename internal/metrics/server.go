@@ -50,12 +50,18 @@ func (s *Server) Close() error {
 	return err
 }
 
-func (m *Meter) handler(ready func(context.Context) error, log *slog.Logger) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+// Numbers serves what was counted, for a server that has other things to serve
+// besides. It asks nobody who they are.
+func (m *Meter) Numbers(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		Registry: m.registry, MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
-	}))
+	})
+}
+
+func (m *Meter) handler(ready func(context.Context) error, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Numbers(log))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

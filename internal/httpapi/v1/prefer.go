@@ -1,0 +1,175 @@
+package v1
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// The headers that mean something here, besides HTTP's own.
+const (
+	headerKey      = "Idempotency-Key"
+	headerReplayed = "Idempotent-Replayed"
+	headerPrefer   = "Prefer"
+	headerApplied  = "Preference-Applied"
+	headerLastID   = "Last-Event-ID"
+)
+
+// preferred is how long a caller would wait (RFC 7240: "wait=10"), and whether it
+// says so. A preference that cannot be read is none, as the RFC has it; the first
+// of several counts.
+func preferred(h http.Header, most time.Duration) (wait time.Duration, said bool) {
+	for _, line := range h.Values(headerPrefer) {
+		for part := range strings.SplitSeq(line, ",") {
+			part, _, _ = strings.Cut(part, ";")
+			name, value, _ := strings.Cut(part, "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+				continue
+			}
+			value = strings.Trim(strings.TrimSpace(value), `"`)
+			seconds, err := strconv.ParseUint(value, 10, 31)
+			if err != nil {
+				return 0, false
+			}
+			return min(time.Duration(seconds)*time.Second, most), true
+		}
+	}
+	return 0, false
+}
+
+// idempotencyKey reads the header in both of its spellings, bare and as a quoted
+// string of RFC 8941. "" is that there is none.
+func idempotencyKey(h http.Header) (string, error) {
+	lines := h.Values(headerKey)
+	if len(lines) == 0 {
+		return "", nil
+	}
+	if len(lines) > 1 {
+		return "", badField(headerKey, "is there twice; want it once")
+	}
+	key := strings.TrimSpace(lines[0])
+	if strings.HasPrefix(key, `"`) {
+		var ok bool
+		if key, ok = unquoted(key); !ok {
+			return "", badField(headerKey, `is no quoted string; want a name, bare or in quotes, in which only \" and \\ are escaped`)
+		}
+	}
+	if !isName(key) {
+		return "", badField(headerKey, "is no name; want 1 to 255 printable ASCII characters, without blanks at the ends")
+	}
+	return key, nil
+}
+
+// unquoted reads a string of RFC 8941, and nothing behind it.
+func unquoted(s string) (string, bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return b.String(), i == len(s)-1
+		case c == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+			b.WriteByte(s[i])
+		case c == '\\' || c < ' ' || c > '~':
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// isName reports whether a text is a name as intents have them.
+func isName(s string) bool {
+	if len(s) < 1 || len(s) > maxName || s[0] == ' ' || s[len(s)-1] == ' ' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// isJSON refuses a body that says that it is something else. One that does not
+// say what it is passes for JSON: curl and many small clients do not.
+func isJSON(h http.Header) error {
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return &problemError{kind: unsupportedType, field: "Content-Encoding", detail: "the body is compressed; want it as it is"}
+	}
+	said := h.Get("Content-Type")
+	if said == "" {
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(said)
+	charset := params["charset"]
+	if err != nil || kind != jsonType && !strings.HasSuffix(kind, "+json") || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return &problemError{kind: unsupportedType, field: "Content-Type", detail: fmt.Sprintf("the body is said to be %s; want %s in UTF-8", shown(said), jsonType)}
+	}
+	return nil
+}
+
+// accepts reports whether a caller takes such an answer. One that does not say
+// takes any; errors are told to everybody.
+func accepts(h http.Header, want string) bool {
+	lines := h.Values("Accept")
+	if len(lines) == 0 || strings.TrimSpace(strings.Join(lines, "")) == "" {
+		return true
+	}
+	family, _, _ := strings.Cut(want, "/")
+	best, quality := -1, 0.0
+	for part := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		kind, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		rank := map[string]int{"*/*": 0, family + "/*": 1, want: 2}
+		at, fits := rank[kind]
+		if !fits || at < best {
+			continue
+		}
+		best, quality = at, 1
+		if q, err := strconv.ParseFloat(params["q"], 64); err == nil {
+			quality = q
+		}
+	}
+	return best >= 0 && quality > 0
+}
+
+// shown is a stranger's text as far as an answer repeats it.
+func shown(s string) string {
+	if runes := []rune(s); len(runes) > maxShown {
+		s = string(runes[:maxShown]) + "…"
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// named puts what the header says into an intent: it names the logical write
+// where the body does not, and else the business operation.
+func named(w members, key string) error {
+	if key == "" {
+		return nil
+	}
+	if !w.has("workflow") && !w.has("step") {
+		if err := w.put("workflow", headerWorkflow); err != nil {
+			return err
+		}
+		return w.put("step", key)
+	}
+	if !w.has("idempotency_key") {
+		return w.put("idempotency_key", key)
+	}
+	if have, ok := w.text("idempotency_key"); ok && have != key {
+		return badField(headerKey, fmt.Sprintf("is %s, and /idempotency_key is %s; want the same in both, or one of them", shown(key), shown(have)))
+	}
+	return nil
+}
+
+// headerWorkflow is the workflow of writes that the header alone names.
+const headerWorkflow = "http"
+
+// badIntent is what is wrong with an intent as the door reads it.
+func badIntent(path, problem, want string) error {
+	return &intent.InvalidError{Problems: []intent.Problem{{Path: path, Problem: problem, Want: want}}}
+}

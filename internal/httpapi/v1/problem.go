@@ -1,0 +1,215 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// Problem is what an error looks like to a caller (RFC 9457).
+type Problem struct {
+	Type   string `json:"type" jsonschema:"the kind of problem; it never changes its meaning"`
+	Title  string `json:"title" jsonschema:"the kind in words"`
+	Status int    `json:"status" jsonschema:"the status of the answer"`
+	Detail string `json:"detail,omitempty" jsonschema:"what is wrong this time, for a person"`
+	// Field is a JSON Pointer into the body, or the name of a header, of a part of
+	// the path, or of a part of the query.
+	Field    string           `json:"field,omitempty" jsonschema:"what is wrong: a JSON Pointer into the body, or the name of a header or of a parameter"`
+	Problems []intent.Problem `json:"problems,omitempty" jsonschema:"everything that is wrong with an intent"`
+	// Known is what is known about the effect of the write that is spoken of.
+	Known    string    `json:"known,omitempty" jsonschema:"what is known about the effect of the write: applied, not applied, or unknown"`
+	ID       ledger.ID `json:"id,omitempty" jsonschema:"the write that is spoken of"`
+	Recorded string    `json:"recorded_digest,omitempty" jsonschema:"the digest of the write that is in the ledger"`
+	Received string    `json:"received_digest,omitempty" jsonschema:"the digest of what this request asks for"`
+	// Outcome is that of the write, where another one has begun the operation.
+	Outcome *engine.Outcome `json:"outcome,omitempty" jsonschema:"how the write that is spoken of stands"`
+}
+
+// What a problem can say about an effect.
+const (
+	knownApplied    = "applied"
+	knownNotApplied = engine.KnownNotApplied
+	knownNothing    = engine.KnownNothing
+)
+
+// sentinels say which error is of which kind. The first that fits counts, so that
+// what wraps another stands before it. A test finds every sentinel of these
+// packages here.
+var sentinels = []struct {
+	err  error
+	kind *kind
+}{
+	{access.ErrUnknown, unauthorized},
+	{office.ErrTenant, otherTenant},
+	{access.ErrForbidden, forbidden},
+	{engine.ErrForbidden, forbidden},
+	{office.ErrUnsupported, unsupported},
+
+	{saga.ErrPlan, invalidSaga},
+	{intent.ErrInvalid, invalidIntent},
+	{connectors.ErrUnknownDestination, unknownDestination},
+
+	{saga.ErrNotFound, notFound},
+	{ledger.ErrNoPaper, notFound},
+	{ledger.ErrNotFound, notFound},
+	{ledger.ErrDigestMismatch, digestMismatch},
+	{ledger.ErrBlocked, operationBegun},
+	{saga.ErrOtherPlan, otherPlan},
+	{saga.ErrTooLate, tooLate},
+	{saga.ErrNotWaiting, notWaiting},
+	{engine.ErrNotWaiting, notWaiting},
+	{engine.ErrExpired, expired},
+	{ledger.ErrExpired, expired},
+	{engine.ErrBusy, busy},
+	{ledger.ErrStale, busy},
+	{ledger.ErrFenced, busy},
+	{ledger.ErrIllegalMove, notWaiting},
+	{ledger.ErrRefused, refusedWrite},
+	{saga.ErrIncomplete, invalidRequest},
+	{guards.ErrIncomplete, invalidRequest},
+	{guards.ErrNotStopped, notStopped},
+
+	{ledger.ErrFull, full},
+	{engine.ErrClosed, closing},
+	{ledger.ErrTooFar, tooFar},
+	{ledger.ErrCorrupt, damaged},
+	{ledger.ErrVersion, damaged},
+	{saga.ErrForm, damaged},
+	{ledger.ErrClock, unavailable},
+	{ledger.ErrUnsure, unsure},
+	{ledger.ErrUnavailable, unavailable},
+	{context.DeadlineExceeded, slow},
+	{context.Canceled, slow},
+}
+
+// problemError is an error of the door itself.
+type problemError struct {
+	kind   *kind
+	field  string
+	detail string
+	id     ledger.ID
+	known  string
+}
+
+func (e *problemError) Error() string { return e.detail }
+
+// badField says which part of a request is wrong.
+func badField(field, what string) error {
+	text := field + " " + what
+	if field == "" {
+		text = "the body " + what
+	}
+	return &problemError{kind: invalidRequest, field: field, detail: text}
+}
+
+// kindOf finds the kind of an error.
+func kindOf(err error) *kind {
+	var mine *problemError
+	if errors.As(err, &mine) {
+		return mine.kind
+	}
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return s.kind
+		}
+	}
+	return broken
+}
+
+// problemOf says an error to a caller of this tenant. What is for the log alone
+// is not in it, nor is anything of another tenant.
+func problemOf(err error, tenant string) (*kind, Problem) {
+	k := kindOf(err)
+	p := Problem{Type: k.uri(), Title: k.title, Status: k.status}
+	if !k.quiet {
+		p.Detail = err.Error()
+	}
+	var (
+		mine    *problemError
+		known   *engine.Error
+		invalid *intent.InvalidError
+		plan    *saga.PlanError
+		digest  *ledger.DigestMismatchError
+		blocked *ledger.BlockedError
+		refused *ledger.RefusedError
+	)
+	if errors.As(err, &known) {
+		p.ID, p.Known = known.ID, known.Known
+	}
+	if errors.As(err, &invalid) {
+		p.Problems = invalid.Problems
+		p.Field = invalid.Problems[0].Path
+	} else if k == invalidIntent || k == unknownDestination {
+		p.Field = placeIn(err.Error())
+	}
+	if errors.As(err, &plan) {
+		p.Field = plan.Path
+	}
+	if errors.As(err, &digest) {
+		p.ID, p.Recorded, p.Received = digest.ID, digest.Recorded, digest.Received
+	}
+	if errors.As(err, &blocked) && blocked.Prior.Tenant == tenant {
+		out := engine.OutcomeOf(blocked.Prior)
+		p.ID, p.Recorded, p.Received, p.Outcome, p.Known = out.ID, blocked.Prior.Digest, blocked.Received, &out, knownOf(out)
+	}
+	if errors.As(err, &refused) {
+		p.ID, p.Known = refused.ID, knownNotApplied
+	}
+	if errors.As(err, &mine) {
+		p.Field, p.ID, p.Known = mine.field, mine.id, mine.known
+	}
+	if p.Known == "" && k == expired {
+		p.Known = knownNotApplied
+	}
+	if p.Known == "" && (k == unsure || k == slow) {
+		p.Known = knownNothing
+	}
+	return k, p
+}
+
+// place is how errors without a path of their own name one.
+var place = regexp.MustCompile(`(?:^|[ :])(/[a-z_]+(?:/[A-Za-z0-9_~-]+)*)[ :]`)
+
+func placeIn(text string) string {
+	if found := place.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// knownOf is what an outcome knows about the effect.
+func knownOf(out engine.Outcome) string {
+	switch out.Status {
+	case engine.StatusVerified:
+		return knownApplied
+	case engine.StatusNotApplied, engine.StatusDenied, engine.StatusExpired, engine.StatusHeld:
+		return knownNotApplied
+	}
+	return knownNothing
+}
+
+// refuse answers with a problem.
+func refuse(w http.ResponseWriter, k *kind, p Problem) {
+	h := w.Header()
+	if k.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(k.retry))
+	}
+	if k == unauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="readback"`)
+	}
+	if p.ID != "" && p.Status == http.StatusConflict {
+		h.Set("Location", pathOfWrite(p.ID))
+	}
+	_ = write(w, p.Status, problemType, p) // texts alone; they can be encoded
+}
