@@ -12,7 +12,7 @@ import (
 
 // check reads the destination back, asks what follows, and does it.
 func (t *task) check() (parked bool, err error) {
-	if t.needsRead() {
+	if t.needsRead() && !t.profile.Blind {
 		if off, err := t.putOff(); off || err != nil {
 			return off, err
 		}
@@ -45,6 +45,8 @@ func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error
 		return false, t.settle(ledger.Verified, d)
 	case policies.Fail:
 		return false, t.settle(ledger.NotApplied, d)
+	case policies.Report:
+		return false, t.settle(ledger.Reported, d)
 	case policies.Wait:
 		pause := d.After
 		if pause <= 0 {
@@ -84,7 +86,7 @@ func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
 }
 
 func (t *task) escalate(d policies.Decision) error {
-	if t.rec.Sends > 0 {
+	if t.rec.Sends > 0 && !t.profile.Blind {
 		return t.escalateFor(d, reviewFirst)
 	}
 	return t.escalateFor(d, 0)
@@ -149,6 +151,9 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 // relook reads a write that a person has: a later read may settle it, or show
 // a repeat to be harmless. Everything else stays with the person.
 func (t *task) relook() error {
+	if t.profile.Blind { // no read can settle it
+		return t.commit(ledger.Event{Kind: ledger.EvEscalated})
+	}
 	if handled, err := t.awaitUndoing(); handled || err != nil {
 		return err
 	}

@@ -165,6 +165,9 @@ func (l *looker) now() time.Time { return l.clock.Add(time.Since(l.read)) }
 
 // look looks until no later look within the bounds can say more.
 func (l *looker) look(ctx context.Context) Looked {
+	if l.profile.Blind {
+		return Looked{At: l.now(), Reason: connectors.ErrBlind.Error()}
+	}
 	if alone(l.intent, l.profile) {
 		return Looked{At: l.now(), Reason: "its business key names no record of its own: only a stamp of ours would, and who makes the write itself leaves none"}
 	}

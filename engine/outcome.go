@@ -27,7 +27,7 @@ const (
 	StatusDenied      Status = "denied"      // a person refused it; nothing was sent
 	StatusExpired     Status = "expired"     // nobody approved it in time; nothing was sent
 	StatusEntrusted   Status = "entrusted"   // its caller makes it itself, and has not said that it is done
-	StatusReported    Status = "reported"    // its caller made it itself and says so; nobody looked
+	StatusReported    Status = "reported"    // whoever made it says so, its caller or a destination that cannot be read; nobody looked
 )
 
 // Again says whether asking again can help.
@@ -150,6 +150,9 @@ func sentence(s Status, r ledger.Record) string {
 	case StatusEntrusted:
 		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not said that it is done.", what, r.Step, r.Workflow)
 	case StatusReported:
+		if !r.Entrusted {
+			return fmt.Sprintf("The destination said yes to the %s; nobody can look there, so that it is not verified.", what)
+		}
 		return fmt.Sprintf("The %s was made by step %q of workflow %q, as it says; nobody looked.", what, r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("The destination said yes to the %s; whether it is as declared is looked at later.", what)
@@ -216,6 +219,9 @@ func advice(s Status, r ledger.Record) string {
 	case StatusEntrusted:
 		return fmt.Sprintf("Begun by step %q of workflow %q, which has not said that it is done. Do not do it again.", r.Step, r.Workflow)
 	case StatusReported:
+		if !r.Entrusted {
+			return "Sent, and the destination said yes. Unverified: nobody can look there. Do not call again for this operation."
+		}
 		return fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)

@@ -16,6 +16,9 @@ import (
 // recheck looks again at a settled write: an effect that is gone, or that
 // came or doubled later, goes to a person.
 func (t *task) recheck() error {
+	if t.profile.Blind { // it could be read when the recheck was promised
+		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Reason: connectors.ErrBlind.Error()})
+	}
 	if err := t.look(); err != nil {
 		return err
 	}
@@ -54,6 +57,9 @@ func (t *task) recheck() error {
 // longer; and when the destination asks for it, also where it was undone meanwhile:
 // what a destination doubles by itself it doubles then too.
 func (t *task) rechecks(how ledger.Settlement) []time.Duration {
+	if t.profile.Blind {
+		return nil
+	}
 	var at []time.Duration
 	if t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered)) {
 		horizon, _ := t.profile.Horizon.Declared()

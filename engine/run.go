@@ -141,6 +141,9 @@ func (t *task) risk() intent.Risk { return policies.Classify(t.e.risks(), t.inte
 // the write conditional, to undo it, and, for a create, to see whether the key
 // is taken where the destination would not refuse it.
 func (t *task) needsBefore() bool {
+	if t.profile.Blind {
+		return false
+	}
 	if t.intent.Write != intent.Create || t.intent.Reversibility == intent.Compensable && !t.profile.FreshKeys {
 		return true
 	}

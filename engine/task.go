@@ -247,8 +247,13 @@ func (t *task) judgeCase() verify.Case {
 	return verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
 }
 
-// look reads once and notes what was found.
+// look reads once and notes what was found. Where nothing can be read nothing is
+// asked, whoever calls.
 func (t *task) look() error {
+	if t.profile.Blind {
+		t.judged, t.seen = verify.Judgement{Reason: connectors.ErrBlind.Error()}, connectors.Observation{}
+		return nil
+	}
 	began := time.Now()
 	j, seen := verify.Look(t.life.hard, t.reader(), t.query(), t.judgeCase())
 	t.e.opts.Meter.Looked(t.rec, j.Verdict, time.Since(began))

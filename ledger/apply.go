@@ -80,8 +80,8 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("letting a business operation go needs the person's name and a reason")
 	case e.Kind == EvCompensating && r.State == Settled && (r.Settlement != Verified || e.By == ""):
 		return fmt.Errorf("a settled write can be undone only when it is verified, by somebody with a name")
-	case e.Kind == EvSettled && e.Settlement == Reported && (r.State != Entrusted || e.By == ""):
-		return fmt.Errorf("only an entrusted write is settled by what its caller, who has a name, reports")
+	case e.Kind == EvSettled && e.Settlement == Reported && !reportable(r, e):
+		return fmt.Errorf("only an entrusted write is settled by what its caller, who has a name, reports, and only one that was answered with yes by what the destination said")
 	case e.Kind == EvSettled && (e.Settlement == Denied || e.Settlement == Expired) && r.State != Held:
 		return fmt.Errorf("only a held write can be denied, or expire")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:
@@ -104,6 +104,12 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("what is sent is prepared with the first announcement and never again")
 	}
 	return nil
+}
+
+// reportable reports whether a write can be settled by what somebody says of it:
+// the caller that makes it, or a destination that said yes and cannot be read.
+func reportable(r Record, e Event) bool {
+	return e.By != "" && (r.State == Entrusted || r.State == Checking && r.Answered)
 }
 
 // checkApproval refuses an approval that is not one: by nobody, by whoever asked

@@ -45,7 +45,7 @@ const (
 	Abandoned   Settlement = "abandoned"   // a person gave it up; its effect stays unknown
 	Denied      Settlement = "denied"      // a person refused it; nothing sent
 	Expired     Settlement = "expired"     // nobody approved it in time; nothing sent
-	Reported    Settlement = "reported"    // entrusted, and its caller says that it is done; nobody looked
+	Reported    Settlement = "reported"    // whoever made it says that it is done, its caller or a destination that cannot be read; nobody looked
 )
 
 var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}

@@ -88,9 +88,10 @@ const (
 	Compensate             // undo
 	Fail                   // settled as not applied
 	Remove                 // at a recheck: remove the surplus record of a doubled create
+	Report                 // settled as reported: answered with yes where nobody can look
 )
 
-var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove"}
+var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove", "report"}
 
 // String is the word for the kind.
 func (k Kind) String() string {

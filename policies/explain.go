@@ -35,9 +35,12 @@ func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 	if w == intent.Create {
 		c.Verdict = verify.Absent
 	}
+	if p.Blind {
+		c.Judgement = verify.Judgement{}
+	}
 	permit := SecondSend(c)
 	after := time.Duration(0)
-	if !permit.Allowed {
+	if !permit.Allowed && !p.Blind {
 		c.Firm, after = conclusiveAfter(p)
 		c.AsOf, _ = p.Horizon.Declared()
 		permit = SecondSend(c)
@@ -72,6 +75,9 @@ func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time
 	case RowConditional:
 		return fmt.Sprintf("a repeated %s is sent only on the condition that the record is as it was before the first one", w)
 	case RowAbsence:
+		if p.Blind {
+			return fmt.Sprintf("an answered %s is reported and never verified, as nothing can be read there; after a lost answer a person decides, and nothing is sent again by itself: %s", w, permit.Reason)
+		}
 		return fmt.Sprintf("after a lost answer the effect of the %s is looked for, and it is sent again when that is still missing after %s; a request delayed for longer could still double it, which a later look would find", w, after)
 	}
 	return fmt.Sprintf("after a lost answer the effect of the %s is looked for; where it is missing a person decides, and nothing is sent again by itself: %s", w, permit.Reason)

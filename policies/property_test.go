@@ -38,7 +38,7 @@ func anyProfile(t *rapid.T) connectors.Profile {
 		Settle: anyBound(t, "settle", settle), Horizon: anyBound(t, "horizon", horizon),
 		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"),
 		Stamped: rapid.Bool().Draw(t, "stamped"), FreshKeys: rapid.Bool().Draw(t, "fresh"),
-		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"),
+		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), Blind: rapid.IntRange(0, 3).Draw(t, "blind") == 0,
 		NativeWindow: map[intent.WriteType]time.Duration{},
 	}
 	for _, w := range anyOf(t, "native") {
@@ -80,7 +80,7 @@ func anyPolicies(t *rapid.T) []policies.Policy {
 	var all []policies.Policy
 	for range rapid.IntRange(0, 4).Draw(t, "policies") {
 		d := policies.Decision{
-			Kind:   policies.Kind(rapid.IntRange(0, 7).Draw(t, "kind")),
+			Kind:   policies.Kind(rapid.IntRange(0, 9).Draw(t, "kind")),
 			Permit: policies.Permit{Allowed: rapid.Bool().Draw(t, "permit")},
 		}
 		mine := rapid.Bool().Draw(t, "mine")
@@ -113,8 +113,8 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 		permit := policies.SecondSend(c)
 		switch d.Kind {
 		case policies.Accept:
-			if c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
-				t.Fatalf("accepted on %s", c.Verdict)
+			if c.Profile.Blind || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+				t.Fatalf("accepted on %s, blind %v", c.Verdict, c.Profile.Blind)
 			}
 		case policies.Retry:
 			if !permit.Allowed || d.Permit != permit {
@@ -125,8 +125,12 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 				t.Fatal("called not applied")
 			}
 		case policies.Compensate:
-			if c.Intent.Reversibility != intent.Compensable || !c.Invertible || !c.Effect() || !c.Firm {
+			if c.Intent.Reversibility != intent.Compensable || !c.Invertible || !c.Effect() || !c.Firm || c.Profile.Blind {
 				t.Fatal("undone without right")
+			}
+		case policies.Report:
+			if !c.Profile.Blind || !c.Answered {
+				t.Fatal("reported where it can be read, or without a yes")
 			}
 		case policies.Escalate, policies.Wait:
 		default:
@@ -152,8 +156,10 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 		window := c.Profile.NativeWindow[c.Intent.Write]
 		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
-		person := c.Directed == policies.DirectForce && asBefore && p.OwesRecheck
+		person := c.Directed == policies.DirectForce && (asBefore && p.OwesRecheck || c.Profile.Blind && p.Row == policies.RowPerson)
 		switch {
+		case c.Profile.Blind && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !person:
+			t.Fatalf("nobody can look, and %s", p.Row)
 		case c.Late, c.Conflict, c.Sends > 0 && c.Sends-c.Unsent >= c.Budget:
 			t.Fatal("late, in conflict, or over budget")
 		case c.Sends > 0 && mayBeApplied && !(proven && p.OwesRecheck) && !recognised && !conditional && !person:

@@ -43,7 +43,7 @@ func SecondSend(c Case) Permit {
 		return refuse("the deadline has passed")
 	case c.Conflict:
 		return refuse("somebody else stands in the way")
-	case c.Sends == 0 && c.Directed != "" && !untouched(c):
+	case c.Sends == 0 && c.Directed != "" && !untouched(c) && !c.Profile.Blind:
 		return refuse("the last read does not show that nothing is there: " + c.Verdict.String())
 	case c.Sends == 0:
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
@@ -51,6 +51,8 @@ func SecondSend(c Case) Permit {
 		return refuse("the budget of sends is used up")
 	case !c.Unknown && !c.Answered && !present(c):
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
+	case c.Profile.Blind:
+		return blindly(c)
 	case c.Directed == DirectForce && untouched(c):
 		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case untouched(c) && c.EffectSeen:
@@ -69,6 +71,24 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, Conditional: true, Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
 	return conclusive(c)
+}
+
+// blindly is the table for a destination at which nothing can be read: no row
+// but the key and a person's word can show anything.
+func blindly(c Case) Permit {
+	switch {
+	case replayed(c):
+		return refuse("the destination said yes, and nobody can look whether it is so")
+	case c.Directed == DirectForce:
+		return Permit{Allowed: true, Row: RowPerson, Reason: "a person says that it did not arrive"}
+	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+		return refuse("the write is irreversible and an earlier send may have been applied")
+	case native(c):
+		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
+	case c.Profile.NativeWindow[c.Intent.Write] > 0:
+		return refuse("nobody can look at the destination, and the window in which it deduplicates by our key may be over")
+	}
+	return refuse("nobody can look at the destination, and it does not deduplicate by our key")
 }
 
 func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }

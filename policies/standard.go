@@ -15,7 +15,7 @@ import (
 // front of them: append([]policies.Policy{mine}, policies.Standard()...).
 func Standard() []Policy {
 	return []Policy{
-		Func(acceptSeen), Func(notTakenUp), Func(person), Func(patience),
+		Func(acceptSeen), Func(notTakenUp), Func(person), Func(unseen), Func(patience),
 		Func(differing), Func(again), Func(settledAbsent), Func(unproven),
 	}
 }
@@ -46,7 +46,7 @@ func bounded(c Case, d Decision) Decision {
 	switch d.Kind {
 	case Escalate, Wait:
 	case Accept:
-		if c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+		if c.Profile.Blind || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
 			why = "accepted by a policy without having been seen"
 		}
 	case Retry:
@@ -60,6 +60,10 @@ func bounded(c Case, d Decision) Decision {
 		}
 	case Compensate:
 		why = notUndoable(c)
+	case Report:
+		if !c.Profile.Blind || !c.Answered {
+			why = "reported by a policy where the destination can be read, or did not say yes"
+		}
 	case Remove:
 		if _, not := Surplus(c); not != "" {
 			why = "no record is removed: " + not
@@ -76,6 +80,8 @@ func bounded(c Case, d Decision) Decision {
 // notUndoable says why a write must not be undone now, "" when it may be.
 func notUndoable(c Case) string {
 	switch {
+	case c.Profile.Blind:
+		return "nobody can look at the destination, so that nothing there can be undone by what it shows"
 	case c.Intent.Reversibility != intent.Compensable:
 		return "the intent does not say that it is compensable"
 	case !c.Invertible:
