@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// unread counts reads, which nobody must make.
+type unread struct {
+	connectors.Connector
+	reads atomic.Int64
+}
+
+func (u *unread) Read(context.Context, connectors.Query) (connectors.Observation, error) {
+	u.reads.Add(1)
+	return connectors.Observation{}, connectors.ErrBlind
+}
+
+// blind has the bench's destination declare that nothing can be read there.
+func (b *bench) blind(window time.Duration, opts *engine.Options) *unread {
+	b.t.Helper()
+	d := b.world.Destination()
+	u := &unread{Connector: d.Connector}
+	p := connectors.Profile{Blind: true}
+	if window > 0 {
+		p.NativeWindow = map[intent.WriteType]time.Duration{intent.Create: window, intent.Update: window, intent.Upsert: window, intent.Delete: window}
+	}
+	b.engine = b.engineOn(b.ledger, connectors.Destination{Connector: u, Profiles: map[string]connectors.Profile{simulated.Kind: p}}, opts)
+	return u
+}
+
+func TestBlind(t *testing.T) {
+	window := 24 * time.Hour
+	for name, c := range map[string]struct {
+		window  time.Duration
+		fault   simulated.Vice
+		times   int
+		status  engine.Status
+		records int
+		sends   int
+		reason  string
+	}{
+		"a yes":                             {0, "", 0, engine.StatusReported, 1, 1, "it said so, and nobody looked"},
+		"a yes that is a lie":               {0, simulated.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
+		"a no":                              {0, simulated.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
+		"not now, once":                     {0, simulated.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
+		"unreachable, for a while":          {0, simulated.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
+		"no answer":                         {0, simulated.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
+		"no answer, and it came to nothing": {0, simulated.DroppedBefore, 1, engine.StatusReview, 0, 1, "nobody can tell"},
+		"no answer, deduplicated":           {window, simulated.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
+		"dropped, deduplicated":             {window, simulated.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
+		"never an answer":                   {window, simulated.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
+	} {
+		for _, write := range []intent.WriteType{intent.Create, intent.Upsert} {
+			t.Run(name+"/"+string(write), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := simulated.Unique.Options()
+					o.Window = c.window
+					o.Unique = write == intent.Upsert
+					b := newBench(t, o, nil)
+					u := b.blind(c.window, nil)
+					if c.fault != "" {
+						b.set(simulated.Fault{Vice: c.fault, Times: c.times})
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					out, err := b.engine.Do(ctx, order("A-1", write))
+					if err != nil {
+						t.Fatal(err)
+					}
+					b.work(30 * time.Hour)
+					rec := b.state(out.ID)
+					if got := engine.OutcomeOf(rec); got.Status != c.status || out.Status != c.status || got.Sends != c.sends || len(b.world.Records("A-1")) != c.records {
+						t.Errorf("%+v, and %d records: %s%s", got, len(b.world.Records("A-1")), c.reason, b.life(out.ID))
+					}
+					if n := u.reads.Load(); n != 0 || rec.Reads != 0 || !rec.Due.IsZero() {
+						t.Errorf("%d reads of what cannot be read, due %v%s", n, rec.Due, b.life(out.ID))
+					}
+				})
+			})
+		}
+	}
+}
+
+// What was announced when its process died is read nowhere.
+func TestBlindAfterACrash(t *testing.T) {
+	for name, c := range map[string]struct {
+		window time.Duration
+		want   engine.Status
+		reason string
+	}{
+		"nobody deduplicates": {0, engine.StatusReview, "it may have arrived"},
+		"it deduplicates":     {24 * time.Hour, engine.StatusReported, "it makes one of two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				u := b.blind(c.window, nil)
+				rec, err := ledger.NewRecord(order("A-1", intent.Create))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "dead", LeaseFor: time.Second,
+					Events: []ledger.Event{{Kind: ledger.EvAnnounced}}}); err != nil {
+					t.Fatal(err)
+				}
+				b.work(48 * time.Hour)
+				if got := engine.OutcomeOf(b.state(rec.ID)); got.Status != c.want || u.reads.Load() != 0 {
+					t.Errorf("%+v: %s%s", got, c.reason, b.life(rec.ID))
+				}
+			})
+		})
+	}
+}
+
+// A person's word is all that there is about a write of which nobody can say what
+// became of it.
+func TestBlindReview(t *testing.T) {
+	for name, c := range map[string]struct {
+		d      engine.Decision
+		want   engine.Status
+		sends  int
+		reason string
+	}{
+		"retry":           {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 1, "nothing shows it harmless"},
+		"retry, by force": {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusReported, 2, "a person vouches"},
+		"compensate":      {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 1, "there is nothing to go by"},
+		"accept":          {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 1, "they take it upon themselves"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				u := b.blind(0, nil)
+				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+				w := order("A-1", intent.Create)
+				w.Reversibility = intent.Compensable
+				id := b.do(w).ID
+				c.d.By, c.d.Reason = "ada", "x"
+				out, err := b.engine.Resolve(t.Context(), "acme", id, c.d)
+				if err != nil || out.Status != c.want || out.Sends != c.sends || u.reads.Load() != 0 {
+					t.Errorf("%+v, %v, %d reads: %s%s", out, err, u.reads.Load(), c.reason, b.life(id))
+				}
+			})
+		})
+	}
+}
+
+// What nobody looked at is not called done.
+func TestBlindSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.blind(0, nil)
+		out := b.do(order("A-1", intent.Create))
+		for _, text := range []string{out.Text, out.ForModel} {
+			if !strings.Contains(text, "erified") || !strings.Contains(text, "said yes") || strings.Contains(text, "step") {
+				t.Errorf("%q", text)
+			}
+		}
+		if !strings.Contains(out.ForModel, "Do not call again") || out.AskAgain != engine.AgainNo || out.Ref != "" {
+			t.Errorf("%+v", out)
+		}
+		if _, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
+			t.Errorf("undone: %v", err)
+		}
+		if found := b.look(order("A-2", intent.Create), engine.LookCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") {
+			t.Errorf("looked: %+v", found)
+		}
+	})
+}

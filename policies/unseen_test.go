@@ -1,0 +1,97 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
+)
+
+// unread is a create whose one send to a destination that cannot be read was not
+// answered.
+func unread() policies.Case {
+	return policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{Blind: true},
+		Sends: 1, Unknown: true, Budget: 4, LastRefusal: "no answer"}
+}
+
+func since(d time.Duration) func(*policies.Case) {
+	return func(c *policies.Case) { c.SinceSend, c.SinceKey, c.Age = d, d, d }
+}
+
+// What is sent where nobody can look is reported when it was answered, and sent
+// again only where the destination makes one of two.
+func TestBlind(t *testing.T) {
+	asked := func(directed string) func(*policies.Case) {
+		return func(c *policies.Case) { c.Directed = directed }
+	}
+	sent := func(n int) func(*policies.Case) { return func(c *policies.Case) { c.Sends = n } }
+	both := func(c *policies.Case) { c.Unknown, c.Answered = true, true }
+	for name, d := range map[string]struct {
+		reason string
+		c      policies.Case
+		want   policies.Kind
+		says   string
+	}{
+		"answered":                       {"a yes is all there is", with(unread(), fate(connectors.FateAnswered)), policies.Report, "said yes"},
+		"answered after an unknown one":  {"it said yes to the same key", with(unread(), fate(connectors.FateAnswered), both, sent(2)), policies.Report, "said yes"},
+		"refused at once":                {"nothing was applied", with(unread(), fate(connectors.FateRefused)), policies.Fail, "no answer"},
+		"refused after an unknown one":   {"a later no erases nothing", with(unread(), func(c *policies.Case) { c.Last = connectors.FateRefused }, sent(2)), policies.Escalate, "may have arrived"},
+		"throttled":                      {"it is tried again", with(unread(), fate(connectors.FateThrottled)), policies.Wait, ""},
+		"not sent, for a day":            {"it is known that nothing was", with(unread(), fate(connectors.FateNotSent), since(25*time.Hour)), policies.Fail, ""},
+		"not answered":                   {"nothing shows whether it arrived", unread(), policies.Escalate, "does not deduplicate"},
+		"not answered, much later":       {"no time makes absence of what nobody sees", with(unread(), since(1000*time.Hour)), policies.Escalate, "does not deduplicate"},
+		"deduplicated":                   {"it makes one of two", with(unread(), native), policies.Wait, "same idempotency key"},
+		"deduplicated, its pause over":   {"it makes one of two", with(unread(), native, since(time.Minute)), policies.Retry, "same idempotency key"},
+		"deduplicated, window over":      {"it has forgotten the key", with(unread(), native, since(1000*time.Hour)), policies.Escalate, "may be over"},
+		"deduplicated, budget used up":   {"a lifetime budget", with(unread(), native, sent(4), since(time.Minute)), policies.Escalate, "budget"},
+		"deduplicated, too late":         {"the deadline has passed", with(unread(), native, late, since(time.Minute)), policies.Escalate, "deadline"},
+		"deduplicated, and irreversible": {"a person sends it again, if anybody", with(unread(), native, irreversible, since(time.Minute)), policies.Escalate, "irreversible"},
+		"unique, which no read shows":    {"only the key makes one of two", with(unread(), unique, since(time.Hour)), policies.Escalate, "does not deduplicate"},
+		"a person asks":                  {"nothing shows it harmless", with(unread(), asked(policies.DirectRetry)), policies.Escalate, "does not deduplicate"},
+		"a person vouches":               {"it is their word", with(unread(), asked(policies.DirectForce)), policies.Retry, ""},
+		"a person has it undone":         {"there is nothing to go by", with(unread(), asked(policies.DirectCompensate)), policies.Escalate, "nobody can look"},
+		"never sent, a person asks":      {"it was never sent", with(unread(), sent(0), fate(connectors.FateUnknown), asked(policies.DirectRetry)), policies.Retry, ""},
+		"a verdict from nowhere":         {"nobody can have seen it", with(read(unread(), verify.Verified, 0), fate(connectors.FateUnknown)), policies.Escalate, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := policies.Decide(d.c, policies.Standard())
+			if got.Kind != d.want || !strings.Contains(got.Reason, d.says) {
+				t.Errorf("%s: %q, want %s with %q: %s", got.Kind, got.Reason, d.want, d.says, d.reason)
+			}
+		})
+	}
+}
+
+// The key stays the same: another one would make a second effect.
+func TestBlindKeepsItsKey(t *testing.T) {
+	for name, c := range map[string]policies.Case{
+		"by the window": with(unread(), native, since(time.Minute)),
+		"by a person":   with(unread(), forced),
+	} {
+		if p := policies.SecondSend(c); !p.Allowed || p.NewKey || p.OwesRecheck {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+// What is reported by a policy must have been answered where nobody can look.
+func TestReportIsBounded(t *testing.T) {
+	answered := with(unread(), fate(connectors.FateAnswered))
+	for name, d := range map[string]struct {
+		c    policies.Case
+		want policies.Kind
+	}{
+		"answered, blind":     {answered, policies.Report},
+		"not answered":        {unread(), policies.Escalate},
+		"it could be read":    {with(answered, func(c *policies.Case) { c.Profile.Blind = false }), policies.Escalate},
+		"nobody looked there": {with(unread(), func(c *policies.Case) { c.Profile = connectors.Profile{} }), policies.Escalate},
+	} {
+		if got := policies.Decide(d.c, []policies.Policy{saying(policies.Report)}); got.Kind != d.want {
+			t.Errorf("%s: %s, want %s", name, got.Kind, d.want)
+		}
+	}
+}
