@@ -25,7 +25,7 @@ type Writes interface {
 	Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error)
 	Resolve(ctx context.Context, tenant string, id ledger.ID, d engine.Decision) (engine.Outcome, error)
 	Yield(ctx context.Context, tenant string, id ledger.ID, by, reason string) error
-	Check(w intent.WriteIntent) error
+	Choices(ctx context.Context, tenant string, id ledger.ID) ([]engine.Choice, error)
 }
 
 // Sagas carries out sagas; see [saga.Runner].
@@ -149,9 +149,9 @@ func (o *Office) View(ctx context.Context, who Who, id ledger.ID) (View, error) 
 		v.Profile = &p
 	}
 	if who.May(access.Decide) == nil {
-		v.Choices = engine.ChoicesOf(r, v.Profile, who.Principal())
+		v.Choices, err = o.parts.Writes.Choices(engine.As(ctx, who.Principal()), who.Tenant, id)
 	}
-	return v, nil
+	return v, err
 }
 
 // Find looks for writes of the own tenant.

@@ -272,6 +272,21 @@ func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		choices := func(as office.Who) (allowed []engine.Word) {
+			v, err := f.View(t.Context(), as, out.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range v.Choices {
+				if c.Allowed {
+					allowed = append(allowed, c.Word)
+				}
+			}
+			return allowed
+		}
+		if mine, others := choices(asked), choices(who(engine.RoleReviewer)); slices.Contains(mine, engine.WordApprove) || !slices.Contains(others, engine.WordApprove) {
+			t.Errorf("whoever asked may %v, others may %v", mine, others)
+		}
 		d := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "it is right"}
 		if _, err := f.Decide(t.Context(), asked, out.ID, d, time.Minute); !errors.Is(err, engine.ErrForbidden) {
 			t.Fatalf("whoever asked for it approved it: %v", err)
