@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -23,7 +22,7 @@ type call struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	route route
-	who   access.Identity
+	who   who
 	query url.Values
 	body  []byte
 	// wait is how long it waits, waits whether the caller said so.

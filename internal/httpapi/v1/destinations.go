@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/lag"
 )
@@ -26,7 +28,7 @@ type Destination struct {
 	Lags     []Lag     `json:"lags" jsonschema:"how long effects took to become visible"`
 	Breaker  Breaker   `json:"breaker"`
 	Paused   time.Time `json:"paused_until,omitzero" jsonschema:"until then nothing is sent, because the destination said not now"`
-	PauseWhy string    `json:"pause_reason,omitempty"`
+	PauseWhy string    `json:"pause_reason,omitempty" jsonschema:"what the destination answered; for people"`
 	Rate     *Rate     `json:"rate,omitempty" jsonschema:"the rate at which is sent now"`
 	Limit    int       `json:"limit,omitempty" jsonschema:"how many sends may be under way at once; without it any number"`
 	InUse    int       `json:"in_use" jsonschema:"how many are"`
@@ -75,7 +77,7 @@ type Breaker struct {
 	State string    `json:"state" jsonschema:"closed, open or half-open"`
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero" jsonschema:"when one send is let through"`
-	Why   string    `json:"reason,omitempty"`
+	Why   string    `json:"reason,omitempty" jsonschema:"for people"`
 }
 
 // Rate is so many calls in so many seconds.
@@ -91,7 +93,11 @@ func (c *call) destinations(ctx context.Context) (reply, error) {
 	}
 	all := Destinations{Destinations: []Destination{}}
 	for _, d := range found {
-		all.Destinations = append(all.Destinations, destinationOf(d))
+		one := destinationOf(d)
+		if c.who.May(access.Trace) != nil { // what the destination answered is not for agents
+			one.PauseWhy, one.Breaker.Why = "", ""
+		}
+		all.Destinations = append(all.Destinations, one)
 	}
 	return reply{status: http.StatusOK, body: all}, nil
 }
@@ -139,7 +145,7 @@ func profileOf(p connectors.Profile) Profile {
 		out.Compare[path] = append([]intent.Rule{}, rules...)
 	}
 	for _, r := range p.Reads {
-		out.Reads = append(out.Reads, ReadPath{Path: r.Path, By: r.By, Strength: r.Strength.String()})
+		out.Reads = append(out.Reads, ReadPath{Path: r.Path, By: r.By, Strength: cmp.Or(string(r.Strength), "weak")})
 	}
 	return out
 }

@@ -80,3 +80,11 @@ const (
 	soon  = 1
 	later = 5
 )
+
+const (
+	// maxFound is as many writes as the ledger finds at once.
+	maxFound = 200
+	// maxCursor bounds, in bytes, what is handed back to go on from, and a business
+	// key in a query.
+	maxCursor = 4 << 10
+)

@@ -1,0 +1,182 @@
+package v1
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/internal/access"
+)
+
+// route is one route: how it is asked, what it takes, what it answers. The
+// handlers, the list of [Routes] and the document are made from it.
+type route struct {
+	method, pattern string
+	act             access.Act
+	name            string // in the document, and nowhere else
+	summary         string
+	query           []param
+	headers         []param
+	body            *payload
+	waits           bool // it heeds Prefer: wait
+	stream          bool // it answers with events
+	// answers are those that are no problems, problems those that only this route
+	// has; what all have of its kind is not repeated here.
+	answers  []answer
+	problems []*kind
+	do       func(*call, context.Context) (reply, error)
+}
+
+// payload is what a route takes.
+type payload struct {
+	of   reflect.Type
+	most int64 // bytes
+}
+
+// answer is what a route answers with.
+type answer struct {
+	status int
+	of     reflect.Type
+	about  string
+}
+
+// param is a part of the query, or a header.
+type param struct {
+	name, about string
+	kind        paramKind
+	oneOf       []string
+	many        bool // may be there several times
+}
+
+// paramKind says what a value is.
+type paramKind string
+
+const (
+	aName    paramKind = "name"   // text of 1 to 255 bytes
+	aCursor  paramKind = "cursor" // what another answer said
+	aTime    paramKind = "time"   // RFC 3339
+	aNumber  paramKind = "number" // 1 to 1000
+	aLength  paramKind = "length" // a duration of Go
+	aWord    paramKind = "word"   // one of oneOf
+	anObject paramKind = "object" // a JSON object
+)
+
+// wildcard is a part of a path that is a name.
+var wildcard = regexp.MustCompile(`\{([a-z_]+)\}`)
+
+// parts names the parts of the path that are names.
+func (r route) parts() []string {
+	var names []string
+	for _, found := range wildcard.FindAllStringSubmatch(r.pattern, -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
+
+// check refuses a query that this route does not know, before anything is made
+// of it: a filter that is spelt wrong would be one that is not there.
+func (r route) check(q url.Values) error {
+	for name, values := range q {
+		at := slices.IndexFunc(r.query, func(p param) bool { return p.name == name })
+		switch {
+		case at < 0:
+			return badField(clip(name), "is no part of this query; "+r.known())
+		case len(values) > 1 && !r.query[at].many:
+			return badField(name, "is there twice; want it once")
+		}
+		for _, v := range values {
+			if err := r.query[at].check(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r route) known() string {
+	if len(r.query) == 0 {
+		return "it has none"
+	}
+	var names []string
+	for _, p := range r.query {
+		names = append(names, p.name)
+	}
+	return "want " + strings.Join(names, ", ")
+}
+
+func (p param) check(v string) error {
+	var err error
+	switch p.kind {
+	case aTime:
+		if _, err = time.Parse(time.RFC3339Nano, v); err != nil {
+			return badField(p.name, "is no time; want RFC 3339, such as 2026-01-31T12:00:00Z")
+		}
+	case aNumber:
+		if n, err := strconv.Atoi(v); err != nil || n < 1 || n > 1000 {
+			return badField(p.name, "is no such number; want a whole one from 1 to 1000")
+		}
+	case aLength:
+		if d, err := time.ParseDuration(v); err != nil || d <= 0 {
+			return badField(p.name, "is no duration; want one above zero, such as 15m or 24h")
+		}
+	case aWord:
+		if !slices.Contains(p.oneOf, v) {
+			return badField(p.name, fmt.Sprintf("is %s; want one of %s", shown(v), strings.Join(p.oneOf, ", ")))
+		}
+	case aName:
+		if !isText(v, maxName) {
+			return badField(p.name, fmt.Sprintf("is no name; want 1 to %d bytes of text", maxName))
+		}
+	case aCursor, anObject:
+		if !isText(v, maxCursor) {
+			return badField(p.name, fmt.Sprintf("is empty or too long; want 1 to %d bytes of text", maxCursor))
+		}
+	}
+	return err
+}
+
+// statuses are all that the route can answer with, and by which kinds of problems.
+func (r route) statuses() map[int][]*kind {
+	all := map[int][]*kind{}
+	for _, a := range r.answers {
+		all[a.status] = nil
+	}
+	for _, k := range r.kinds() {
+		all[k.status] = append(all[k.status], k)
+	}
+	return all
+}
+
+// kinds are the problems that the route can answer with.
+func (r route) kinds() []*kind {
+	all := []*kind{invalidRequest, notAcceptable}
+	if r.act != "" {
+		all = append(all, unauthorized, forbidden, unavailable, broken)
+	}
+	if strings.Contains(r.pattern, "{") {
+		all = append(all, notFound)
+	}
+	if r.body != nil {
+		all = append(all, tooLarge, unsupportedType)
+	}
+	if r.waits || r.stream {
+		all = append(all, tooManyWaiting)
+	}
+	for _, k := range r.problems {
+		if !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+func of[T any]() reflect.Type { return reflect.TypeFor[T]() }
+
+func ok[T any](about string) answer { return answer{http.StatusOK, of[T](), about} }

@@ -1,0 +1,158 @@
+package v1
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// routes is the table of all routes, by subject.
+func routes() []route {
+	var all []route
+	for _, some := range [][]route{writeRoutes(), decisionRoutes(), eventRoutes(), sagaRoutes(), houseRoutes()} {
+		all = append(all, some...)
+	}
+	return all
+}
+
+// The parts that several routes have.
+var (
+	limitParam = param{name: "limit", kind: aNumber, about: "how many at the most"}
+	keyHeader  = param{name: headerKey, kind: aName, about: "names the logical write where the body gives neither workflow nor step, and else the business operation; bare or in quotes"}
+)
+
+func writeRoutes() []route {
+	return []route{
+		{method: "POST", pattern: "/v1/writes", act: access.Submit, name: "submitWrite",
+			summary: "Declare a write. It is recorded before this answers, sent once, and read back.",
+			headers: []param{keyHeader}, waits: true, body: &payload{of[intent.WriteIntent](), maxIntentBody},
+			answers: []answer{
+				ok[engine.Outcome]("It has ended; status says how. Not every end is a success."),
+				{http.StatusAccepted, of[engine.Outcome](), "It is recorded and has not ended: it goes on by itself, waits for a person, or is verified later."},
+			},
+			problems: []*kind{invalidIntent, otherTenant, unknownDestination, digestMismatch, inFlight, operationBegun, full, unsure},
+			do:       (*call).submit},
+		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites",
+			summary: "Find writes, newest first. All that is given must fit.",
+			query: []param{
+				{name: "state", kind: aWord, oneOf: stateWords, many: true, about: "that stand so in the ledger"},
+				{name: "status", kind: aWord, oneOf: statusWords(), many: true, about: "of which became this; unverified ones are among those in progress"},
+				{name: "destination", kind: aName, about: "at this destination"},
+				{name: "workflow", kind: aName, about: "of this workflow"},
+				{name: "correlation_id", kind: aName, about: "with this correlation id"},
+				{name: "idempotency_key", kind: aName, about: "with this idempotency key"},
+				{name: "key_digest", kind: aName, about: "about the record with this fingerprint"},
+				{name: "kind", kind: aName, about: "with key: of this kind of record"},
+				{name: "key", kind: anObject, about: "about the record with this business key, a JSON object; with destination and kind"},
+				{name: "since", kind: aTime, about: "created then or later"},
+				{name: "until", kind: aTime, about: "created before"},
+				{name: "oldest", kind: aWord, oneOf: []string{"true", "false"}, about: "the oldest first"},
+				{name: "after", kind: aCursor, about: "behind this page: next of its answer"},
+				limitParam,
+			},
+			answers: []answer{ok[Writes]("A page of them. It may hold fewer than were asked for; the last one has no next.")},
+			do:      (*call).list},
+		{method: "GET", pattern: "/v1/writes/{id}", act: access.Read, name: "getOutcome", waits: true,
+			summary: "How a write stands. With Prefer: wait it waits for its end.",
+			answers: []answer{ok[engine.Outcome]("Its outcome.")},
+			do:      (*call).outcome},
+		{method: "GET", pattern: "/v1/writes/{id}/record", act: access.Trace, name: "getRecord",
+			summary: "Everything about a write: what was declared, what was seen, what may be decided now.",
+			answers: []answer{ok[Account]("The whole account of it.")},
+			do:      (*call).account},
+		{method: "GET", pattern: "/v1/writes/{id}/events", act: access.Trace, name: "getEvents",
+			summary: "What happened to a write, in order.",
+			answers: []answer{ok[Life]("Its events; none of one that was pruned.")},
+			do:      (*call).events},
+	}
+}
+
+func decisionRoutes() []route {
+	return []route{
+		{method: "POST", pattern: "/v1/writes/{id}/decision", act: access.Decide, name: "decide", waits: true,
+			summary:  "Decide about a write that waits for a person, in the name of the credentials.",
+			body:     &payload{of[DecisionRequest](), maxBody},
+			answers:  []answer{ok[engine.Outcome]("It is decided; this is how the write stands now.")},
+			problems: []*kind{notWaiting, busy, expired, digestMismatch}, do: (*call).decide},
+		{method: "POST", pattern: "/v1/writes/{id}/yield", act: access.Operate, name: "yield",
+			summary:  "Let the business operation of a write go: from then on its idempotency key stops no other write.",
+			body:     &payload{of[ReasonRequest](), maxBody},
+			answers:  []answer{ok[engine.Outcome]("It is let go; this is how the write stands.")},
+			problems: []*kind{notWaiting}, do: (*call).yield},
+	}
+}
+
+func eventRoutes() []route {
+	return []route{
+		{method: "GET", pattern: "/v1/events", act: access.Read, name: "followEvents", stream: true,
+			summary: "A stream of server-sent events: whenever a write waits for a person, no longer does, or has ended. The id of an event is where to go on.",
+			query: []param{
+				{name: "write", kind: aName, about: "of this write alone"},
+				{name: "workflow", kind: aName, about: "of this workflow alone; takes the right to trace"},
+				{name: "after", kind: aCursor, about: "from behind this id, or \"start\" for all that is still kept; Last-Event-ID counts before it. Default: from now on"},
+			},
+			headers:  []param{{name: headerLastID, kind: aCursor, about: "the id of the last event that was seen"}},
+			answers:  []answer{{http.StatusOK, of[Told](), "Events \"outcome\" with this as data, and \"missed\" with a Problem as data where what comes behind the id is no longer kept."}},
+			problems: []*kind{unsupported}, do: (*call).follow},
+	}
+}
+
+func sagaRoutes() []route {
+	s := ok[saga.Saga]("The saga as it stands.")
+	return []route{
+		{method: "POST", pattern: "/v1/sagas", act: access.Submit, name: "beginSaga",
+			summary: "Begin a saga. The same plan again returns the saga as it stands.",
+			body:    &payload{of[saga.Plan](), maxPlanBody},
+			answers: []answer{{http.StatusAccepted, of[saga.Saga](), "It is recorded and goes on by itself."},
+				ok[saga.Saga]("It has ended, or waits for a person.")},
+			problems: []*kind{invalidSaga, otherTenant, otherPlan}, do: (*call).beginSaga},
+		{method: "GET", pattern: "/v1/sagas", act: access.Trace, name: "listSagas",
+			summary: "List sagas, newest first, as they were when they were last worked on.",
+			query: []param{
+				{name: "state", kind: aWord, oneOf: sagaWords, many: true, about: "that stand so"}, limitParam},
+			answers: []answer{ok[Sagas]("The newest of them.")}, do: (*call).listSagas},
+		{method: "GET", pattern: "/v1/sagas/{id}", act: access.Read, name: "getSaga",
+			summary: "Where a saga stands, step by step.", answers: []answer{s}, do: (*call).saga},
+		{method: "POST", pattern: "/v1/sagas/{id}/cancel", act: access.Operate, name: "cancelSaga",
+			summary: "Have a saga go back.", body: &payload{of[ReasonRequest](), maxBody},
+			answers: []answer{s}, problems: []*kind{tooLate}, do: (*call).cancelSaga},
+		{method: "POST", pattern: "/v1/sagas/{id}/close", act: access.Operate, name: "closeSaga",
+			summary: "Say that a saga which waits for a person has been seen to.", body: &payload{of[ReasonRequest](), maxBody},
+			answers: []answer{s}, problems: []*kind{notWaiting}, do: (*call).closeSaga},
+	}
+}
+
+func houseRoutes() []route {
+	stops := ok[Stops]("The stops that hold sends of this tenant, and what is remembered of released ones.")
+	return []route{
+		{method: "GET", pattern: "/v1/destinations", act: access.Read, name: "listDestinations",
+			summary: "What the destinations can do, how they stand, and how far their reads were seen to lag.",
+			answers: []answer{ok[Destinations]("All of them, by name.")}, do: (*call).destinations},
+		{method: "GET", pattern: "/v1/stops", act: access.Read, name: "listStops",
+			summary: "The stops.", answers: []answer{stops}, do: (*call).stops},
+		{method: "POST", pattern: "/v1/stops", act: access.Operate, name: "stop",
+			summary: "Hold sends of this tenant, by every worker, until they are released. What was sent is still read back.",
+			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
+			problems: []*kind{unknownDestination}, do: (*call).stop},
+		{method: "POST", pattern: "/v1/stops/release", act: access.Operate, name: "release",
+			summary: "End a stop of exactly this scope.",
+			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
+			problems: []*kind{unknownDestination, notStopped}, do: (*call).release},
+		{method: "GET", pattern: "/v1/inbox", act: access.Trace, name: "getInbox",
+			summary: "What waits for a person.", answers: []answer{ok[Inbox]("Writes, steps and sagas.")}, do: (*call).inbox},
+		{method: "GET", pattern: "/v1/history", act: access.Trace, name: "getHistory",
+			summary: "What became of writes over time.",
+			query: []param{
+				{name: "since", kind: aTime, about: "from then on. Default: a day before until"},
+				{name: "until", kind: aTime, about: "until then. Default: now"},
+				{name: "step", kind: aLength, about: "the length of a span, a duration. Default 1h"},
+			},
+			answers: []answer{ok[History]("Counts by span of time.")}, problems: []*kind{unsupported}, do: (*call).history},
+		{method: "GET", pattern: "/openapi.json", name: "getDocument",
+			summary: "This document.", answers: []answer{ok[json.RawMessage]("An OpenAPI 3.1 document.")}, do: (*call).openapi},
+	}
+}

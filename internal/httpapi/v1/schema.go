@@ -1,0 +1,210 @@
+package v1
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+const componentBase = "#/components/schemas/"
+
+// components are the types that have a name of their own in the document.
+var components = map[reflect.Type]string{
+	of[engine.Outcome]():  "Outcome",
+	of[engine.Choice]():   "Choice",
+	of[Problem]():         "Problem",
+	of[intent.Problem]():  "IntentProblem",
+	of[Row]():             "Write",
+	of[Writes]():          "Writes",
+	of[Unread]():          "Unread",
+	of[Account]():         "Record",
+	of[Event]():           "Event",
+	of[Life]():            "Events",
+	of[Told]():            "StreamEvent",
+	of[saga.Saga]():       "Saga",
+	of[saga.StepState]():  "SagaStep",
+	of[Sagas]():           "Sagas",
+	of[Stop]():            "Stop",
+	of[Stops]():           "Stops",
+	of[Destination]():     "Destination",
+	of[Destinations]():    "Destinations",
+	of[Profile]():         "Profile",
+	of[Inbox]():           "Inbox",
+	of[Waiting]():         "WaitingWrite",
+	of[History]():         "History",
+	of[DecisionRequest](): "DecisionRequest",
+	of[ReasonRequest]():   "ReasonRequest",
+	of[StopRequest]():     "StopRequest",
+	of[planDocument]():    "SagaPlan",
+}
+
+// requests are the components that callers send: what is not in them is refused.
+var requests = []string{"DecisionRequest", "ReasonRequest", "StopRequest", "SagaPlan"}
+
+// planDocument is the plan of a saga as it is sent; [saga.Decode] reads it.
+type planDocument struct {
+	Tenant        string         `json:"tenant,omitzero" jsonschema:"that of the credentials; leave it out"`
+	ID            string         `json:"id" jsonschema:"names the saga; it is the workflow of its writes"`
+	CorrelationID string         `json:"correlation_id,omitzero" jsonschema:"given to the intents that have none"`
+	Steps         []planStepPart `json:"steps" jsonschema:"what is to be done"`
+}
+
+type planStepPart struct {
+	Name   string        `json:"name" jsonschema:"unique in the plan"`
+	Intent plannedIntent `json:"intent" jsonschema:"what is to be written"`
+	After  []string      `json:"after,omitempty" jsonschema:"the steps that must be done before"`
+	Revert string        `json:"revert,omitzero" jsonschema:"easy, hard or never: how hard it is to take the step back"`
+	Grace  string        `json:"grace,omitzero" jsonschema:"for how long it is held back, a duration such as 5m"`
+	Undo   plannedUndo   `json:"undo,omitzero" jsonschema:"the write that undoes it"`
+}
+
+type (
+	plannedIntent struct{}
+	plannedUndo   struct{}
+)
+
+// The names of what intents are in the document.
+const (
+	intentName  = "WriteIntent"
+	plannedName = "PlannedIntent"
+	undoName    = "PlannedUndo"
+)
+
+// leftOut are the members of an intent that may be left out, since they are known.
+var leftOut = map[string][]string{
+	intentName:  {"tenant", "workflow"},
+	plannedName: {"tenant", "workflow", "step"},
+	undoName:    {"tenant", "workflow", "step", "tool", "destination", "kind", "key"},
+}
+
+// known are the schemas of types whose JSON cannot be seen from their fields.
+func known() map[reflect.Type]*jsonschema.Schema {
+	all := map[reflect.Type]*jsonschema.Schema{
+		of[time.Time]():          {Type: "string", Format: "date-time"},
+		of[json.RawMessage]():    {},
+		of[verify.Verdict]():     enum(verdicts()...),
+		of[engine.Status]():      enum(engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned, engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusEntrusted, engine.StatusReported),
+		of[engine.Again]():       enum(engine.AgainNo, engine.AgainYes, engine.AgainLater),
+		of[engine.Word]():        enum(words...),
+		of[intent.WriteType]():   enum(intent.Create, intent.Update, intent.Upsert, intent.Delete),
+		of[ledger.ID]():          {Type: "string", Pattern: "^wr_[0-9a-f]{32}$"},
+		of[plannedIntent]():      {Ref: componentBase + plannedName},
+		of[plannedUndo]():        {Ref: componentBase + undoName},
+		of[intent.WriteIntent](): {Ref: componentBase + intentName},
+		of[saga.Plan]():          {Ref: componentBase + components[of[planDocument]()]},
+	}
+	for t, name := range components {
+		all[t] = &jsonschema.Schema{Ref: componentBase + name}
+	}
+	return all
+}
+
+func enum[T any](values ...T) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, v := range values {
+		s.Enum = append(s.Enum, fmt.Sprint(v))
+	}
+	return s
+}
+
+func verdicts() []verify.Verdict { return verify.Verdicts() }
+
+// schemaOf is the schema of a type, which names components where it has them.
+func schemaOf(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) *jsonschema.Schema {
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: types})
+	if err != nil {
+		panic(fmt.Sprintf("v1: the schema of %v: %v", t, err)) // a type of ours; a test meets all of them
+	}
+	return s
+}
+
+// schemas are all components of the document.
+func schemas() map[string]any {
+	all := map[string]any{}
+	for t, name := range components {
+		types := known()
+		delete(types, t)
+		s := generic(schemaOf(t, types))
+		tidy(s, slices.Contains(requests, name))
+		all[name] = s
+	}
+	for name, members := range leftOut {
+		maps.Copy(all, intentSchema(name, members))
+	}
+	return all
+}
+
+// generic is a schema as plain JSON.
+func generic(s *jsonschema.Schema) map[string]any {
+	text, err := json.Marshal(s)
+	var m map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("v1: a schema that is no JSON: %v", err)) // made here, of our types
+	}
+	return m
+}
+
+// tidy makes a schema say what is so: lists are never null here, and an answer may
+// have more members one day, while a request may not have any that is not known.
+func tidy(v any, closed bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if types, ok := v["type"].([]any); ok {
+			types = slices.DeleteFunc(types, func(t any) bool { return t == "null" })
+			if v["type"] = any(types); len(types) == 1 {
+				v["type"] = types[0]
+			}
+			if v["$ref"] != nil || len(types) == 0 {
+				delete(v, "type")
+			}
+		}
+		if shut, ok := v["additionalProperties"].(bool); ok && !shut && !closed {
+			delete(v, "additionalProperties")
+		}
+		for _, member := range v {
+			tidy(member, closed)
+		}
+	case []any:
+		for _, e := range v {
+			tidy(e, closed)
+		}
+	}
+}
+
+// intentSchema is the schema of an intent, of which some members may be left out,
+// with what it is made of beside it.
+func intentSchema(name string, out []string) map[string]any {
+	text := strings.ReplaceAll(string(intent.Schema()), `"#/$defs/`, `"`+componentBase+intentName+".")
+	var s map[string]any
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		panic(fmt.Sprintf("v1: the schema of an intent: %v", err)) // it is embedded, and a test reads it
+	}
+	all := map[string]any{name: s}
+	if defs, ok := s["$defs"].(map[string]any); ok {
+		for def, each := range defs {
+			all[intentName+"."+def] = each
+		}
+	}
+	for _, member := range []string{"$id", "$schema", "$defs"} {
+		delete(s, member)
+	}
+	if required, ok := s["required"].([]any); ok {
+		s["required"] = slices.DeleteFunc(required, func(m any) bool { return slices.Contains(out, fmt.Sprint(m)) })
+	}
+	return all
+}

@@ -1,0 +1,275 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+func pathOfWrite(id ledger.ID) string { return "/v1/writes/" + pathPart(string(id)) }
+
+// ended reports whether nothing more comes of a write by itself or by a person.
+func ended(s engine.Status) bool {
+	switch s {
+	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview, engine.StatusEntrusted:
+		return false
+	}
+	return true
+}
+
+// applied tells the caller that its preference was heeded.
+func (c *call) applied(r reply) reply {
+	if c.waits {
+		if r.header == nil {
+			r.header = map[string]string{}
+		}
+		r.header[headerApplied] = "wait=" + strconv.Itoa(int(c.wait/time.Second))
+	}
+	return r
+}
+
+func (c *call) submit(ctx context.Context) (reply, error) {
+	key, err := idempotencyKey(c.r.Header)
+	if err != nil {
+		return reply{}, err
+	}
+	w, err := decodeIntent(c.body, c.who.Tenant, key)
+	if err != nil {
+		return reply{}, err
+	}
+	ctx, cancel := c.awaited(ctx)
+	defer cancel()
+	out, err := c.api.office.Submit(ctx, c.who, w, c.wait)
+	if err != nil {
+		return reply{}, err
+	}
+	if key != "" && out.Replayed && out.Status == engine.StatusInProgress {
+		return reply{}, &problemError{kind: inFlight, detail: out.Text, id: out.ID, known: knownNothing}
+	}
+	r := reply{status: http.StatusOK, body: out, header: map[string]string{"Location": pathOfWrite(out.ID)}}
+	if !ended(out.Status) {
+		r.status = http.StatusAccepted
+	}
+	if out.Status == engine.StatusInProgress {
+		r.header["Retry-After"] = strconv.Itoa(soon)
+	}
+	if out.Replayed {
+		r.header[headerReplayed] = "true"
+	}
+	return c.applied(r), nil
+}
+
+func (c *call) outcome(ctx context.Context) (reply, error) {
+	ctx, cancel := c.awaited(ctx)
+	defer cancel()
+	out, err := c.api.office.Outcome(ctx, c.who, c.id(), c.wait)
+	return c.applied(reply{status: http.StatusOK, body: out}), err
+}
+
+func (c *call) account(ctx context.Context) (reply, error) {
+	v, err := c.api.office.View(ctx, c.who, c.id())
+	if err != nil {
+		return reply{}, err
+	}
+	r := v.Record
+	a := Account{Write: rowOf(r), Outcome: v.Outcome, Intent: r.Intent, Before: r.Before, Evidence: r.Evidence, Mismatches: r.Mismatches,
+		Parent: r.Parent, Need: r.Need, Agreed: r.Agreed, Overdue: r.Overdue, Yielded: r.Yielded, Pruned: r.Tombstone, Choices: v.Choices}
+	return reply{status: http.StatusOK, body: a}, nil
+}
+
+func (c *call) events(ctx context.Context) (reply, error) {
+	v, err := c.api.office.View(ctx, c.who, c.id())
+	if err != nil {
+		return reply{}, err
+	}
+	life := Life{ID: v.Record.ID, Events: []Event{}}
+	for _, e := range v.Events {
+		life.Events = append(life.Events, eventOf(e))
+	}
+	return reply{status: http.StatusOK, body: life}, nil
+}
+
+// stateWords are the states that can be asked for.
+var stateWords = []string{string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking),
+	string(ledger.Entrusted), string(ledger.Compensating), string(ledger.Review), string(ledger.Settled)}
+
+// statuses are the words of outcomes that can be asked for, and what they are in
+// the ledger.
+var statuses = []struct {
+	word        engine.Status
+	states      []ledger.State
+	settlements []ledger.Settlement
+}{
+	{word: engine.StatusVerified, settlements: []ledger.Settlement{ledger.Verified}},
+	{word: engine.StatusNotApplied, settlements: []ledger.Settlement{ledger.NotApplied}},
+	{word: engine.StatusCompensated, settlements: []ledger.Settlement{ledger.Compensated}},
+	{word: engine.StatusAccepted, settlements: []ledger.Settlement{ledger.Accepted}},
+	{word: engine.StatusAbandoned, settlements: []ledger.Settlement{ledger.Abandoned}},
+	{word: engine.StatusDenied, settlements: []ledger.Settlement{ledger.Denied}},
+	{word: engine.StatusExpired, settlements: []ledger.Settlement{ledger.Expired}},
+	{word: engine.StatusReported, settlements: []ledger.Settlement{ledger.Reported}},
+	{word: engine.StatusReview, states: []ledger.State{ledger.Review}},
+	{word: engine.StatusHeld, states: []ledger.State{ledger.Held}},
+	{word: engine.StatusEntrusted, states: []ledger.State{ledger.Entrusted}},
+	{word: engine.StatusInProgress, states: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating}},
+}
+
+func statusWords() []string {
+	var words []string
+	for _, s := range statuses {
+		words = append(words, string(s.word))
+	}
+	return words
+}
+
+func (c *call) list(ctx context.Context) (reply, error) {
+	s, err := c.search()
+	if err != nil {
+		return reply{}, err
+	}
+	found, err := c.api.office.Find(ctx, c.who, s)
+	if err != nil {
+		return reply{}, err
+	}
+	page := Writes{Writes: []Row{}, Next: found.Next, Unread: unreadOf(found.Unread)}
+	for _, r := range found.Records {
+		page.Writes = append(page.Writes, rowOf(r))
+	}
+	return reply{status: http.StatusOK, body: page}, nil
+}
+
+// search is what a query looks for.
+func (c *call) search() (ledger.Search, error) {
+	q := c.query
+	s := ledger.Search{Destination: q.Get("destination"), Workflow: q.Get("workflow"), CorrelationID: q.Get("correlation_id"),
+		IdempotencyKey: q.Get("idempotency_key"), KeyDigest: q.Get("key_digest"), Since: when(q, "since"), Until: when(q, "until"),
+		Oldest: q.Get("oldest") == "true", After: q.Get("after"), Limit: min(number(q, "limit"), maxFound)}
+	for _, word := range q["state"] {
+		s.States = append(s.States, ledger.State(word))
+	}
+	for _, word := range q["status"] {
+		for _, each := range statuses {
+			if string(each.word) == word {
+				s.States = append(s.States, each.states...)
+				s.Settlements = append(s.Settlements, each.settlements...)
+			}
+		}
+	}
+	if !q.Has("key") {
+		if q.Has("kind") {
+			return s, badField("kind", "is there without key; want both, or neither")
+		}
+		return s, nil
+	}
+	digest, err := c.keyDigest()
+	s.KeyDigest = digest
+	return s, err
+}
+
+// keyDigest is the fingerprint of the record that a query names by its business
+// key.
+func (c *call) keyDigest() (string, error) {
+	q := c.query
+	if !q.Has("destination") || !q.Has("kind") || q.Has("key_digest") {
+		return "", badField("key", "is there without destination or kind, or beside key_digest; want it with the two, and alone")
+	}
+	text := []byte(q.Get("key"))
+	if err := scan(text); err != nil {
+		var bad *problemError
+		if errors.As(err, &bad) {
+			bad.field, bad.detail = "key", "of key: "+bad.detail
+		}
+		return "", err
+	}
+	var key intent.Fields
+	if err := json.Unmarshal(text, &key); err != nil {
+		return "", badField("key", "cannot be read; want a JSON object")
+	}
+	w := intent.WriteIntent{Tenant: c.who.Tenant, Destination: q.Get("destination"), Kind: q.Get("kind"), Key: key}
+	digest, err := w.KeyDigest()
+	if err != nil {
+		return "", badField("key", "cannot be a business key: "+err.Error())
+	}
+	return digest, nil
+}
+
+// when and number read what was checked; zero where it is not there.
+func when(q url.Values, name string) time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, q.Get(name))
+	return t
+}
+
+func number(q url.Values, name string) int {
+	n, _ := strconv.Atoi(q.Get(name))
+	return n
+}
+
+// DecisionRequest is what a person decided about a write.
+type DecisionRequest struct {
+	Word   engine.Word `json:"word" jsonschema:"accept, retry, compensate or abandon a write in review; approve or deny one that is held"`
+	Reason string      `json:"reason" jsonschema:"why; it is kept and shown"`
+	Force  bool        `json:"force,omitzero" jsonschema:"with retry: vouch that the effect is not there, where it cannot be shown"`
+	Digest string      `json:"digest,omitzero" jsonschema:"the digest of the write that was looked at; another one is refused"`
+}
+
+// ReasonRequest is why somebody does something.
+type ReasonRequest struct {
+	Reason string `json:"reason" jsonschema:"why; it is kept and shown"`
+}
+
+// words are what a person can say.
+var words = []engine.Word{engine.WordAccept, engine.WordRetry, engine.WordCompensate, engine.WordAbandon, engine.WordApprove, engine.WordDeny}
+
+func (c *call) decide(ctx context.Context) (reply, error) {
+	var d DecisionRequest
+	if err := decode(c.body, &d); err != nil {
+		return reply{}, err
+	}
+	if err := cmp.Or(oneOf("/word", d.Word, words), reasoned(d.Reason, maxReason)); err != nil {
+		return reply{}, err
+	}
+	wait := c.wait
+	if !c.waits {
+		wait = min(decisionWait, c.api.opts.MaxWait)
+	}
+	ctx, cancel := c.awaited(ctx)
+	defer cancel()
+	out, err := c.api.office.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest}, wait)
+	if err != nil {
+		return reply{}, err
+	}
+	return c.applied(reply{status: http.StatusOK, body: c.now(ctx, out)}), nil
+}
+
+func (c *call) yield(ctx context.Context) (reply, error) {
+	reason, err := c.reason(maxReason)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := c.api.office.Yield(ctx, c.who, c.id(), reason); err != nil {
+		return reply{}, err
+	}
+	out, err := c.api.office.Outcome(ctx, c.who, c.id(), 0)
+	return reply{status: http.StatusOK, body: out}, err
+}
+
+// now is an outcome as the ledger has it, where the one that was returned may be
+// older: whoever decided wants to see that they did.
+func (c *call) now(ctx context.Context, out engine.Outcome) engine.Outcome {
+	if ended(out.Status) {
+		return out
+	}
+	if newer, err := c.api.office.Outcome(ctx, c.who, out.ID, 0); err == nil {
+		return newer
+	}
+	return out
+}
