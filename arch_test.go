@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"internal/document":   {},
 	"internal/access":     {"engine", "ledger"},
 	"internal/httpapi":    {"internal/access", "internal/jsonkind", "engine", "ledger", "workflow"},
-	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "ledger", "workflow/saga"},
+	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/office", "ledger"},
 	"internal/mcpgate":    {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/office", "ledger"},
 	"internal/reviewui":   {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "ledger", "verify", "workflow", "workflow/saga"},
@@ -84,6 +84,7 @@ var rooms = map[string][]string{
 	"internal/wire":       {},
 	"internal/yamlfile":   {},
 
+	"internal/access/accesstest":    {},
 	"internal/httpapi/contracttest": {},
 
 	"cmd/readback": {"internal/access", "internal/office", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
@@ -104,7 +105,7 @@ var heavy = map[string][]string{
 	"github.com/DataDog/sketches-go":    {"lag"},
 	"github.com/theory/jsonpath":        {"connectors/rest"},                                                                 // for declarations
 	"github.com/yosida95/uritemplate":   {"connectors/rest"},                                                                 // for declarations
-	"golang.org/x/oauth2":               {"connectors/rest"},                                                                 // for declarations
+	"golang.org/x/oauth2":               {"connectors/rest", "internal/access"},                                              // for declarations
 	"github.com/modelcontextprotocol":   {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
 	"github.com/coreos/go-oidc":         {"internal/access"},                                                                 // for who logs people in
 	"github.com/getkin/kin-openapi":     {"internal/httpapi/v1"},                                                             // for who reads the description of the door

@@ -20,6 +20,10 @@ const (
 	maxTokens = 1000
 	// maxText bounds names and tenants in bytes: as the ledger has names.
 	maxText = 255
+	// maxClip and maxReason bound what others wrote in errors, in bytes: a name,
+	// and a sentence with two addresses in it.
+	maxClip   = 60
+	maxReason = 400
 	// setTries bounds how often a note that others change is tried to be changed.
 	setTries = 5
 )
@@ -56,6 +60,47 @@ const (
 	// this and of the last span. Who comes when it is full is counted together
 	// with all others who do.
 	maxAddresses = 5000
+)
+
+// Bounds of logins and sessions.
+const (
+	// defaultSession is how long a session lasts where nobody says, whatever is
+	// done in it: a day at work. maxSession is the longest: who was taken out of a
+	// group is out a day later.
+	defaultSession = 8 * time.Hour
+	maxSession     = 24 * time.Hour
+	// attemptFor is how long somebody has to log in at the provider: to find the
+	// telephone with the second factor.
+	attemptFor = 10 * time.Minute
+	// minKey is the shortest key of sessions in bytes, 256 bits.
+	minKey = 32
+	// maxNext bounds where a login goes on, in bytes: with all else in it a cookie
+	// stays below the 4096 that browsers take.
+	maxNext = 1 << 10
+	// maxCookie bounds a cookie of ours in bytes: browsers take no larger ones.
+	maxCookie = 4096
+	// maxForm bounds the form of /login in bytes: a token and where to go on.
+	maxForm = 8 << 10
+	// maxSwept bounds how many old notes of sessions one logout forgets.
+	maxSwept = 100
+	// maxRules bounds the rules of claims, and maxPath their depth.
+	maxRules = 1000
+	maxPath  = 10
+)
+
+// Bounds of what the provider may do.
+const (
+	// discoverFor bounds one look for the provider, providerFor one request to
+	// it: a person waits.
+	discoverFor = 5 * time.Second
+	providerFor = 10 * time.Second
+	// firstPause and lastPause are how long it is left alone after it was not
+	// found: twice as long each time.
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+	// maxAnswer bounds one of its answers in bytes; keys and tokens are some
+	// kilobytes.
+	maxAnswer = 1 << 20
 )
 
 // Bounds of requests.

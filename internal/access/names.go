@@ -37,9 +37,11 @@ func checkRole(field string, r engine.Role) error {
 }
 
 // clip shortens what somebody else wrote, for errors.
-func clip(text string) string {
-	if len(text) > 60 {
-		return strings.ToValidUTF8(text[:60], "") + "…"
+func clip(text string) string { return clipTo(text, maxClip) }
+
+func clipTo(text string, most int) string {
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return text
 }

@@ -1,0 +1,129 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/engine"
+)
+
+// ClaimRule gives a tenant and a role to those whose claims fit. The first rule
+// that fits counts.
+type ClaimRule struct {
+	// Claim names a claim of the ID token: its name as it is, or else a path of
+	// names with dots between. The claim is a text or a list of texts.
+	Claim string
+	// Value is what the claim is, or has in its list, letter by letter.
+	Value string
+	// Tenant is whose writes are seen. As "{claim}" it is the text that another
+	// claim has, and the rule fits nobody without it: one that people cannot set
+	// themselves.
+	Tenant string
+	// Role is reviewer, operator or auditor. Nobody becomes an agent by logging
+	// in.
+	Role engine.Role
+}
+
+// Check says what is wrong with a rule, and what would be right; the error wraps
+// [ErrInvalid].
+func (c ClaimRule) Check() error {
+	switch {
+	case strings.TrimSpace(c.Claim) == "" || len(c.Claim) > maxText || strings.Count(c.Claim, ".") >= maxPath:
+		return fmt.Errorf("%w: claim is %q; want the name of a claim, such as groups", ErrInvalid, clip(c.Claim))
+	case c.Value == "" || len(c.Value) > maxText:
+		return fmt.Errorf("%w: value is %q; want what the claim has, such as readback-operators", ErrInvalid, clip(c.Value))
+	case c.Role == engine.RoleAgent:
+		return fmt.Errorf("%w: role is %q; nobody becomes an agent by logging in: agents have tokens", ErrInvalid, c.Role)
+	}
+	tenant := c.Tenant
+	if from, ok := c.tenantClaim(); ok {
+		tenant = from
+	}
+	if err := checkName("tenant", tenant); err != nil {
+		return err
+	}
+	return checkRole("role", c.Role)
+}
+
+func (c ClaimRule) tenantClaim() (string, bool) {
+	inner, ok := strings.CutPrefix(c.Tenant, "{")
+	inner, closed := strings.CutSuffix(inner, "}")
+	return inner, ok && closed
+}
+
+// claims are what the provider says of somebody.
+type claims map[string]any
+
+// proven are the claims without those that nobody has proven: an address that
+// somebody typed in is whoever's it is.
+func (c claims) proven() claims {
+	if v := c["email_verified"]; v == true || v == "true" { // some write it as text
+		return c
+	}
+	kept := claims{}
+	for name, v := range c {
+		if name != "email" {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+// at is a claim by its name, or by a path.
+func (c claims) at(name string) any {
+	if v, ok := c[name]; ok { // names may have dots of their own
+		return v
+	}
+	var v any = map[string]any(c)
+	for part := range strings.SplitSeq(name, ".") {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[part]
+	}
+	return v
+}
+
+// has reports whether a claim is a text, or has it in its list.
+func (c claims) has(name, text string) bool {
+	switch v := c.at(name).(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.Contains(v, any(text))
+	}
+	return false
+}
+
+// name is what somebody is called: the address, where it is proven and could
+// not be taken for another by eye, else what the provider calls them itself. A
+// name that people choose themselves is none.
+func (c claims) name() string {
+	if email, _ := c["email"].(string); strings.Contains(email, "@") && isASCII(email) && checkName("email", email) == nil {
+		return strings.ToLower(email)
+	}
+	sub, _ := c["sub"].(string)
+	return sub
+}
+
+// identity finds the first rule that fits. It fails with [ErrForbidden].
+func (c claims) identity(rules []ClaimRule) (Identity, error) {
+	c = c.proven()
+	who := Identity{Name: c.name(), Via: "login"}
+	if err := checkName("sub", who.Name); err != nil {
+		return Identity{}, fmt.Errorf("%w: %w", ErrForbidden, err)
+	}
+	for _, rule := range rules {
+		tenant := rule.Tenant
+		if from, ok := rule.tenantClaim(); ok {
+			tenant, _ = c.at(from).(string)
+		}
+		if c.has(rule.Claim, rule.Value) && checkName("tenant", tenant) == nil && rule.Check() == nil {
+			who.Tenant, who.Role = tenant, rule.Role
+			return who, nil
+		}
+	}
+	return Identity{}, fmt.Errorf("%w: no rule fits what the provider says of %q", ErrForbidden, who.Name)
+}

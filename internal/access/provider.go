@@ -1,0 +1,199 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
+)
+
+// provider is who knows people. It is looked for when it is first needed, and
+// again and again while it is not found: it may come up after us.
+type provider struct {
+	issuer string
+	config oauth2.Config // without the endpoint
+	client *http.Client
+	now    func() time.Time
+	log    *slog.Logger
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	found *found
+	again time.Time // when it may be looked for again
+	pause time.Duration
+}
+
+// found is a provider whose endpoints are known.
+type found struct {
+	config   oauth2.Config
+	verifier *oidc.IDTokenVerifier
+}
+
+// bounded is a client that waits and reads no more than it should, and follows
+// nobody elsewhere with what is secret.
+func bounded(c *http.Client) *http.Client {
+	out := http.Client{Timeout: providerFor}
+	if c != nil {
+		out = *c
+	}
+	if out.Timeout <= 0 || out.Timeout > providerFor {
+		out.Timeout = providerFor
+	}
+	if out.Transport == nil {
+		out.Transport = http.DefaultTransport
+	}
+	out.Transport = shortAnswers{out.Transport}
+	out.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	out.Jar = nil
+	return &out
+}
+
+type shortAnswers struct{ inner http.RoundTripper }
+
+func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := s.inner.RoundTrip(r)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	}
+	return answer, err
+}
+
+// get is the provider, which is looked for where it was not found yet. It fails
+// with [ErrUnavailable].
+func (p *provider) get(ctx context.Context) (*found, error) {
+	p.mu.Lock()
+	have, wait := p.found, p.again.Sub(p.now())
+	p.mu.Unlock()
+	switch {
+	case have != nil:
+		return have, nil
+	case wait > 0 && wait <= lastPause: // longer: the clock went back
+		return nil, fmt.Errorf("%w: the provider of logins does not answer", ErrUnavailable)
+	}
+	select {
+	case <-p.flight.DoChan("", func() (any, error) { p.discover(); return nil, nil }):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		return nil, fmt.Errorf("%w: the provider of logins does not answer", ErrUnavailable)
+	}
+	return p.found, nil
+}
+
+func (p *provider) discover() {
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), p.client), discoverFor)
+	defer cancel()
+	have, err := p.ask(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		p.pause = min(max(2*p.pause, firstPause), lastPause)
+		p.again = p.now().Add(p.pause)
+		p.log.Warn("the provider of logins cannot be used; nobody can log in by it until it can", "issuer", p.issuer, "error", reason(err), "again_in", p.pause)
+		return
+	}
+	p.found, p.pause = have, 0
+	p.log.Info("the provider of logins was found", "issuer", p.issuer)
+}
+
+// reason is why something failed, without what the provider answered.
+func reason(err error) string {
+	text := err.Error()
+	var request *url.Error
+	if !errors.As(err, &request) && !strings.HasPrefix(text, "oidc: ") && !errors.Is(err, ErrInvalid) {
+		text, _, _ = strings.Cut(text, ": ") // behind it stands the answer
+	}
+	return clipTo(text, maxReason)
+}
+
+func (p *provider) ask(ctx context.Context) (*found, error) {
+	op, err := oidc.NewProvider(ctx, p.issuer)
+	if err != nil {
+		return nil, err
+	}
+	have := &found{config: p.config, verifier: op.Verifier(&oidc.Config{ClientID: p.config.ClientID, Now: p.now})}
+	have.config.Endpoint = op.Endpoint()
+	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL} {
+		if err := checkURL(what, where); err != nil {
+			return nil, err
+		}
+	}
+	return have, nil
+}
+
+// checkURL refuses an address that others can listen to.
+func checkURL(what, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u.Host)) {
+		return fmt.Errorf("%w: %s is %q; want an address that begins with https://", ErrInvalid, what, clip(text))
+	}
+	return nil
+}
+
+// attempt is one login under way, which the browser keeps.
+type attempt struct {
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Next     string    `json:"next"`
+	Until    time.Time `json:"until"`
+}
+
+// where is the address at which somebody proves to the provider who they are.
+func (f *found) where(a attempt) string {
+	return f.config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+}
+
+// errAnswer: what the provider said does not prove anything.
+var errAnswer = errors.New("the provider's answer proves nothing")
+
+// redeem makes claims of a code. It fails with [ErrUnavailable], or for an
+// answer that is not what it must be; errors hold no code and no token.
+func (p *provider) redeem(ctx context.Context, f *found, a attempt, code string) (claims, error) {
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), providerFor)
+	defer cancel()
+	answer, err := f.config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError:
+		return nil, fmt.Errorf("%w: it refuses the code with status %d, %q", errAnswer, refused.Response.StatusCode, clip(refused.ErrorCode))
+	case err != nil: // whose text may repeat what was answered
+		return nil, fmt.Errorf("%w: the provider of logins did not answer as it should: %s", ErrUnavailable, reason(err))
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	if raw == "" {
+		return nil, fmt.Errorf("%w: it has no id_token", errAnswer)
+	}
+	token, err := f.verifier.Verify(ctx, raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", errAnswer, clipTo(strings.ReplaceAll(err.Error(), raw, "…"), maxReason))
+	}
+	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
+		return nil, fmt.Errorf("%w: it is about another login", errAnswer)
+	}
+	all := claims{}
+	if err := token.Claims(&all); err != nil {
+		return nil, fmt.Errorf("%w: its claims cannot be read", errAnswer)
+	}
+	if azp, there := all["azp"]; (there || len(token.Audience) > 1) && azp != p.config.ClientID {
+		return nil, fmt.Errorf("%w: it is for another program", errAnswer)
+	}
+	return all, nil
+}
