@@ -79,6 +79,9 @@ func TestBlind(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					if rec := b.state(out.ID); !rec.Due.IsZero() {
+						t.Errorf("%s is due at %v, and no look will change it", rec.Phase(), rec.Due)
+					}
 					b.work(30 * time.Hour)
 					rec := b.state(out.ID)
 					if got := engine.OutcomeOf(rec); got.Status != c.status || out.Status != c.status || got.Sends != c.sends || len(b.world.Records("A-1")) != c.records {
@@ -115,9 +118,10 @@ func TestBlindAfterACrash(t *testing.T) {
 					Events: []ledger.Event{{Kind: ledger.EvAnnounced}}}); err != nil {
 					t.Fatal(err)
 				}
-				b.work(48 * time.Hour)
-				if got := engine.OutcomeOf(b.state(rec.ID)); got.Status != c.want || u.reads.Load() != 0 {
-					t.Errorf("%+v: %s%s", got, c.reason, b.life(rec.ID))
+				b.work(2 * time.Minute)
+				now := b.state(rec.ID)
+				if got := engine.OutcomeOf(now); got.Status != c.want || u.reads.Load() != 0 || !now.Due.IsZero() {
+					t.Errorf("%+v, due %v: %s%s", got, now.Due, c.reason, b.life(rec.ID))
 				}
 			})
 		})
@@ -160,7 +164,7 @@ func TestBlindReview(t *testing.T) {
 func TestBlindSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Plain.Options(), nil)
-		b.blind(0, nil)
+		u := b.blind(0, nil)
 		out := b.do(order("A-1", intent.Create))
 		for _, text := range []string{out.Text, out.ForModel} {
 			if !strings.Contains(text, "erified") || !strings.Contains(text, "said yes") || strings.Contains(text, "step") {
@@ -173,8 +177,33 @@ func TestBlindSaysSo(t *testing.T) {
 		if _, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
 			t.Errorf("undone: %v", err)
 		}
-		if found := b.look(order("A-2", intent.Create), engine.LookCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") {
+		if found := b.look(order("A-2", intent.Create), engine.LookCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
 			t.Errorf("looked: %+v", found)
+		}
+	})
+}
+
+// The ledger takes no report of what nobody answered.
+func TestReportNeedsAYes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		rec, err := ledger.NewRecord(order("A-1", intent.Create))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reported := ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "w"}
+		for name, c := range map[string]struct {
+			fate string
+			want error
+		}{"answered": {ledger.FateAnswered, nil}, "unknown": {ledger.FateUnknown, ledger.ErrIllegalMove}, "refused": {"refused", ledger.ErrIllegalMove}} {
+			b.ledger = ledger.NewMemory()
+			have, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "w", LeaseFor: time.Minute, Events: []ledger.Event{{Kind: ledger.EvAnnounced}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := b.ledger.Append(t.Context(), have.ID, have.Fence, ledger.Event{Kind: ledger.EvSent, Fate: c.fate}, reported); !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
 		}
 	})
 }
