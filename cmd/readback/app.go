@@ -22,6 +22,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) string
+	environ        func() []string  // what env can be asked for; nil is not known
 	now            func() time.Time // the ledger's clock; nil is the machine's
 
 	// The flags that every command has.
@@ -114,13 +115,18 @@ type desk struct {
 	standing standing
 }
 
+// environment is what settings the environment makes.
+func (a *app) environment() config.Environment {
+	return config.Environment{Get: a.env, All: a.environ}
+}
+
 // settings reads the configuration.
 func (a *app) settings() (config.Config, error) {
 	path, err := config.Find(a.config, a.env)
 	if err != nil {
 		return config.Config{}, err
 	}
-	c, err := config.Load(path)
+	c, err := config.LoadOver(path, a.environment())
 	if err == nil && a.tenant != "" {
 		c.Tenant = a.tenant
 	}

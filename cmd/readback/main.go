@@ -31,6 +31,6 @@ func start() int {
 
 // run is the whole program: its exit code for these arguments.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) string) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env, environ: os.Environ}
 	return a.run(ctx, args)
 }

@@ -21,8 +21,6 @@ const (
 	// that whoever comes back after a crash finds what was done. It is not
 	// readback.db: that may be a ledger in earnest, of a configuration elsewhere.
 	devLedger = "readback-dev.db"
-	// devTenant owns what no tenant is named for, as it does with a configuration.
-	devTenant = "default"
 )
 
 // serveSettings are what a server can be told on the command line; what is not
@@ -152,7 +150,7 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 func (a *app) serverConfig() (config.Config, error) {
 	c, err := a.settings()
 	if a.unconfigured(err) {
-		c, err = config.Config{Tenant: devTenant, Log: "text", Ledger: config.Ledger{File: devLedger}, Server: config.DefaultServer()}, nil
+		c, err = config.Without(a.environment(), devLedger)
 		if a.tenant != "" {
 			c.Tenant = a.tenant
 		}

@@ -87,61 +87,89 @@ func Find(named string, env func(string) string) (string, error) {
 	return named, nil
 }
 
-// Load reads a configuration strictly. It fails with [ErrMissing] and
-// [InvalidError].
-func Load(path string) (Config, error) {
+// Load reads a configuration strictly; no variable but those that it names is
+// looked at. It fails with [ErrMissing] and [InvalidError].
+func Load(path string) (Config, error) { return LoadOver(path, Environment{}) }
+
+// LoadOver is Load with what the environment says over the file; see [Settings].
+func LoadOver(path string, env Environment) (Config, error) {
 	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
-	r := newReader()
+	l := &loading{reader: newReader()}
 	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
-	if body, ok := r.Parse(text); ok {
-		r.config(&c, body)
+	if body, ok := l.Parse(text); ok {
+		l.config(&c, body)
+		l.environment(&c, env, text)
+		l.finish(&c)
 	}
-	return c, invalid(path, r.Problems)
+	return c, invalid(path, l.Problems)
 }
 
-func (r *reader) config(c *Config, body yamlfile.Node) {
-	seen := map[string]bool{}
-	members := r.Mapping(body, "")
-	var risks []placed
-	var server serverSettings
+// Without is a configuration without a file: what the environment says, and a
+// ledger in a file where it names none.
+func Without(env Environment, ledgerFile string) (Config, error) {
+	l := &loading{reader: newReader()}
+	c := Config{Tenant: defaultTenant, Log: "text", Ledger: Ledger{File: ledgerFile}}
+	l.environment(&c, env, nil)
+	l.ledgerSaid = true
+	l.finish(&c)
+	return c, invalid(environmentName, l.Problems)
+}
+
+// loading is one reading of a configuration.
+type loading struct {
+	*reader
+	risks      []placed
+	server     serverSettings
+	ledgerSaid bool // the file says something of it, even if that is wrong
+}
+
+func (l *loading) config(c *Config, body yamlfile.Node) {
+	members := l.Mapping(body, "")
+	l.ledgerSaid = len(members) == 0
 	for _, e := range members {
-		seen[e.Name] = true
 		switch e.Name {
 		case "ledger":
-			c.Ledger = r.ledger(e, c.Path)
+			c.Ledger, l.ledgerSaid = l.ledger(e, c.Path), true
 		case "tenant":
-			c.Tenant = r.Text(e, e.Name)
+			c.Tenant = l.Text(e, e.Name)
 		case "destinations":
-			c.Destinations = r.destinations(e)
+			c.Destinations = l.destinations(e)
 		case "retention":
-			c.Retention = r.retention(e)
+			c.Retention = l.retention(e)
 		case "queue":
-			c.Queue = r.queue(e)
+			c.Queue = l.queue(e)
 		case "gate":
-			c.Gate = r.gate(e, c.Path)
+			c.Gate = l.gate(e, c.Path)
 		case "risk":
-			risks = r.risks(e)
+			l.risks = l.readRisks(e)
 		case "metrics":
-			c.Metrics = r.metrics(e)
+			c.Metrics = l.metrics(e)
 		case "server":
-			r.Fill(e.Value, e.Name, &server)
+			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
 		case "log":
-			c.Log = r.logForm(e)
+			c.Log = l.logForm(e)
 		default:
-			r.Unknown(e, "", []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "server", "log"})
+			l.Unknown(e, "", sections)
 		}
 	}
-	c.Risks = r.checkRisks(risks, c.Destinations)
-	r.checkGate(*c)
+}
+
+// sections are the names on the first level.
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "server", "log"}
+
+// finish checks what fits only together.
+func (l *loading) finish(c *Config) {
+	c.Risks = l.checkRisks(l.risks, c.Destinations)
+	l.checkGate(*c)
 	line := c.Server.Line
-	c.Server = r.checkServer(server, c.Path)
+	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line
-	if len(members) > 0 && !seen["ledger"] {
-		r.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
+	if !l.ledgerSaid && c.Ledger.File == "" && !c.Ledger.Database() {
+		l.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}
 }
 

@@ -30,7 +30,7 @@ type placed struct {
 	to   yamlfile.Text // its destination
 }
 
-func (r *reader) risks(e yamlfile.Entry) []placed {
+func (r *reader) readRisks(e yamlfile.Entry) []placed {
 	var all []placed
 	if e.Value.IsNull() {
 		return nil // the word alone, with everything below it commented out
