@@ -56,13 +56,13 @@ var rooms = map[string][]string{
 	"lag":               {"engine", "ledger"},
 
 	"internal/catalog":    {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
+	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/mcpapi/tool", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
 	"internal/access":     {"engine", "ledger"},
 	"internal/httpapi":    {"internal/access", "internal/jsonkind", "engine", "ledger", "workflow"},
 	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "lag", "ledger", "verify", "workflow", "workflow/saga"},
-	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/office", "ledger"},
+	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/office", "ledger"},
 	"internal/mcpgate":    {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/office", "ledger"},
 	"internal/reviewui":   {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/webhooks":   {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
@@ -86,8 +86,9 @@ var rooms = map[string][]string{
 
 	"internal/access/accesstest":    {},
 	"internal/httpapi/contracttest": {},
+	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"internal/access", "internal/office", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/metrics", "internal/probe", "internal/report", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"internal/access", "internal/office", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

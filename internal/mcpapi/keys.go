@@ -1,0 +1,252 @@
+package mcpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+)
+
+// The members of a request's _meta by which a client names the logical write of
+// a call, and the headers of the same meaning. What _meta says counts.
+const (
+	MetaWorkflow       = "readback/workflow"
+	MetaStep           = "readback/step"
+	MetaCall           = "readback/call"
+	MetaIdempotencyKey = "readback/idempotency_key"
+
+	HeaderWorkflow       = "Readback-Workflow"
+	HeaderStep           = "Readback-Step"
+	HeaderCall           = "Readback-Call"
+	HeaderIdempotencyKey = "Idempotency-Key"
+
+	// metaRequest is what a door writes over whatever a client said: the id of the
+	// JSON-RPC request, which the protocol's library keeps to itself.
+	metaRequest = "readback/request"
+	// namedWorkflow is the workflow of calls that are named by an idempotency key
+	// alone.
+	namedWorkflow = "mcp"
+)
+
+// Errors of calls, besides those of package tool.
+var (
+	errNames   = errors.New("the call is named wrongly")
+	errTooMany = errors.New("too many calls of this session are under way")
+)
+
+// Visit is one session of a client, and whose it is. Tools find theirs with
+// [VisitOf].
+type Visit struct {
+	// Who is whose credentials the session was opened with.
+	Who access.Identity
+
+	workflow string // "" where the session's own id names it
+	lone     bool   // one request, and no session around it
+	busy     atomic.Int64
+
+	mu    sync.Mutex
+	next  map[string]int // by workflow and tool: the number of the next call
+	seen  map[string]int // by workflow, tool and request: the number it got
+	order []string       // of seen, oldest first
+}
+
+func newVisit(who access.Identity, workflow string) *Visit {
+	return &Visit{Who: who, workflow: workflow, next: map[string]int{}, seen: map[string]int{}}
+}
+
+type visitKey struct{}
+
+func withVisit(ctx context.Context, v *Visit) context.Context {
+	return context.WithValue(ctx, visitKey{}, v)
+}
+
+// VisitOf is the session that a call came in; false without a door of this
+// package around it.
+func VisitOf(ctx context.Context) (*Visit, bool) {
+	v, ok := ctx.Value(visitKey{}).(*Visit)
+	return v, ok
+}
+
+// Enter takes a place for a call; leave gives it back. It fails when too many
+// calls of the session are under way.
+func (v *Visit) Enter() (leave func(), err error) {
+	if v.busy.Add(1) > maxCalls {
+		v.busy.Add(-1)
+		return nil, fmt.Errorf("%w, at most %d may be", errTooMany, maxCalls)
+	}
+	return func() { v.busy.Add(-1) }, nil
+}
+
+// Name fills in what names the logical write of a call: workflow, step, call and,
+// where the tool has no operation, the idempotency key. Arguments have no part in
+// it. In this order:
+//
+//   - workflow, step and call as _meta or headers say. A step without a call is
+//     call 0: whoever names the step repeats it under the same name.
+//   - an idempotency key without workflow and step is the step, in a workflow of
+//     its own for all of them.
+//   - otherwise the session is the workflow, and the calls of a tool in it are
+//     counted. The same JSON-RPC request has the same number.
+func (v *Visit) Name(req *mcp.CallToolRequest, w *intent.WriteIntent) error {
+	said, err := saidOf(req)
+	if err != nil {
+		return err
+	}
+	if w.IdempotencyKey == "" {
+		w.IdempotencyKey = said.key
+	}
+	w.Workflow, w.Step = said.workflow, said.step
+	switch {
+	case said.workflow == "" && said.step == "" && said.key != "":
+		w.Workflow, w.Step = namedWorkflow, said.key
+	case said.workflow == "":
+		w.Workflow = v.workflowOf(req)
+	}
+	switch {
+	case said.call >= 0:
+		w.Call = said.call
+	case w.Step == "":
+		w.Call, err = v.count(w.Workflow, w.Tool, said.request)
+	}
+	return err
+}
+
+// workflowOf is the session as a workflow. Its id is a secret: whoever has it
+// speaks in the session.
+func (v *Visit) workflowOf(req *mcp.CallToolRequest) string {
+	if v.workflow != "" {
+		return v.workflow
+	}
+	if req.Session != nil && req.Session.ID() != "" {
+		sum := sha256.Sum256([]byte("readback/mcp-session/v1\n" + req.Session.ID()))
+		return "mcp-" + hex.EncodeToString(sum[:16])
+	}
+	return "mcp-" + rand.Text()
+}
+
+// count numbers the calls of a tool in a workflow; a request that is delivered
+// again gets the number that it has.
+func (v *Visit) count(workflow, tool, request string) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	in := strconv.Itoa(len(workflow)) + ":" + workflow + tool
+	if n, again := v.seen[in+"\n"+request]; again && request != "" {
+		return n, nil
+	}
+	n, known := v.next[in]
+	if !known && len(v.next) >= maxCounted {
+		return 0, fmt.Errorf("%w: this session has named %d workflows; want the call numbered by %s, or a new session", errNames, maxCounted, MetaCall)
+	}
+	v.next[in] = n + 1
+	if request != "" {
+		v.seen[in+"\n"+request] = n
+		v.order = append(v.order, in+"\n"+request)
+	}
+	if len(v.order) > remembered {
+		delete(v.seen, v.order[0])
+		v.order = v.order[1:]
+	}
+	return n, nil
+}
+
+// said is what a client says of a call.
+type said struct {
+	workflow, step, key string
+	call                int // -1 where it does not
+	request             string
+}
+
+func saidOf(req *mcp.CallToolRequest) (said, error) {
+	var h http.Header
+	if req.Extra != nil {
+		h = req.Extra.Header
+	}
+	s := said{call: -1}
+	s.request, _ = req.Params.Meta[metaRequest].(string)
+	for _, one := range []struct {
+		to           *string
+		meta, header string
+	}{
+		{&s.workflow, MetaWorkflow, HeaderWorkflow}, {&s.step, MetaStep, HeaderStep}, {&s.key, MetaIdempotencyKey, HeaderIdempotencyKey},
+	} {
+		var err error
+		if *one.to, err = name(req.Params.Meta, h, one.meta, one.header); err != nil {
+			return said{}, err
+		}
+	}
+	call, there := req.Params.Meta[MetaCall]
+	if text := h.Get(HeaderCall); !there && text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return said{}, fmt.Errorf("%w: %s is no number; want 0, 1, 2, …", errNames, HeaderCall)
+		}
+		call, there = float64(n), true
+	}
+	if there {
+		n, ok := call.(float64)
+		if !ok || n != math.Trunc(n) || n < 0 || n > maxCallNumber {
+			return said{}, fmt.Errorf("%w: %s is no whole number from 0 to %d", errNames, MetaCall, maxCallNumber)
+		}
+		s.call = int(n)
+	}
+	return s, nil
+}
+
+// maxCallNumber is the highest call of an intent.
+const maxCallNumber = 1_000_000
+
+func name(meta mcp.Meta, h http.Header, member, header string) (string, error) {
+	what, text := member, ""
+	v, there := meta[member]
+	switch all := h.Values(header); {
+	case there:
+		var ok bool
+		if text, ok = v.(string); !ok || text == "" {
+			return "", fmt.Errorf("%w: %s is no text; want a name, or it left out", errNames, member)
+		}
+	case len(all) > 1:
+		return "", fmt.Errorf("%w: the header %s comes %d times; want it once", errNames, header, len(all))
+	case len(all) == 1:
+		what, text = "the header "+header, bare(all[0])
+	}
+	if text == "" {
+		return "", nil
+	}
+	if !nameLike(text) {
+		return "", fmt.Errorf("%w: %s is no name; want 1 to 255 printable ASCII characters without a blank at either end", errNames, what)
+	}
+	return text, nil
+}
+
+// bare takes the quotes of a structured field string (RFC 8941) off, in which
+// Idempotency-Key may come.
+func bare(s string) string {
+	if n := len(s); n > 2 && s[0] == '"' && s[n-1] == '"' {
+		return s[1 : n-1]
+	}
+	return s
+}
+
+func nameLike(s string) bool {
+	if len(s) > 255 || s[0] == ' ' || s[len(s)-1] == ' ' {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

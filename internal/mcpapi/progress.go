@@ -1,0 +1,50 @@
+package mcpapi
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Pulse tells a client that asked for it, from time to time, that a call goes on,
+// until the returned function is called.
+func Pulse(ctx context.Context, req *mcp.CallToolRequest, whole time.Duration, message string) func() {
+	token := req.Params.GetProgressToken()
+	if token == nil || req.Session == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		begun := time.Now()
+		tick := time.NewTicker(pulse)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			// Who cannot be told hears the answer, or asks for the outcome.
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Message: message, Progress: time.Since(begun).Seconds(), Total: whole.Seconds(),
+			})
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// list is names for a sentence.
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

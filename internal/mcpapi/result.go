@@ -1,0 +1,202 @@
+package mcpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/mcpapi/tool"
+	"github.com/readback-go/readback/ledger"
+)
+
+// StatusRefused is the status of a call that made no write, and StatusUnknown
+// that of one of which not even that is known. All others are those of
+// [engine.Status].
+const (
+	StatusRefused = "refused"
+	StatusUnknown = "unknown"
+)
+
+// Result is what every tool answers, as structured content and as the same JSON
+// in text. It has nothing of what a destination answered but the values that
+// were wanted and seen where they differ.
+type Result struct {
+	ID       string `json:"id,omitempty"`
+	Status   string `json:"status"`
+	Verified bool   `json:"verified"`
+	// Text says what happened, WhatToDo what follows for the model.
+	Text     string `json:"text"`
+	WhatToDo string `json:"what_to_do"`
+	AskAgain string `json:"ask_again"`
+	AskAfter string `json:"ask_after,omitempty"`
+	Ref      string `json:"ref,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Undoing  string `json:"undoing,omitempty"`
+	// Mismatches is how what was seen differs from what was wanted.
+	Mismatches []Mismatch `json:"mismatches,omitempty"`
+	// Problems is what is wrong with the arguments.
+	Problems []tool.Problem `json:"problems,omitempty"`
+	Replayed bool           `json:"replayed"`
+}
+
+// Mismatch is one difference. Wanted and Seen are JSON, cut where they are long;
+// "" for a value that is not there.
+type Mismatch struct {
+	Path    string `json:"path"`
+	Problem string `json:"problem"`
+	Wanted  string `json:"wanted,omitempty"`
+	Seen    string `json:"seen,omitempty"`
+}
+
+// OutcomeOf is an outcome as a model sees it, whose write a tool of that name
+// makes ("" when that is not known).
+func OutcomeOf(o engine.Outcome, name string) Result {
+	r := Result{
+		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == engine.StatusVerified, Text: o.Text,
+		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain),
+		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
+	}
+	if !o.AskAfter.IsZero() {
+		r.AskAfter = o.AskAfter.UTC().Format(time.RFC3339)
+	}
+	return r
+}
+
+// next says which tool to call, and which not, where the write is not settled.
+func next(o engine.Outcome, name string) string {
+	again := "this tool"
+	if name != "" {
+		again = name
+	}
+	when := "later"
+	if !o.AskAfter.IsZero() {
+		when = "after " + o.AskAfter.UTC().Format(time.RFC3339)
+	}
+	switch o.Status {
+	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview:
+		return fmt.Sprintf(" Call %s with id %q %s. Do not call %s again for this: it would not go faster, and could be done twice.", tool.GetOutcome, o.ID, when, again)
+	case engine.StatusNotApplied, engine.StatusExpired:
+		return fmt.Sprintf(" A new call is a call of %s.", again)
+	}
+	return ""
+}
+
+func mismatches(raw json.RawMessage) []Mismatch {
+	var all []struct {
+		Path    string          `json:"path"`
+		Problem string          `json:"problem"`
+		Want    json.RawMessage `json:"want"`
+		Got     json.RawMessage `json:"got"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	var shown []Mismatch
+	for _, m := range all[:min(len(all), maxShown)] {
+		shown = append(shown, Mismatch{m.Path, m.Problem, clip(string(m.Want)), clip(string(m.Got))})
+	}
+	return shown
+}
+
+func clip(s string) string {
+	if len(s) > maxValue {
+		s = strings.ToValidUTF8(s[:maxValue], "") + "…"
+	}
+	return s
+}
+
+// Refused says of a call that made no write why, and what to do. The second
+// result is false for an outcome after all: another call made the write before.
+func Refused(err error, name string) (Result, bool) {
+	r := Result{Status: StatusRefused, AskAgain: string(engine.AgainNo)}
+	var (
+		bad     *tool.ArgumentsError
+		blocked *ledger.BlockedError
+		other   *ledger.DigestMismatchError
+		known   *engine.Error
+	)
+	switch {
+	case errors.As(err, &bad):
+		r.Text, r.Problems, r.AskAgain = "Nothing was done: "+bad.Error()+".", bad.Problems, string(engine.AgainYes)
+		r.WhatToDo = fmt.Sprintf("Mend the arguments that are named and call %s again.", name)
+	case errors.As(err, &blocked) && blocked.Received == blocked.Prior.Digest:
+		prior := OutcomeOf(engine.OutcomeOf(blocked.Prior), name)
+		prior.Text = "This operation was begun before; nothing was sent again. " + prior.Text
+		return prior, false
+	case errors.As(err, &blocked):
+		r.ID, r.Text = string(blocked.Prior.ID), fmt.Sprintf("Nothing was done: the operation was begun before, by write %s, with other values.", blocked.Prior.ID)
+		r.WhatToDo = fmt.Sprintf("Do not call %s again for this operation. Call %s with id %q to hear what became of it. To change what it did takes another tool, or a person.", name, tool.GetOutcome, blocked.Prior.ID)
+	case errors.As(err, &other):
+		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call bears the key of write %s, which asked for something else.", other.ID)
+		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to hear what became of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)
+	case errors.As(err, &known) && known.Known != engine.KnownNotApplied:
+		r.ID, r.Status, r.Text = string(known.ID), StatusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it goes on by itself."
+		r.WhatToDo = fmt.Sprintf("Call %s with id %q in a minute. Do not call %s again before it says that there is no such write.", tool.GetOutcome, known.ID, name)
+	case known == nil && !harmless(err):
+		r.Status, r.Text = StatusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it goes on by itself."
+		r.WhatToDo = fmt.Sprintf("Do not call %s again for this. Tell a person that its fate is not known.", name)
+	default:
+		r.Text, r.WhatToDo, r.AskAgain = refusal(err, name)
+	}
+	return r, true
+}
+
+// harmless reports whether an error that says nothing about the effect comes
+// from before anything could be recorded.
+func harmless(err error) bool {
+	for _, before := range []error{intent.ErrInvalid, connectors.ErrUnknownDestination, ledger.ErrFull, engine.ErrClosed, errTooMany, errNames, access.ErrForbidden, access.ErrUnknown} {
+		if errors.Is(err, before) {
+			return true
+		}
+	}
+	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledger.ErrUnsure)
+}
+
+// refusal is for what is no fault of the arguments.
+func refusal(err error, name string) (text, todo, again string) {
+	switch {
+	case errors.Is(err, intent.ErrInvalid), errors.Is(err, connectors.ErrUnknownDestination):
+		return "Nothing was done: the destination cannot serve this call: " + err.Error() + ".",
+			"Do not call " + name + " again with these arguments. If they are right, tell a person that this tool is set up wrongly.", string(engine.AgainNo)
+	case errors.Is(err, ledger.ErrFull):
+		return "Nothing was done: too many writes wait already.", "Call " + name + " again in some minutes.", string(engine.AgainLater)
+	case errors.Is(err, errTooMany):
+		return "Nothing was done: " + err.Error() + ".", "Wait for the answers of the calls under way, then call " + name + " again.", string(engine.AgainLater)
+	case errors.Is(err, errNames):
+		return "Nothing was done: " + err.Error() + ".", "The client gives the call a name that cannot be. Tell a person.", string(engine.AgainNo)
+	}
+	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, tell a person.", string(engine.AgainLater)
+}
+
+// answer is a result as the protocol has it: structured, and the same as text
+// for clients that know no other.
+func answer(r Result, failed bool) (*mcp.CallToolResult, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err // strings and bools alone
+	}
+	return &mcp.CallToolResult{
+		Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text), IsError: failed,
+	}, nil
+}
+
+// Answer is what a tool of that name answers when it has an outcome. One that is
+// not verified is no error.
+func Answer(o engine.Outcome, name string) (*mcp.CallToolResult, error) {
+	return answer(OutcomeOf(o, name), false)
+}
+
+// AnswerError is what a tool of that name answers when it has none: a result that
+// says so, not an error of the protocol, so that the model hears it.
+func AnswerError(err error, name string) (*mcp.CallToolResult, error) {
+	r, failed := Refused(err, name)
+	return answer(r, failed)
+}

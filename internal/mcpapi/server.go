@@ -1,0 +1,236 @@
+package mcpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/mcpapi/tool"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Tool is one tool as the configuration declares it.
+type Tool = tool.Tool
+
+// Config is what a server is made of. The zero value is a server whose only tool
+// is get_outcome.
+type Config struct {
+	// Tools are those that are configured. Default none: what a write must have
+	// seen to be verified, and which fields are its business key, is for whoever
+	// sets it up to say, not for the model that calls.
+	Tools []Tool
+	// Registry is what the tools must fit. Default not checked.
+	Registry *connectors.Registry
+	// Version is that of the program, for clients.
+	Version string
+	// Workflow names the session of [Server.Stdio], for whoever starts the same
+	// work again after a crash. Default random.
+	Workflow string
+	// In and Out are the streams of [Server.Stdio]. Default those of the process.
+	In  io.Reader
+	Out io.Writer
+	// Origins are those of web pages that may ask, such as
+	// "https://chat.example.org". Default none but the server's own.
+	Origins []string
+	// Logger receives what an operator should see. Default nothing.
+	Logger *slog.Logger
+}
+
+// Server is the tools, and the doors to them. It is safe for concurrent use.
+type Server struct {
+	office *office.Office
+	config Config
+	// full is for who may submit, readers for who may only read.
+	full, readers *mcp.Server
+	door          *Door
+}
+
+// New makes a server. It fails with [tool.CheckError].
+func New(o *office.Office, c Config) (*Server, error) {
+	var errs []error
+	for _, t := range c.Tools {
+		err := t.Check()
+		if err == nil && c.Registry != nil {
+			err = t.Fits(c.Registry)
+		}
+		errs = append(errs, err)
+	}
+	for i, faults := range tool.CheckAll(c.Tools) {
+		if i < len(errs) && errs[i] == nil {
+			errs[i] = &tool.CheckError{Tool: c.Tools[i].Name, Faults: faults}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{office: o, config: c}
+	s.full, s.readers = s.empty(instructions), s.empty(readerInstructions)
+	for _, t := range c.Tools {
+		s.full.AddTool(describe(t), s.write(t))
+	}
+	s.full.AddTool(getOutcome(), s.outcome)
+	s.readers.AddTool(getOutcome(), s.outcome)
+	s.door = NewDoor(s.ServerFor, DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Logger: c.Logger})
+	return s, nil
+}
+
+const instructions = `Each tool but get_outcome changes something in a system that others own. A call is sent at most once and then read back. The answer says what became of it: "verified" is true only when it was seen there. Do what "what_to_do" says. Never call a tool a second time because its answer came late or was not what you hoped: call get_outcome with the id instead.`
+
+const readerInstructions = `get_outcome says what became of a write. These credentials cannot make writes.`
+
+func (s *Server) empty(instructions string) *mcp.Server {
+	return mcp.NewServer(&mcp.Implementation{Name: "readback", Version: s.config.Version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the tools stay as they are
+	})
+}
+
+// ServerFor is the server of the protocol that somebody meets: with all tools, or
+// with get_outcome alone for who may not submit.
+func (s *Server) ServerFor(who access.Identity) *mcp.Server {
+	if who.May(access.Submit) == nil {
+		return s.full
+	}
+	return s.readers
+}
+
+// write is what a tool of the configuration does.
+func (s *Server) write(t Tool) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		out, err := s.submit(ctx, req, t)
+		if err != nil {
+			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "error", err)
+			return AnswerError(t.Explain(err), t.Name)
+		}
+		return Answer(out, t.Name)
+	}
+}
+
+func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (engine.Outcome, error) {
+	v, ok := VisitOf(ctx)
+	if !ok {
+		return engine.Outcome{}, access.ErrUnknown
+	}
+	leave, err := v.Enter()
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	defer leave()
+	w, err := t.Intent(req.Params.Arguments)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if err := v.Name(req, &w); err != nil {
+		return engine.Outcome{}, err
+	}
+	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
+	// A client that gives up undoes nothing: only the wait ends, and the outcome is
+	// in progress.
+	return s.office.Submit(ctx, v.Who, w, t.WaitFor())
+}
+
+// outcome is what get_outcome does.
+func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	v, ok := VisitOf(ctx)
+	if !ok {
+		return AnswerError(access.ErrUnknown, tool.GetOutcome)
+	}
+	leave, err := v.Enter()
+	if err != nil {
+		return AnswerError(err, tool.GetOutcome)
+	}
+	defer leave()
+	id, err := idOf(req.Params.Arguments)
+	if err != nil {
+		return AnswerError(err, tool.GetOutcome)
+	}
+	out, err := s.office.Outcome(ctx, v.Who, id, 0)
+	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
+		stop := Pulse(ctx, req, tool.DefaultWait, "under way")
+		out, err = s.office.Outcome(ctx, v.Who, id, tool.DefaultWait)
+		stop()
+	}
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return answer(noSuch(id), true)
+	case err != nil:
+		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", err)
+		return answer(Result{
+			ID: string(id), Status: StatusUnknown, AskAgain: string(engine.AgainLater), Text: "readback cannot say now what became of it.",
+			WhatToDo: "Call get_outcome again in a minute. Do not make the write again.",
+		}, true)
+	}
+	out.Replayed = true
+	return Answer(out, "")
+}
+
+func noSuch(id ledger.ID) Result {
+	return Result{
+		ID: string(id), Status: StatusRefused, AskAgain: string(engine.AgainNo), Text: "There is no write of this id.",
+		WhatToDo: "Use the id that a tool answered with, as it stands there. If it is that, the write was not recorded, and nothing was done.",
+	}
+}
+
+// maxID is the longest id that can be one.
+const maxID = 128
+
+var outcomeArguments = Tool{Arguments: []tool.Argument{{
+	Name: "id", Type: tool.String, Required: true, Description: "The id that a tool answered with.",
+}}}
+
+func idOf(arguments json.RawMessage) (ledger.ID, error) {
+	given, err := outcomeArguments.Values(arguments)
+	if err != nil {
+		return "", err
+	}
+	id, _ := given["id"].(string)
+	if id == "" || len(id) > maxID {
+		return "", &tool.ArgumentsError{Problems: []tool.Problem{{Argument: "id", Problem: "is no id", Want: "the id that a tool answered with"}}}
+	}
+	return ledger.ID(id), nil
+}
+
+func getOutcome() *mcp.Tool {
+	closed := false
+	return &mcp.Tool{
+		Name: tool.GetOutcome, Title: "Outcome of a write",
+		Description: "Says what became of a write, by the id that another tool answered with. It changes nothing. " +
+			"Call it for a write that was in_progress, held, in review or unverified; it waits some seconds for one that is in progress.",
+		InputSchema: outcomeArguments.InputSchema(), OutputSchema: OutputSchema(),
+		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
+	}
+}
+
+// describe is a tool as a client lists it.
+func describe(t Tool) *mcp.Tool {
+	destructive, open := t.Write != "create", true
+	return &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description + "\n\n" + advice(t),
+		InputSchema: t.InputSchema(), OutputSchema: OutputSchema(),
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &open, IdempotentHint: len(t.Operation) > 0},
+	}
+}
+
+// advice is what a model has to know of every write.
+func advice(t Tool) string {
+	text := fmt.Sprintf("Changes the destination %q (%s of one %s) and reads it back; waits up to %s. "+
+		`Only "verified": true means that it was seen there. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`,
+		t.Destination, t.Write, t.Kind, t.WaitFor().Round(time.Second))
+	if len(t.Operation) > 0 {
+		text += fmt.Sprintf(" A second call with the same %s is the same operation and is not carried out again.", list(t.Operation))
+	}
+	return text
+}

@@ -1,0 +1,119 @@
+package mcpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/internal/access"
+)
+
+// Stdio serves one client on a pair of streams until the client has gone or ctx
+// ends; both are no error. A message that cannot be read is answered with an
+// error of the protocol, and the next one is taken.
+func (d *Door) Stdio(ctx context.Context, who access.Identity, in io.Reader, out io.Writer) error {
+	if err := who.May(access.Read); err != nil {
+		return err
+	}
+	workflow := d.options.Workflow
+	if workflow == "" {
+		workflow = "mcp-" + rand.Text()
+	} else if !nameLike(workflow) {
+		return fmt.Errorf("%w: the workflow %q is no name; want 1 to 255 printable ASCII characters without a blank at either end", errNames, workflow)
+	}
+	to := &lockedWriter{w: out}
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(filter(in, pw, to)) }()
+	err := d.serverFor(who).Run(withVisit(ctx, newVisit(who, workflow)), &mcp.IOTransport{Reader: pr, Writer: to, MaxLineLength: 2 * maxMessage})
+	_ = pr.Close() // whoever still writes into it has nobody to read it
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// filter passes on the messages that can be read, one a line, marked, and answers
+// the others itself.
+func filter(in io.Reader, onto io.Writer, answers io.Writer) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, long, err := readLine(r)
+		if text := bytes.TrimSpace(line); long || len(text) > 0 {
+			if err := pass(text, long, onto, answers); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func pass(text []byte, long bool, onto, answers io.Writer) error {
+	var marked []byte
+	err := fmt.Errorf("the message is too long; want at most %d bytes", maxMessage)
+	code := jsonrpc.CodeInvalidRequest
+	switch {
+	case long:
+	case text[0] == '[':
+		err = errors.New("batches are not taken here; want each message on a line of its own")
+	default:
+		marked, err = mark(text)
+	}
+	if errors.Is(err, errNoJSON) {
+		code = jsonrpc.CodeParseError
+	}
+	if err != nil {
+		return complain(answers, code, err)
+	}
+	_, err = onto.Write(append(marked, '\n'))
+	return err
+}
+
+// complain answers a message that nobody could read, so that its id is not known.
+func complain(answers io.Writer, code int, problem error) error {
+	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": problem.Error()}})
+	if err == nil {
+		_, err = answers.Write(append(text, '\n'))
+	}
+	return err
+}
+
+// readLine reads a line within the bound; of a longer one it keeps nothing.
+func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxMessage; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// lockedWriter keeps lines whole. Closing it closes nothing: the stream is the
+// process's.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func (l *lockedWriter) Close() error { return nil }
