@@ -56,7 +56,7 @@ var rooms = map[string][]string{
 	"lag":               {"engine", "ledger"},
 
 	"internal/catalog":    {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/mcpapi/tool", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
+	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/rest", "connectors/simulated", "connectors/sql", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
 	"internal/access":     {"engine", "ledger"},

@@ -65,15 +65,15 @@ const (
 // Bounds of logins and sessions.
 const (
 	// defaultSession is how long a session lasts where nobody says, whatever is
-	// done in it: a day at work. maxSession is the longest: who was taken out of a
+	// done in it: a day at work. MaxSession is the longest: who was taken out of a
 	// group is out a day later.
 	defaultSession = 8 * time.Hour
-	maxSession     = 24 * time.Hour
+	MaxSession     = 24 * time.Hour
 	// attemptFor is how long somebody has to log in at the provider: to find the
 	// telephone with the second factor.
 	attemptFor = 10 * time.Minute
-	// minKey is the shortest key of sessions in bytes, 256 bits.
-	minKey = 32
+	// MinKey is the shortest key of sessions in bytes, 256 bits.
+	MinKey = 32
 	// maxNext bounds where a login goes on, in bytes: with all else in it a cookie
 	// stays below the 4096 that browsers take.
 	maxNext = 1 << 10

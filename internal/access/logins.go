@@ -123,10 +123,10 @@ func (o LoginOptions) check() error {
 	switch {
 	case o.Tokens == nil:
 		return fmt.Errorf("%w: Tokens are missing", ErrInvalid)
-	case len(o.Key) > 0 && len(o.Key) < minKey:
-		return fmt.Errorf("%w: the session key has %d bytes; want at least %d that nobody guesses, such as `openssl rand -hex 32` prints", ErrInvalid, len(o.Key), minKey)
-	case o.SessionTTL < 0 || o.SessionTTL > maxSession:
-		return fmt.Errorf("%w: sessions last %s; want at most %s", ErrInvalid, o.SessionTTL, maxSession)
+	case len(o.Key) > 0 && len(o.Key) < MinKey:
+		return fmt.Errorf("%w: the session key has %d bytes; want at least %d that nobody guesses, such as `openssl rand -hex 32` prints", ErrInvalid, len(o.Key), MinKey)
+	case o.SessionTTL < 0 || o.SessionTTL > MaxSession:
+		return fmt.Errorf("%w: sessions last %s; want at most %s", ErrInvalid, o.SessionTTL, MaxSession)
 	case o.Issuer == "" && o.NoTokens:
 		return fmt.Errorf("%w: there is neither a provider nor a form for tokens; nobody could log in", ErrInvalid)
 	case o.Issuer == "":
@@ -141,11 +141,15 @@ func (o LoginOptions) check() error {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
 	}
-	return cmp.Or(checkURL("issuer", o.Issuer), CheckRedirect(o.RedirectURL))
+	return cmp.Or(CheckIssuer(o.Issuer), CheckRedirect(o.RedirectURL))
 }
 
-// callbackPath is where the provider sends people back to.
-const callbackPath = "/login/callback"
+// CallbackPath is where the provider sends people back to.
+const CallbackPath = "/login/callback"
+
+// CheckIssuer says what is wrong with a [LoginOptions.Issuer]; the error wraps
+// [ErrInvalid].
+func CheckIssuer(text string) error { return checkURL("issuer", text) }
 
 // CheckRedirect says what is wrong with a [LoginOptions.RedirectURL]; the error
 // wraps [ErrInvalid].
@@ -153,8 +157,8 @@ func CheckRedirect(text string) error {
 	if err := checkURL("redirect_url", text); err != nil {
 		return err
 	}
-	if u, err := url.Parse(text); err != nil || u.Path != callbackPath || u.RawQuery != "" {
-		return fmt.Errorf("%w: redirect_url is %q; want the address of this server with the path %s, such as https://readback.example.org%s", ErrInvalid, clip(text), callbackPath, callbackPath)
+	if u, err := url.Parse(text); err != nil || u.Path != CallbackPath || u.RawQuery != "" {
+		return fmt.Errorf("%w: redirect_url is %q; want the address of this server with the path %s, such as https://readback.example.org%s", ErrInvalid, clip(text), CallbackPath, CallbackPath)
 	}
 	return nil
 }
@@ -170,7 +174,7 @@ func (l *Logins) table() []loginRoute {
 		{Route{Method: http.MethodGet, Pattern: "/login"}, l.show},
 		{Route{Method: http.MethodPost, Pattern: "/login"}, l.withToken},
 		{Route{Method: http.MethodGet, Pattern: "/login/provider"}, l.toProvider},
-		{Route{Method: http.MethodGet, Pattern: callbackPath}, l.fromProvider},
+		{Route{Method: http.MethodGet, Pattern: CallbackPath}, l.fromProvider},
 		{Route{Method: http.MethodPost, Pattern: "/logout"}, l.logout},
 	}
 }

@@ -35,7 +35,7 @@ func newSealed(key []byte, purpose string) (sealed, error) {
 }
 
 func randomKey() []byte {
-	key := make([]byte, minKey)
+	key := make([]byte, MinKey)
 	_, _ = rand.Read(key) // never fails
 	return key
 }

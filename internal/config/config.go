@@ -168,6 +168,8 @@ func (l *loading) finish(c *Config) {
 	line := c.Server.Line
 	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line
+	c.Server.OIDC = l.checkOIDC(l.server.OIDC, c.Server.PublicURL, c.Path, c.Tenant)
+	c.Server.Sessions = l.checkSessions(l.server.Sessions, c.Path)
 	if !l.ledgerSaid && c.Ledger.File == "" && !c.Ledger.Database() {
 		l.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}

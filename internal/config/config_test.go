@@ -79,9 +79,9 @@ func TestBadConfigurations(t *testing.T) {
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, server, log"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, server, log"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, server, log"}},
 		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
@@ -214,6 +214,7 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	const day = 24 * time.Hour
 	got := config.Config{Retention: c.Retention, Queue: c.Queue, Gate: c.Gate, Risks: c.Risks, Metrics: c.Metrics, Log: c.Log, Server: c.Server}
 	got.Retention.Line, got.Gate.Line, got.Server.Line = 0, 0, 0
+	got.Server.OIDC, got.Server.Sessions = config.OIDC{}, config.Sessions{} // have a test of their own
 	want := config.Config{Retention: config.Retention{Keep: 30 * day, Remember: 400 * day, Every: time.Hour},
 		Queue: config.Queue{Waiting: 100_000, InHand: 10_000},
 		Gate: config.Gate{Rules: filepath.Join(filepath.Dir(path), "rules.yaml"), Lease: time.Minute, MaxLease: time.Hour, Window: day,

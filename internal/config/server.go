@@ -36,6 +36,10 @@ type Server struct {
 	Parallel int
 	// API, Gate, MCP and Desk are the doors that are open. Default: all of them.
 	API, Gate, MCP, Desk bool
+	// OIDC is how people log in at a provider. Default: they do not.
+	OIDC OIDC
+	// Sessions are those of people in a browser. Default: of 8 h.
+	Sessions Sessions
 	// Line is where it stands in the file, 0 when it does not.
 	Line int
 }
@@ -61,6 +65,9 @@ type serverSettings struct {
 	Gate      *bool    `yaml:"gate"`
 	MCP       *bool    `yaml:"mcp"`
 	Desk      *bool    `yaml:"desk"`
+
+	OIDC     *oidcSettings    `yaml:"oidc"`
+	Sessions *sessionSettings `yaml:"sessions"`
 }
 
 // limited is a time that somebody waits for, longer than nothing and at most ten
