@@ -51,6 +51,8 @@ type Config struct {
 	Metrics Metrics
 	// Server is what `readback serve` does. Default [DefaultServer].
 	Server Server
+	// MCP is the door for models. Default no tools.
+	MCP MCP
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 }
@@ -147,6 +149,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			l.risks = l.readRisks(e)
 		case "metrics":
 			c.Metrics = l.metrics(e)
+		case "mcp":
+			c.MCP = l.mcp(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -159,12 +163,13 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {
 	c.Risks = l.checkRisks(l.risks, c.Destinations)
 	l.checkGate(*c)
+	l.checkTools(c.MCP, c.Destinations)
 	line := c.Server.Line
 	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line

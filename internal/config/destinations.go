@@ -115,6 +115,7 @@ func (r *reader) destination(d *Destination, n yamlfile.Node) bool {
 func (c Config) Registry(env func(string) string) (*connectors.Registry, error) {
 	var reg connectors.Registry
 	var problems []Problem
+	there := map[string]bool{}
 	for _, d := range c.Destinations {
 		made, err := d.settings.destination(filepath.Dir(c.Path), env)
 		if err == nil {
@@ -128,7 +129,9 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 		if err != nil {
 			problems = append(problems, Problem{Line: d.Line, Field: "destinations." + d.Name, Problem: err.Error()})
 		}
+		there[d.Name] = err == nil
 	}
+	problems = append(problems, c.MCP.unfit(&reg, there)...)
 	return &reg, invalid(c.Path, problems)
 }
 
