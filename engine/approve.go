@@ -20,6 +20,7 @@ var (
 	ErrExpired = ledger.ErrExpired
 	// ErrForbidden: whoever decides may not: an agent, whoever asked for the
 	// write, somebody who has approved it already, or under another's name.
+	// Also: whoever asks for a write, or for an undoing, may ask for none.
 	ErrForbidden = errors.New("not yours to decide")
 )
 

@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"slices"
+)
 
 // Role is what whoever calls may do.
 type Role string
@@ -8,10 +12,21 @@ type Role string
 // The roles. The zero value is a caller in this process, who may do everything.
 const (
 	RoleAgent    Role = "agent"    // declares writes, and never decides about them
-	RoleReviewer Role = "reviewer" // decides about writes of others
+	RoleReviewer Role = "reviewer" // decides about writes of others, and asks for none
 	RoleOperator Role = "operator" // decides, overrides and stops
 	RoleAuditor  Role = "auditor"  // reads everything, and changes nothing
 )
+
+// asking are the roles that may ask for writes.
+var asking = []Role{"", RoleAgent, RoleOperator}
+
+// asks refuses whoever may ask for no write.
+func (p Principal) asks() error {
+	if slices.Contains(asking, p.Role) {
+		return nil
+	}
+	return fmt.Errorf("%w: the role of the credentials is %q, which asks for no writes; want %s or %s", ErrForbidden, p.Role, RoleAgent, RoleOperator)
+}
 
 // Principal is whose credentials a call came with.
 type Principal struct {

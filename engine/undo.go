@@ -39,8 +39,8 @@ type Undoing struct {
 // sent, since its wish was fulfilled before, has nothing to be undone: its
 // outcome is returned as it stands, verified with no sends.
 //
-// It fails with [ErrForbidden] under another's name, and for an agent that did not
-// ask for the write itself; with [ledger.ErrNotFound]; with [ErrNotWaiting] for a write that is
+// It fails with [ErrForbidden] under another's name, for a reviewer or an auditor,
+// and for an agent that did not ask for the write itself; with [ledger.ErrNotFound]; with [ErrNotWaiting] for a write that is
 // not settled as verified, or does not say that it is compensable; with
 // [intent.ErrInvalid] or [ledger.ErrDigestMismatch] for a way that cannot be, or
 // is not the one that was begun; with [ErrBusy] while a worker holds the write;
@@ -78,6 +78,9 @@ func (e *Engine) Undo(ctx context.Context, tenant string, id ledger.ID, u Undoin
 // ask for.
 func (u Undoing) allowed(ctx context.Context, rec ledger.Record) error {
 	who := Caller(ctx)
+	if err := who.asks(); err != nil {
+		return err
+	}
 	switch {
 	case who.Name != "" && who.Name != u.By:
 		return fmt.Errorf("%w: the undoing is in the name of %q, the credentials are those of %q", ErrForbidden, u.By, who.Name)

@@ -38,7 +38,7 @@ func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w
 	if err := firstOf(c.check(), c.mayDecide(), checkIDs(workflowID, stepID), text(maxReason, field, w.Comment), text(maxName, "approval_id", w.ApprovalID)); err != nil {
 		return ApprovalResult{}, err
 	}
-	q := judging{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, said: w, approve: approve}
+	q := judging{opts: g.options(), who: c, workflowID: workflowID, stepID: stepID, said: w, approve: approve}
 	decide := q.decide
 	if !approve {
 		e := g.ender(c, workflowID, Aborted, "step "+stepID+" was rejected")

@@ -78,7 +78,7 @@ func (o *Options) newAsk(c Caller, workflowID, stepID string, r GateRequest) (as
 	if r.StepType == "" {
 		return ask{}, badRequest("step_type", "is required")
 	}
-	if err := cmp.Or(c.check(), checkIDs(workflowID, stepID),
+	if err := cmp.Or(c.check(), c.mayAct(), checkIDs(workflowID, stepID),
 		oneOf("step_type", r.StepType, "llm_call", "tool_call", "connector_call", "human_task"),
 		oneOf("retry_policy", r.RetryPolicy, idempotent, reevaluate),
 		text(maxKey, "idempotency_key", r.IdempotencyKey),

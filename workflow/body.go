@@ -39,7 +39,7 @@ type flow struct {
 }
 
 func newFlow(c Caller, r CreateRequest) (flow, error) {
-	if err := c.check(); err != nil {
+	if err := firstOf(c.check(), c.mayAct()); err != nil {
 		return flow{}, err
 	}
 	if r.WorkflowName == "" {
@@ -224,6 +224,14 @@ const byGate = "(gate)"
 
 // person is a name that can be kept with a decision.
 func person(name string) string { return cmp.Or(name, "(unnamed)") }
+
+// mayAct refuses who only looks.
+func (c Caller) mayAct() error {
+	if slices.Contains([]engine.Role{"", engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator}, c.Role) {
+		return nil
+	}
+	return &Error{Code: Forbidden, Message: fmt.Sprintf("the role %q reads, and changes nothing", c.Role)}
+}
 
 // mayDecide refuses whom no decision about a step is allowed.
 func (c Caller) mayDecide() error {

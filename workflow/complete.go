@@ -20,7 +20,7 @@ import (
 // [StaleFence], and of [ApprovalPending], [StepRejected] or [ApprovalExpired]
 // where nobody was ever allowed to carry the step out.
 func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID string, r CompleteRequest) error {
-	if err := firstOf(c.check(), checkIDs(workflowID, stepID), text(maxKey, "idempotency_key", r.IdempotencyKey),
+	if err := firstOf(c.check(), c.mayAct(), checkIDs(workflowID, stepID), text(maxKey, "idempotency_key", r.IdempotencyKey),
 		counts(r.TokensIn, r.TokensOut, r.CostUSD)); err != nil {
 		return err
 	}
@@ -31,10 +31,10 @@ func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID st
 	if err != nil {
 		return err
 	}
-	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.opts.Look != nil}
+	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.options().Look != nil}
 	_, err = g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
 	if e := new(Error); errors.As(err, &e) && slices.Contains(unheld, e.Code) {
-		g.opts.Logger.WarnContext(ctx, "a caller says that it carried out a step that nobody let go", "tenant", c.Tenant,
+		g.options().Logger.WarnContext(ctx, "a caller says that it carried out a step that nobody let go", "tenant", c.Tenant,
 			"workflow", workflowID, "step", stepID, "caller", c.Name, "code", e.Code)
 	}
 	return err

@@ -7,6 +7,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -78,7 +81,8 @@ type Options struct {
 // number of gates, in any number of processes, may share a store.
 type Gate struct {
 	store Store
-	opts  Options
+	opts  atomic.Pointer[Options] // replaced as a whole, never changed
+	set   sync.Mutex              // of whoever replaces them
 	turns turns
 	looks singleflight.Group
 }
@@ -86,25 +90,52 @@ type Gate struct {
 // New returns a gate on a store.
 func New(s Store, o *Options) *Gate {
 	g := &Gate{store: s, turns: newTurns()}
+	var opts Options
 	if o != nil {
-		g.opts = *o
+		opts = *o
 	}
-	g.opts.MaxLease = cmp.Or(g.opts.MaxLease, maxLease)
-	g.opts.Lease = min(cmp.Or(g.opts.Lease, defaultLease), g.opts.MaxLease)
+	opts.Risks = slices.Clone(opts.Risks)
+	opts.MaxLease = cmp.Or(opts.MaxLease, maxLease)
+	opts.Lease = min(cmp.Or(opts.Lease, defaultLease), opts.MaxLease)
 	switch {
-	case g.opts.Window == 0:
-		g.opts.Window = defaultWindow
-	case g.opts.Window < 0:
-		g.opts.Window = 0 // for ever, to the ledger
+	case opts.Window == 0:
+		opts.Window = defaultWindow
+	case opts.Window < 0:
+		opts.Window = 0 // for ever, to the ledger
 	}
-	g.opts.Approvals.Approvers = max(g.opts.Approvals.Approvers, 1)
-	if g.opts.Approvals.Within <= 0 {
-		g.opts.Approvals.Within = defaultWithin
+	opts.Approvals.Approvers = max(opts.Approvals.Approvers, 1)
+	if opts.Approvals.Within <= 0 {
+		opts.Approvals.Within = defaultWithin
 	}
-	if g.opts.Logger == nil {
-		g.opts.Logger = slog.Default()
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
 	}
+	g.opts.Store(&opts)
 	return g
+}
+
+// options are those in force, for one call from its begin to its end.
+func (g *Gate) options() *Options { return g.opts.Load() }
+
+func (g *Gate) change(how func(*Options)) {
+	g.set.Lock()
+	defer g.set.Unlock()
+	opts := *g.options()
+	how(&opts)
+	g.opts.Store(&opts)
+}
+
+// SetRules replaces the rules, for every call from then on; nil allows everything
+// that no risk rule holds. What was decided about a step stays: one that waits for
+// people goes on waiting, and one that was blocked or allowed is ruled upon again
+// only when it is asked to be.
+func (g *Gate) SetRules(d Decider) { g.change(func(o *Options) { o.Rules = d }) }
+
+// SetRisks replaces the risk rules as [Gate.SetRules] does the rules. The slice is
+// copied.
+func (g *Gate) SetRisks(rules []policies.RiskRule) {
+	rules = slices.Clone(rules)
+	g.change(func(o *Options) { o.Risks = rules })
 }
 
 // Caller is who calls, and for whom.

@@ -53,7 +53,7 @@ func (g *Gate) lookOnce(ctx context.Context, l looking) *looked {
 	defer cancel()
 	found, err := g.guarded(ctx, l)
 	if err != nil {
-		g.opts.Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
+		g.options().Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
 			"workflow", l.intent.Workflow, "step", l.intent.Step, "destination", l.intent.Destination, "error", err)
 		found = engine.Looked{Reason: "the destination could not be looked at"}
 	}
@@ -67,7 +67,7 @@ func (g *Gate) guarded(ctx context.Context, l looking) (found engine.Looked, err
 			err = fmt.Errorf("the look panicked: %v", p)
 		}
 	}()
-	return g.opts.Look.Look(ctx, l.intent, l.about)
+	return g.options().Look.Look(ctx, l.intent, l.about)
 }
 
 // lookAt is the look that a step needs, by how its attempts went.

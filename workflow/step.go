@@ -16,15 +16,16 @@ import (
 // earlier attempts at it. An answer is one commit in the ledger. It fails with
 // an [Error], of which the codes are those of the contract, in its order.
 func (g *Gate) Gate(ctx context.Context, c Caller, workflowID, stepID string, r GateRequest) (GateResponse, error) {
-	a, err := g.opts.newAsk(c, workflowID, stepID, r)
+	opts := g.options()
+	a, err := opts.newAsk(c, workflowID, stepID, r)
 	if err == nil && stepID == "" {
 		err = badRequest("step_id", "is required")
 	}
 	if err != nil {
 		return GateResponse{}, err
 	}
-	q := gating{opts: &g.opts, who: c, workflowID: workflowID, stepID: stepID, ask: a, leaseID: "ls_" + randomHex(16),
-		rule: func(f Facts) (Ruling, error) { return g.opts.rule(ctx, f) }}
+	q := gating{opts: opts, who: c, workflowID: workflowID, stepID: stepID, ask: a, leaseID: "ls_" + randomHex(16),
+		rule: func(f Facts) (Ruling, error) { return opts.rule(ctx, f) }}
 	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
 	return p.gate, err
 }

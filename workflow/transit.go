@@ -34,7 +34,7 @@ func (g *Gate) Abort(ctx context.Context, c Caller, workflowID, reason string) (
 // Resume says that a workflow goes on. It changes nothing: a workflow goes on
 // when its last step does not wait for a person, and never when it has ended.
 func (g *Gate) Resume(ctx context.Context, c Caller, workflowID, reason string) (Ended, error) {
-	if err := firstOf(c.check(), checkIDs(workflowID, "-"), text(maxReason, "reason", reason)); err != nil {
+	if err := firstOf(c.check(), c.mayAct(), checkIDs(workflowID, "-"), text(maxReason, "reason", reason)); err != nil {
 		return Ended{}, err
 	}
 	_, err := g.carry(ctx, c.Tenant, workflowID, "", func(d desk) (plan, error) {
@@ -69,7 +69,7 @@ func moving(d desk) (plan, error) {
 }
 
 func (g *Gate) end(ctx context.Context, c Caller, workflowID string, to Status, reason, message string) (Ended, error) {
-	if err := firstOf(c.check(), checkIDs(workflowID, "-"), text(maxReason, "reason", reason)); err != nil {
+	if err := firstOf(c.check(), c.mayAct(), checkIDs(workflowID, "-"), text(maxReason, "reason", reason)); err != nil {
 		return Ended{}, err
 	}
 	e := g.ender(c, workflowID, to, reason)
@@ -192,7 +192,7 @@ func (l *looked) nothingDone(rec ledger.Record) []ledger.Event {
 // endLooks looks at what steps that were begun and not completed may have done.
 // It is bounded in number and time; what was not looked at stays open.
 func (g *Gate) endLooks(ctx context.Context, c Caller, workflowID string) map[string]*looked {
-	if g.opts.Look == nil {
+	if g.options().Look == nil {
 		return nil
 	}
 	var todo []looking

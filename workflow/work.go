@@ -16,7 +16,7 @@ import (
 func (g *Gate) Work(ctx context.Context) error {
 	for {
 		if err := g.lapse(ctx); err != nil && ctx.Err() == nil {
-			g.opts.Logger.WarnContext(ctx, "holds that are due could not be looked at", "error", err)
+			g.options().Logger.WarnContext(ctx, "holds that are due could not be looked at", "error", err)
 		}
 		if !pause.For(ctx, workEvery) {
 			return context.Cause(ctx)
@@ -36,7 +36,7 @@ func (g *Gate) lapse(ctx context.Context) error {
 			return err
 		}
 		if err := g.lapseStep(ctx, p.Tenant, p.Binder, strings.TrimPrefix(p.ID, p.Binder+"/")); err != nil {
-			g.opts.Logger.WarnContext(ctx, "a hold that is due could not be ended", "tenant", p.Tenant, "step", p.ID, "error", err)
+			g.options().Logger.WarnContext(ctx, "a hold that is due could not be ended", "tenant", p.Tenant, "step", p.ID, "error", err)
 			// One that cannot be ended must not keep the others waiting.
 			p.Due = now.Add(workLater)
 			if _, err := g.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}}); err != nil && !errors.Is(err, ledger.ErrStale) {
@@ -72,7 +72,7 @@ func (g *Gate) lapseStep(ctx context.Context, tenant, workflowID, stepID string)
 		return plan{step: &s, events: s.onRecord(d.rec, events)}, nil
 	})
 	if err == nil && was != "" {
-		g.opts.Logger.WarnContext(ctx, "nobody approved a step in time", "tenant", tenant, "workflow", workflowID, "step", stepID, "status", was)
+		g.options().Logger.WarnContext(ctx, "nobody approved a step in time", "tenant", tenant, "workflow", workflowID, "step", stepID, "status", was)
 	}
 	return err
 }
