@@ -174,7 +174,7 @@ type Inbox struct {
 
 // Waiting is a write that waits for a person.
 type Waiting struct {
-	Row
+	Write Row    `json:"write"`
 	Risk  string `json:"risk,omitempty" jsonschema:"the risk class that was declared"`
 	Final bool   `json:"final,omitempty" jsonschema:"what it does, or may have done, cannot be taken back"`
 }

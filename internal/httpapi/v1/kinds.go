@@ -75,6 +75,8 @@ var (
 		advice: "Wait, and send the same request again. This request did nothing."})
 	tooManyWaiting = newKind(kind{name: "too-many-waiting", status: http.StatusTooManyRequests, title: "Too many calls wait already", retry: later,
 		advice: "Send the same request without waiting, or later. This request did nothing."})
+	tooManyAttempts = newKind(kind{name: "too-many-attempts", status: http.StatusTooManyRequests, title: "Too many attempts with bad credentials", retry: later,
+		advice: "Wait as long as `Retry-After` says."})
 	broken = newKind(kind{name: "internal", status: http.StatusInternalServerError, title: "Something went wrong here", quiet: true,
 		advice: "The log of the server says what. What became of a write says its outcome; the same request may be made again."})
 	damaged = newKind(kind{name: "ledger-damaged", status: http.StatusInternalServerError, title: "What the ledger holds about this cannot be read", quiet: true,

@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -34,6 +35,8 @@ type Problem struct {
 	Received string    `json:"received_digest,omitempty" jsonschema:"the digest of what this request asks for"`
 	// Outcome is that of the write, where another one has begun the operation.
 	Outcome *engine.Outcome `json:"outcome,omitempty" jsonschema:"how the write that is spoken of stands"`
+
+	retry int // what Retry-After says, in seconds; 0 is not there
 }
 
 // What a problem can say about an effect.
@@ -50,6 +53,9 @@ var sentinels = []struct {
 	err  error
 	kind *kind
 }{
+	{access.ErrTooMany, tooManyAttempts},
+	{access.ErrUnavailable, unavailable},
+	{access.ErrNoCredentials, unauthorized},
 	{access.ErrUnknown, unauthorized},
 	{office.ErrTenant, otherTenant},
 	{access.ErrForbidden, forbidden},
@@ -78,6 +84,7 @@ var sentinels = []struct {
 	{ledger.ErrRefused, refusedWrite},
 	{saga.ErrIncomplete, invalidRequest},
 	{guards.ErrIncomplete, invalidRequest},
+	{ledger.ErrCursor, invalidRequest},
 	{guards.ErrNotStopped, notStopped},
 
 	{ledger.ErrFull, full},
@@ -131,7 +138,7 @@ func kindOf(err error) *kind {
 // is not in it, nor is anything of another tenant.
 func problemOf(err error, tenant string) (*kind, Problem) {
 	k := kindOf(err)
-	p := Problem{Type: k.uri(), Title: k.title, Status: k.status}
+	p := Problem{Type: k.uri(), Title: k.title, Status: k.status, retry: k.retry}
 	if !k.quiet {
 		p.Detail = err.Error()
 	}
@@ -143,7 +150,14 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 		digest  *ledger.DigestMismatchError
 		blocked *ledger.BlockedError
 		refused *ledger.RefusedError
+		many    *access.TooManyError
 	)
+	if errors.As(err, &many) {
+		p.retry = int(math.Ceil(many.After.Seconds()))
+	}
+	if errors.Is(err, ledger.ErrCursor) {
+		p.Field = "after"
+	}
 	if errors.As(err, &known) {
 		p.ID, p.Known = known.ID, known.Known
 	}
@@ -202,8 +216,8 @@ func knownOf(out engine.Outcome) string {
 // refuse answers with a problem.
 func refuse(w http.ResponseWriter, k *kind, p Problem) {
 	h := w.Header()
-	if k.retry > 0 {
-		h.Set("Retry-After", strconv.Itoa(k.retry))
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retry))
 	}
 	if k == unauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="readback"`)

@@ -158,7 +158,7 @@ func (r route) statuses() map[int][]*kind {
 func (r route) kinds() []*kind {
 	all := []*kind{invalidRequest, notAcceptable}
 	if r.act != "" {
-		all = append(all, unauthorized, forbidden, unavailable, broken)
+		all = append(all, unauthorized, forbidden, tooManyAttempts, unavailable, broken)
 	}
 	if strings.Contains(r.pattern, "{") {
 		all = append(all, notFound)

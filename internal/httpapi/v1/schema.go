@@ -93,7 +93,7 @@ var leftOut = map[string][]string{
 func known() map[reflect.Type]*jsonschema.Schema {
 	all := map[reflect.Type]*jsonschema.Schema{
 		of[time.Time]():          {Type: "string", Format: "date-time"},
-		of[json.RawMessage]():    {},
+		of[json.RawMessage]():    {Description: "any JSON"},
 		of[verify.Verdict]():     enum(verdicts()...),
 		of[engine.Status]():      enum(engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned, engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusEntrusted, engine.StatusReported),
 		of[engine.Again]():       enum(engine.AgainNo, engine.AgainYes, engine.AgainLater),

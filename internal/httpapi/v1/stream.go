@@ -73,6 +73,12 @@ func (s *stream) start(ctx context.Context) error {
 	if s.cursor == fromStart {
 		s.cursor = ""
 	}
+	if s.cursor != latest { // one that is none is refused while that can still be said
+		_, _, err := s.c.api.office.Follow(ctx, s.c.who, s.cursor, 1)
+		if err != nil && !errors.Is(err, ledger.ErrTooFar) {
+			return err
+		}
+	}
 	_ = s.control.SetReadDeadline(time.Time{}) // see extend
 	h := s.c.w.Header()
 	h.Set("Content-Type", streamType)

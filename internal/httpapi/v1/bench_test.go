@@ -1,0 +1,293 @@
+package v1
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// bench is the door before an office with all its parts: an engine on a ledger in
+// memory, and a simulated order desk.
+type bench struct {
+	t       *testing.T
+	world   *simulated.World
+	ledger  *book
+	engine  *engine.Engine
+	runner  *saga.Runner
+	gate    *workflow.Gate
+	desk    *desk
+	closing chan struct{}
+	door    http.Handler
+}
+
+// book is a ledger that can be broken.
+type book struct {
+	*ledger.Memory
+	mu  sync.Mutex
+	err error // of every reservation and look-up
+}
+
+func (b *book) breaks(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+func (b *book) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *book) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
+	if err := b.broken(); err != nil {
+		return ledger.Record{}, false, err
+	}
+	return b.Memory.Reserve(ctx, r)
+}
+
+func (b *book) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	if err := b.broken(); err != nil {
+		return ledger.Record{}, err
+	}
+	return b.Memory.Get(ctx, tenant, id)
+}
+
+func (b *book) Follow(ctx context.Context, q ledger.Following) ([]ledger.Change, string, error) {
+	if err := b.broken(); err != nil {
+		return nil, "", err
+	}
+	return b.Memory.Follow(ctx, q)
+}
+
+// desk knows callers by their token, which is role@tenant, or role:name@tenant.
+type desk struct {
+	mu      sync.Mutex
+	err     error
+	revoked map[string]bool
+}
+
+func (d *desk) Resolve(r *http.Request) (access.Identity, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return access.Identity{}, d.err
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	who, tenant, ok := strings.Cut(token, "@")
+	role, name, named := strings.Cut(who, ":")
+	if !named {
+		name = role + "-1"
+	}
+	if !ok || d.revoked[token] {
+		return access.Identity{}, access.ErrNoCredentials
+	}
+	return access.Identity{Tenant: tenant, Name: name, Role: engine.Role(role), Via: "token", ID: "t-" + name}, nil
+}
+
+func (d *desk) fails(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+func (d *desk) revoke(token string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.revoked = map[string]bool{token: true}
+}
+
+// Those who come.
+const (
+	agent    = "agent@acme"
+	reviewer = "reviewer@acme"
+	operator = "operator@acme"
+	auditor  = "auditor@acme"
+	stranger = "operator@umbrella"
+)
+
+func newBench(t *testing.T, o simulated.Options, change func(*Options)) *bench {
+	t.Helper()
+	world, err := simulated.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reg connectors.Registry
+	if err := reg.Register("orders", world.Destination()); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, world: world, ledger: &book{Memory: ledger.NewMemory()}, desk: &desk{}, closing: make(chan struct{})}
+	b.engine = engine.New(b.ledger, &reg, nil)
+	t.Cleanup(b.engine.Close)
+	b.gate = workflow.New(b.ledger.Memory, nil)
+	b.runner = saga.New(b.ledger, b.engine, nil)
+	opts := &Options{Who: b.desk, Closing: b.closing, Version: "test"}
+	if change != nil {
+		change(opts)
+	}
+	b.door = New(office.New(office.Parts{Writes: b.engine, Ledger: b.ledger, Registry: &reg, Steps: b.gate, Sagas: b.runner,
+		Types: map[string]string{"orders": "simulated"}}), opts)
+	return b
+}
+
+func (b *bench) set(f simulated.Fault) {
+	b.t.Helper()
+	if err := b.world.Set(f); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// work has a worker run until the end of the test.
+func (b *bench) work() {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = b.engine.Work(ctx, nil) })
+	wg.Go(func() { _ = b.runner.Work(ctx) })
+	b.t.Cleanup(func() { cancel(); wg.Wait() })
+}
+
+// answered is what came back.
+type answered struct {
+	t      *testing.T
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// into reads the body.
+func into[T any](a answered) T {
+	a.t.Helper()
+	var v T
+	if err := json.Unmarshal(a.Body, &v); err != nil {
+		a.t.Fatalf("%v: %s", err, a.Body)
+	}
+	return v
+}
+
+func (a answered) want(status int) answered {
+	a.t.Helper()
+	if a.Status != status {
+		a.t.Fatalf("status %d, want %d: %s", a.Status, status, a.Body)
+	}
+	return a
+}
+
+// problem is the answer as a problem of this kind.
+func (a answered) problem(k *kind) Problem {
+	a.t.Helper()
+	a.want(k.status)
+	p := into[Problem](a)
+	if p.Type != k.uri() || p.Title != k.title || p.Status != k.status {
+		a.t.Fatalf("problem %+v, want %s", p, k.name)
+	}
+	return p
+}
+
+// ask asks the door; what it answers must be what the document says. Headers are
+// "Name: value".
+func (b *bench) ask(who, method, target, body string, headers ...string) answered {
+	b.t.Helper()
+	return b.askIn(b.t.Context(), who, method, target, body, headers...)
+}
+
+func (b *bench) askIn(ctx context.Context, who, method, target, body string, headers ...string) answered {
+	b.t.Helper()
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
+	if who != "" {
+		r.Header.Set("Authorization", "Bearer "+who)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	w := httptest.NewRecorder()
+	b.door.ServeHTTP(w, r)
+	a := answered{b.t, w.Code, w.Header(), bytes.Clone(w.Body.Bytes())}
+	agrees(b.t, r, a)
+	return a
+}
+
+// order is an intent to create an order.
+func order(id string, change ...func(*intent.WriteIntent)) intent.WriteIntent {
+	w := intent.WriteIntent{Workflow: "run-1", Step: "charge-" + id, Tool: "charge", Destination: "orders", Kind: simulated.Kind,
+		Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "EUR"}}
+	for _, each := range change {
+		each(&w)
+	}
+	return w
+}
+
+func held(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }
+
+func unnamed(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" }
+
+// asJSON is an intent as a caller writes it, without what it leaves out.
+func asJSON(w intent.WriteIntent) string {
+	text, err := json.Marshal(w)
+	var m map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	for _, name := range []string{"tenant", "workflow"} {
+		if m[name] == "" {
+			delete(m, name)
+		}
+	}
+	if err == nil {
+		text, err = json.Marshal(m)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// submit submits an order and waits for it.
+func (b *bench) submit(w intent.WriteIntent) engine.Outcome {
+	b.t.Helper()
+	return into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(w), "Prefer: wait=60"))
+}
+
+// inReview submits a write that a person must look at: it was sent, and somebody
+// else's order stands under the key.
+func (b *bench) inReview(id string) engine.Outcome {
+	b.t.Helper()
+	if _, err := b.world.Seed(intent.Fields{"order_id": id, "amount_cents": json.Number("5")}, ""); err != nil {
+		b.t.Fatal(err)
+	}
+	out := b.submit(order(id))
+	if out.Status != engine.StatusReview {
+		b.t.Fatalf("outcome %+v, want one in review", out)
+	}
+	return out
+}
+
+func writePath(id ledger.ID, more string) string { return "/v1/writes/" + string(id) + more }
+
+// settle lets everything that needs no time happen.
+const aMoment = time.Millisecond
+
+var errBroken = errors.New("a disk with secrets in its name is broken")
+
+func unavailableLedger() error { return fmt.Errorf("%w: %w", ledger.ErrUnavailable, errBroken) }

@@ -1,0 +1,237 @@
+package v1
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+func TestSubmitWaitsForTheOutcome(t *testing.T) {
+	for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.BadGateway, simulated.DroppedBefore, simulated.LateCommit, simulated.PhantomSuccess} {
+		t.Run(string(vice), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				if vice != "" {
+					b.set(simulated.Fault{Vice: vice, Times: 1})
+				}
+				a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: respond-async, wait=60").want(200)
+				out := into[engine.Outcome](a)
+				if out.Status != engine.StatusVerified || out.Replayed {
+					t.Errorf("%+v", out)
+				}
+				if got := a.Header.Get("Preference-Applied"); got != "wait=60" {
+					t.Errorf("Preference-Applied %q", got)
+				}
+				if got := a.Header.Get("Location"); got != writePath(out.ID, "") {
+					t.Errorf("Location %q", got)
+				}
+				if n := len(b.world.Records("A-1")); n != 1 {
+					t.Errorf("%d records", n)
+				}
+			})
+		})
+	}
+}
+
+func TestSubmitWithoutWaitingIsAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(202)
+		out := into[engine.Outcome](a)
+		if out.Status != engine.StatusInProgress || out.Replayed || a.Header.Get("Preference-Applied") != "" || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%+v %v", out, a.Header)
+		}
+		later := into[engine.Outcome](b.ask(agent, "GET", a.Header.Get("Location"), "", "Prefer: wait=60").want(200))
+		if later.Status != engine.StatusVerified {
+			t.Errorf("%+v", later)
+		}
+		again := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(200)
+		if got := into[engine.Outcome](again); got.ID != out.ID || !got.Replayed || again.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%+v %v", got, again.Header)
+		}
+	})
+}
+
+// Whoever asks for longer than the server allows is told how long it waited.
+func TestWaitingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), func(o *Options) { o.MaxWait = 10 * time.Second })
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		began := time.Now()
+		a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=3600").want(202)
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("it waited %s", took)
+		}
+		if got := a.Header.Get("Preference-Applied"); got != "wait=10" {
+			t.Errorf("Preference-Applied %q", got)
+		}
+	})
+}
+
+func TestManyRepeatsAtOnceAreOneSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		var wg sync.WaitGroup
+		outs := make([]engine.Outcome, 50)
+		for i := range outs {
+			wg.Go(func() {
+				key := `Idempotency-Key: "pay \"A-1\""`
+				if i%2 == 0 {
+					key = `Idempotency-Key: pay "A-1"` // the same name
+				}
+				outs[i] = into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", unnamed)), key, "Prefer: wait=60").want(200))
+			})
+		}
+		wg.Wait()
+		fresh := 0
+		for _, out := range outs {
+			if out.Status != engine.StatusVerified || out.ID != outs[0].ID {
+				t.Errorf("%+v", out)
+			}
+			if !out.Replayed {
+				fresh++
+			}
+		}
+		if n := len(b.world.Effects()); n != 1 || fresh != 1 {
+			t.Errorf("%d effects, %d said that they began it", n, fresh)
+		}
+	})
+}
+
+func TestRepeatInFlightWithTheHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		body := asJSON(order("A-1", unnamed))
+		first := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", body, "Idempotency-Key: k-1").want(202))
+		a := b.ask(agent, "POST", "/v1/writes", body, `Idempotency-Key: "k-1"`)
+		p := a.problem(inFlight)
+		if p.ID != first.ID || p.Known != "unknown" || a.Header.Get("Retry-After") == "" || a.Header.Get("Location") != writePath(first.ID, "") {
+			t.Errorf("%+v %v", p, a.Header)
+		}
+		// One that waits gets the outcome instead.
+		if out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", body, "Idempotency-Key: k-1", "Prefer: wait=60").want(200)); !out.Replayed {
+			t.Errorf("%+v", out)
+		}
+		// Another content under the same name is refused with both digests.
+		other := asJSON(order("A-2", unnamed))
+		mismatch := b.ask(agent, "POST", "/v1/writes", other, "Idempotency-Key: k-1").problem(digestMismatch)
+		if mismatch.Recorded == "" || mismatch.Received == "" || mismatch.Recorded == mismatch.Received || mismatch.ID != first.ID {
+			t.Errorf("%+v", mismatch)
+		}
+	})
+}
+
+func TestWhatTheHeaderNames(t *testing.T) {
+	key := func(k string) func(*intent.WriteIntent) {
+		return func(w *intent.WriteIntent) { w.IdempotencyKey = k }
+	}
+	tests := map[string]struct {
+		reason   string
+		intent   intent.WriteIntent
+		status   int
+		workflow string
+		step     string
+		key      string
+	}{
+		"neither workflow nor step": {"the header names the logical write", order("A-1", unnamed), 200, "http", "k-1", ""},
+		"both of them":              {"the header names the operation", order("A-1"), 200, "run-1", "charge-A-1", "k-1"},
+		"and the same key":          {"the body says the same", order("A-1", key("k-1")), 200, "run-1", "charge-A-1", "k-1"},
+		"and another key":           {"it cannot be known which of them is meant", order("A-1", key("k-2")), 400, "", "", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				a := b.ask(agent, "POST", "/v1/writes", asJSON(test.intent), "Idempotency-Key: k-1", "Prefer: wait=60").want(test.status)
+				if test.status != 200 {
+					if p := a.problem(invalidRequest); p.Field != "Idempotency-Key" {
+						t.Errorf("%+v", p)
+					}
+					return
+				}
+				r := into[Account](b.ask(auditor, "GET", writePath(into[engine.Outcome](a).ID, "/record"), "").want(200))
+				if r.Write.Workflow != test.workflow || r.Write.Step != test.step || r.Write.IdempotencyKey != test.key {
+					t.Errorf("%s: %+v", test.reason, r.Write)
+				}
+			})
+		})
+	}
+}
+
+func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		first := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200))
+		again := order("A-1", func(w *intent.WriteIntent) { w.Workflow = "run-2" })
+		p := b.ask(agent, "POST", "/v1/writes", asJSON(again), "Idempotency-Key: wire-1").problem(operationBegun)
+		if p.ID != first.ID || p.Known != "applied" || p.Outcome == nil || p.Outcome.Status != engine.StatusVerified {
+			t.Errorf("%s", validJSON(t, p))
+		}
+		// In another tenant it is another operation.
+		b.ask(stranger, "POST", "/v1/writes", asJSON(order("A-9", func(w *intent.WriteIntent) { w.Workflow = "run-2" })), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200)
+	})
+}
+
+// A caller that goes away while it waits changes nothing about the write.
+func TestWhoGoesAwayLeavesTheWriteToItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(aMoment, cancel)
+		out := into[engine.Outcome](b.askIn(ctx, agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(202))
+		if got := into[engine.Outcome](b.ask(agent, "GET", writePath(out.ID, ""), "", "Prefer: wait=60")); got.Status != engine.StatusVerified || got.Sends != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestWaitingEndsWhenTheServerIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		time.AfterFunc(time.Second, func() { close(b.closing) })
+		began := time.Now()
+		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(202)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it waited %s", took)
+		}
+	})
+}
+
+func TestHeldWaitsForAPerson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", held)), "Prefer: wait=60").want(202))
+		if out.Status != engine.StatusHeld || len(b.world.Effects()) != 0 {
+			t.Fatalf("%+v", out)
+		}
+		account := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200))
+		if len(account.Choices) == 0 || account.Write.RequestedBy != "agent-1" {
+			t.Errorf("%s", validJSON(t, account))
+		}
+		b.ask(agent, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"I think so"}`).problem(forbidden)
+		digest := account.Write.Digest
+		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"0000"}`).problem(digestMismatch)
+		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"`+digest+`"}`, "Prefer: wait=60").want(200))
+		if after.Status != engine.StatusVerified {
+			t.Errorf("%+v", after)
+		}
+		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"once more"}`).problem(notWaiting)
+		life := into[Life](b.ask(auditor, "GET", writePath(out.ID, "/events"), "").want(200))
+		var kinds []ledger.EventKind
+		for _, e := range life.Events {
+			kinds = append(kinds, e.Kind)
+		}
+		if len(kinds) < 5 || kinds[0] != ledger.EvReserved || kinds[len(kinds)-1] != ledger.EvSettled {
+			t.Errorf("events %v", kinds)
+		}
+	})
+}
