@@ -83,6 +83,24 @@ func (s Search) Selects(r Record) bool {
 		!r.Created.Before(s.Since) && (s.Until.IsZero() || r.Created.Before(s.Until))
 }
 
+// Walk is the states that a search goes through, in a fixed order; none for all.
+func (s Search) Walk() []State {
+	states := slices.Clone(s.States)
+	if len(s.Settlements) > 0 {
+		states = append(states, Settled)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(states)))
+}
+
+// Ends reports whether nothing that comes behind a write, which was created at
+// this time, can have been created in the time that is asked for.
+func (s Search) Ends(created time.Time) bool {
+	if s.Oldest {
+		return !s.Until.IsZero() && !created.Before(s.Until.Add(aside))
+	}
+	return !s.Since.IsZero() && created.Before(s.Since.Add(-aside))
+}
+
 const (
 	// defaultFound is a page that a person reads, maxFound one that a program
 	// does: records with evidence can be large.

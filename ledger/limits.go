@@ -173,6 +173,14 @@ const (
 // but MaxForgotten.
 const ChangesKept = 7 * 24 * time.Hour
 
+// MaxChangesPruned is how many changes one call of [Pruner] forgets: they are
+// small, and come with every write, so that a turn each minute must keep up.
+const MaxChangesPruned = 100_000
+
+// aside is how far the order in which writes were created may differ from that of
+// the times at which they were: some times what drivers let a clock step back.
+const aside = 10 * time.Minute
+
 // MaxLooked is how many writes one [Finder.Find] looks at, whether they fit or
 // not: some tens of milliseconds.
 const MaxLooked = 5000

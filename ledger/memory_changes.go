@@ -69,12 +69,12 @@ func (m *Memory) Latest(ctx context.Context) (string, error) {
 }
 
 // pruneChanges forgets those that nobody can still want to follow.
-func (m *Memory) pruneChanges(now time.Time) {
-	young := slices.IndexFunc(m.changes, func(c Change) bool { return now.Sub(c.At) < ChangesKept })
-	if young < 0 {
-		young = len(m.changes)
+func (m *Memory) pruneChanges(now time.Time) (forgotten int) {
+	for forgotten < min(len(m.changes)-1, MaxChangesPruned) && now.Sub(m.changes[forgotten].At) >= ChangesKept {
+		forgotten++
 	}
-	m.changes = slices.Clone(m.changes[young:])
+	m.changes = slices.Clone(m.changes[forgotten:])
+	return forgotten
 }
 
 // History implements [Historian].
@@ -110,7 +110,11 @@ func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
 			found.Next = FoundCursor(m.numbers[ids[i-1]])
 			break
 		}
-		if r := m.records[id]; s.Selects(r) {
+		r := m.records[id]
+		if s.Ends(r.Created) {
+			break
+		}
+		if s.Selects(r) {
 			r.Now = now
 			found.Records = append(found.Records, r)
 		}

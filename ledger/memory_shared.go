@@ -74,8 +74,8 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, did := time.Now(), Pruned{}
-	m.pruneChanges(now)
+	now := time.Now()
+	did := Pruned{Changes: m.pruneChanges(now)}
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
 		return m.records[a].SettledAt.Compare(m.records[b].SettledAt)
 	})

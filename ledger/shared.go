@@ -63,7 +63,8 @@ type Pruner interface {
 	// owes a recheck, or is still waited for stays, and so does a paper that
 	// [Prune.ForgetsPaper] does not let go. So does what cannot be read: an
 	// [UnreadError] names those of it whose time may have come, when all else
-	// is done.
+	// is done. Changes go when they are [ChangesKept] old, but for the last of
+	// all.
 	Prune(ctx context.Context, p Prune) (Pruned, error)
 }
 
@@ -85,6 +86,7 @@ type Pruned struct {
 	Buried    int // became tombstones
 	Forgotten int // tombstones that are gone
 	Papers    int // papers that are gone
+	Changes   int // changes that are gone, at most [MaxChangesPruned] whatever Limit is
 }
 
 // Surveyor counts what is open. It looks at nothing that is settled and owes

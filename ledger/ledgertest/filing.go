@@ -22,6 +22,7 @@ type everything struct {
 	Records []ledger.Record
 	Events  map[ledger.ID][]ledger.Event
 	Papers  []ledger.Paper
+	Changes []ledger.Change
 }
 
 func (h *harness) everything() everything {
@@ -38,6 +39,9 @@ func (h *harness) everything() everything {
 	for _, p := range papers {
 		p.Now = time.Time{}
 		all.Papers = append(all.Papers, p)
+	}
+	if _, ok := h.ledger.(ledger.Follower); ok {
+		all.Changes = h.followed(ledger.Following{Limit: 1000})
 	}
 	return all
 }

@@ -77,6 +77,11 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"step":        stepOperations,
 		"approval":    approvals,
 		"outbox file": outboxFilings,
+		"follow":      following,
+		"follow file": followedFilings,
+		"history":     histories,
+		"search":      searching,
+		"search page": searchPages,
 	} {
 		if o.Enqueue == nil && strings.HasPrefix(subject, "outbox") {
 			continue
@@ -257,7 +262,8 @@ func (h *harness) same(want, got ledger.Record, but ...string) {
 }
 
 // consistent holds every record that was made against its events: a record
-// follows from them, whatever the scenario did.
+// follows from them, whatever the scenario did, and so do the changes that are
+// told of it.
 func (h *harness) consistent() {
 	h.Helper()
 	for _, made := range h.made {
@@ -268,6 +274,7 @@ func (h *harness) consistent() {
 		}
 		h.same(rec, h.get(made), lent...)
 	}
+	h.told()
 }
 
 // lent are the fields that claims change as well; no event tells them.

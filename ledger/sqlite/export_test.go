@@ -18,6 +18,17 @@ var Queries = map[string]string{
 	"get": sqlGet, "events": sqlEvents, "list": sqlList, "about": sqlAbout, "meta": sqlMeta, "persons": sqlPersons,
 }
 
+// DoorQueries are the statements that doors ask for, by name.
+var DoorQueries = map[string]string{
+	"changes known": sqlChangesKnown, "changes": sqlChanges, "changes of a tenant": sqlChangesTenant,
+	"history": sqlHistory, "old changes": sqlOldChanges, "forget changes": sqlForgetChanges,
+	"search about": sqlSearchAbout, "search operation": sqlSearchOperation, "search correlation": sqlSearchCorrelation,
+	"search workflow": sqlSearchWorkflow, "search state": sqlSearchState,
+	"search about, oldest first": upwards.Replace(sqlSearchAbout), "search operation, oldest first": upwards.Replace(sqlSearchOperation),
+	"search correlation, oldest first": upwards.Replace(sqlSearchCorrelation), "search workflow, oldest first": upwards.Replace(sqlSearchWorkflow),
+	"search state, oldest first": upwards.Replace(sqlSearchState),
+}
+
 // HardLog is the bound of the log, in pages, and LookEvery after how many
 // operations it is looked at.
 const (
@@ -33,6 +44,11 @@ func Version1(path string, recs ...ledger.Record) error {
 // Version2 makes a file as version 2 had it, with these writes in it.
 func Version2(path string, recs ...ledger.Record) error {
 	return oldFile(path, 2, insertVersion2, recs)
+}
+
+// Version3 makes a file as version 3 had it, with these writes in it.
+func Version3(path string, recs ...ledger.Record) error {
+	return oldFile(path, 3, insertVersion2, recs)
 }
 
 func oldFile(path string, version int, insert func(*sqlite.Conn, ledger.Record) error, recs []ledger.Record) error {

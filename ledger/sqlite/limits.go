@@ -76,6 +76,10 @@ const (
 	// callers wait as long as for a batch.
 	maxPruned = 64
 
+	// maxChanges is how many changes one operation forgets: small rows side by
+	// side, some milliseconds.
+	maxChanges = 1000
+
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
 

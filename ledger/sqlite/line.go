@@ -30,11 +30,12 @@ func (t *tx) hurry(last row, now time.Time) error {
 	if !changed {
 		return nil
 	}
+	before := last.rec
 	last.rec = hurried
 	if err := t.updateWrite(last); err != nil {
 		return err
 	}
-	return t.insertEvents(last.n, events)
+	return t.insertEvents(last.n, before, last.rec, events)
 }
 
 // free lets the one behind a write go, when that has left its line. One that
@@ -70,11 +71,12 @@ func (t *tx) freed(next row, gone ledger.Record, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	before := next.rec
 	next.rec = rec
 	if err := t.updateWrite(next); err != nil {
 		return err
 	}
-	return t.insertEvents(next.n, events)
+	return t.insertEvents(next.n, before, rec, events)
 }
 
 // caughtUp is a write whose line went on while its row could not be read: what

@@ -60,7 +60,7 @@ func (l *Ledger) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error
 // whole takes back what run changed when it fails, so that it can be refused
 // like an operation that has changed nothing.
 func (t *tx) whole(run func() error) error {
-	wrote, wakes := t.wrote, t.wakes
+	wrote, wakes, tells := t.wrote, t.wakes, t.tells
 	if err := exec(t.path, t.savepoint); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (t *tx) whole(run func() error) error {
 	if undone := errors.Join(exec(t.path, t.rollbackTo), exec(t.path, t.release)); undone != nil {
 		return errors.Join(err, undone)
 	}
-	t.wrote, t.wakes = wrote, wakes
+	t.wrote, t.wakes, t.tells = wrote, wakes, tells
 	return err
 }
 

@@ -56,9 +56,10 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		return did, err
 	}
 	p, _ = p.Checked() // driver.Prune has refused what is wrong with it
-	var failed error
+	var failed, also error
 	did.Papers, failed = l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
-	return did, cmp.Or(failed, err)
+	did.Changes, also = l.pruneChanges(ctx)
+	return did, cmp.Or(failed, also, err)
 }
 
 func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {

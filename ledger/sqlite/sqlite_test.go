@@ -50,10 +50,11 @@ func open(t testing.TB, path string, o *sqlite.Options) *sqlite.Ledger {
 }
 
 func TestLedger(t *testing.T) {
-	c := newClock()
+	var c *clock // of the ledger that was opened last: no scenario moves that of another
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
+		c = newClock()
 		return open(t, filepath.Join(t.TempDir(), "ledger.db"), &sqlite.Options{Now: c.now})
-	}, ledgertest.Options{Sleep: c.move, Enqueue: enqueue})
+	}, ledgertest.Options{Sleep: func(d time.Duration) { c.move(d) }, Enqueue: enqueue})
 }
 
 // The suite once more on the clock of a testing/synctest bubble, as the tests

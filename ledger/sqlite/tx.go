@@ -61,6 +61,7 @@ type tx struct {
 	newest int64         // the newest time given to an entry
 	wrote  bool          // the operation under way has changed something
 	wakes  bool          // there is new work for anybody
+	tells  bool          // there is a new change
 	window time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
 	broken error         // what ended the transaction before its time
 
@@ -85,6 +86,8 @@ type tx struct {
 	paper, insertPaper, updatePaper        *sqlite.Stmt
 	donePaper, stirring                    *sqlite.Stmt
 	forgetBound, forgetPaper               *sqlite.Stmt
+	change, search                         *sqlite.Stmt
+	oldChanges, forgetChange               *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
 	visited party
@@ -107,6 +110,8 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlPaper: &t.paper, sqlInsertPaper: &t.insertPaper, sqlUpdatePaper: &t.updatePaper,
 		sqlDonePapers: &t.donePaper, sqlStirring: &t.stirring,
 		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
+		sqlChange: &t.change, sqlInsertSearch: &t.search,
+		sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
 	} {
 		s, err := conn.Prepare(query)
 		if err != nil {
@@ -119,7 +124,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 
 // begin looks at the version and the clock, under the write lock.
 func (t *tx) begin() error {
-	t.broken, t.wakes = nil, false
+	t.broken, t.wakes, t.tells = nil, false, false
 	err := each(t.path, t.others, func() error {
 		if foreign := t.others.ColumnInt64(0); foreign != t.foreign {
 			t.foreign = foreign

@@ -76,7 +76,7 @@ func TestVersion1(t *testing.T) {
 	}
 	oldGoesOn(t, l, recs)
 	version, err := l.Read("SELECT version || ' from ' || compatible_from FROM ledger_meta")
-	if err != nil || len(version) != 1 || version[0] != "3 from 3" {
+	if err != nil || len(version) != 1 || version[0] != "4 from 4" {
 		t.Errorf("version %v, error %v", version, err)
 	}
 }
@@ -184,7 +184,7 @@ func TestVersion2(t *testing.T) {
 	}
 	// A program of version 2, which asks this in every transaction, stops: it
 	// would let a held write go when its time is over.
-	if needs, err := l.Read("SELECT compatible_from FROM ledger_meta"); err != nil || needs[0] != "3" {
+	if needs, err := l.Read("SELECT compatible_from FROM ledger_meta"); err != nil || needs[0] != "4" {
 		t.Errorf("a program needs to know version %v, error %v", needs, err)
 	}
 }

@@ -97,7 +97,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err != nil {
 		return ledger.Record{}, false, err
 	}
-	if err := t.insertEvents(n, events); err != nil {
+	if err := t.insertEvents(n, rec.Identity(), rec, events); err != nil {
 		return ledger.Record{}, false, err
 	}
 	if rec.Behind != "" {
@@ -154,7 +154,7 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Re
 	if err := t.updateWrite(next); err != nil {
 		return ledger.Record{}, err
 	}
-	if err := t.insertEvents(have.n, stamped); err != nil {
+	if err := t.insertEvents(have.n, have.rec, next.rec, stamped); err != nil {
 		return ledger.Record{}, err
 	}
 	if next.rec.Behind != "" && have.rec.Behind == "" {
@@ -213,9 +213,12 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	bindSome(s, 9, r.StepOf())
 	bindChanging(s, 10, row{place: place, rec: r}, body)
 	err = exec(t.path, s)
+	if err != nil {
+		return 0, err
+	}
 	n = t.conn.LastInsertRowID()
 	t.remember(row{n: n, place: place, rec: r})
-	return n, err
+	return n, t.insertSearch(n, r)
 }
 
 // updateWrite writes what changed about a write. One that has left its line
@@ -267,7 +270,8 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 	s.BindBool(from+15, c.blocks)
 }
 
-func (t *tx) insertEvents(n int64, events []ledger.Event) error {
+// insertEvents keeps events of a write, and tells of them.
+func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.Event) error {
 	for _, e := range events {
 		body, err := driver.EncodeEvent(e)
 		if err != nil {
@@ -282,5 +286,5 @@ func (t *tx) insertEvents(n int64, events []ledger.Event) error {
 			return err
 		}
 	}
-	return nil
+	return t.tell(before, after, events)
 }

@@ -38,6 +38,7 @@ type writer struct {
 	wake   chan struct{} // of capacity 1: there is something in the queue
 	ended  chan struct{}
 	bell   ledger.Bell
+	herald ledger.Bell
 
 	commits, operations atomic.Int64
 }
@@ -209,6 +210,9 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	}
 	if w.tx.wakes {
 		w.bell.Ring()
+	}
+	if w.tx.tells {
+		w.herald.Ring()
 	}
 	w.commits.Add(1)
 	w.operations.Add(wrote)

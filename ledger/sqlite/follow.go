@@ -1,0 +1,190 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+//go:embed sql/change.sql
+var sqlChange string
+
+//go:embed sql/changes_known.sql
+var sqlChangesKnown string
+
+//go:embed sql/changes.sql
+var sqlChanges string
+
+//go:embed sql/changes_tenant.sql
+var sqlChangesTenant string
+
+//go:embed sql/history.sql
+var sqlHistory string
+
+var (
+	_ ledger.Follower  = (*Ledger)(nil)
+	_ ledger.Herald    = (*Ledger)(nil)
+	_ ledger.Historian = (*Ledger)(nil)
+)
+
+// Told implements [ledger.Herald] for what this process did. Changes that other
+// processes made are found at the next look.
+func (l *Ledger) Told(ctx context.Context) <-chan struct{} { return l.writer.herald.Woken(ctx) }
+
+// Follow implements [ledger.Follower]. One connection of all processes writes at
+// a time, so the order of the numbers is that in which they became durable.
+func (l *Ledger) Follow(ctx context.Context, q ledger.Following) (changes []ledger.Change, next string, err error) {
+	q, err = q.Checked()
+	if err != nil {
+		return nil, "", err
+	}
+	after, err := ledger.PlaceOf(q.After)
+	if err != nil {
+		return nil, "", err
+	}
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		have, err := l.extent(conn, after.N)
+		if err == nil && q.After != "" {
+			err = after.Reaches(have.oldest, have.newest, have.at)
+		}
+		if err == nil {
+			changes, err = l.changes(conn, q, after.N)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if next = q.After; len(changes) > 0 {
+		next = changes[len(changes)-1].Cursor
+	}
+	return changes, next, nil
+}
+
+// Latest implements [ledger.Follower].
+func (l *Ledger) Latest(ctx context.Context) (cursor string, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		have, err := l.extent(conn, 0)
+		if err == nil {
+			have, err = l.extent(conn, have.newest)
+		}
+		last := ledger.Place{N: have.newest}
+		if have.at != nil {
+			last.Mark = *have.at
+		}
+		cursor = last.Cursor()
+		return err
+	})
+	return cursor, err
+}
+
+// extent is which changes are there, and when that of a number happened, nil
+// where it is not there.
+type extent struct {
+	oldest, newest int64
+	at             *int64
+}
+
+func (l *Ledger) extent(conn *sqlite.Conn, of int64) (have extent, err error) {
+	if _, err := l.clock(conn); err != nil {
+		return have, err
+	}
+	s, err := l.statement(conn, sqlChangesKnown)
+	if err != nil {
+		return have, err
+	}
+	s.BindInt64(1, of)
+	err = each(l.path, s, func() error {
+		have.oldest, have.newest = max(s.ColumnInt64(0), 1), s.ColumnInt64(1)
+		if !s.ColumnIsNull(2) {
+			at := s.ColumnInt64(2)
+			have.at = &at
+		}
+		return nil
+	})
+	return have, err
+}
+
+func (l *Ledger) changes(conn *sqlite.Conn, q ledger.Following, after int64) (changes []ledger.Change, err error) {
+	query := sqlChanges
+	if q.Tenant != "" {
+		query = sqlChangesTenant
+	}
+	s, err := l.statement(conn, query)
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, after)
+	s.BindInt64(2, int64(q.Limit))
+	if q.Tenant != "" {
+		s.BindText(3, q.Tenant)
+	}
+	err = each(l.path, s, func() error {
+		changes = append(changes, ledger.Change{
+			Cursor: ledger.Place{N: s.ColumnInt64(0), Mark: s.ColumnInt64(1)}.Cursor(),
+			At:     time.Unix(0, s.ColumnInt64(1)).UTC(), Tenant: s.ColumnText(2), ID: ledger.ID(s.ColumnText(3)),
+			Seq: s.ColumnInt64(4), Kind: ledger.EventKind(s.ColumnText(5)), Settlement: ledger.Settlement(s.ColumnText(6)),
+			Destination: s.ColumnText(7), Sends: s.ColumnInt(8), Reads: s.ColumnInt(9), Saved: s.ColumnBool(10),
+		})
+		return nil
+	})
+	return changes, err
+}
+
+// tell keeps what events changed about a write for those who follow.
+func (t *tx) tell(before, after ledger.Record, events []ledger.Event) error {
+	for _, c := range ledger.ChangesOf(before, after, events) {
+		s := t.change
+		bindTime(s, 1, c.At)
+		s.BindText(2, c.Tenant)
+		s.BindText(3, string(c.ID))
+		s.BindInt64(4, c.Seq)
+		s.BindText(5, string(c.Kind))
+		s.BindText(6, string(c.Settlement))
+		s.BindText(7, c.Destination)
+		s.BindInt64(8, int64(c.Sends))
+		s.BindInt64(9, int64(c.Reads))
+		s.BindBool(10, c.Saved)
+		if err := exec(t.path, s); err != nil {
+			return err
+		}
+		t.tells = true
+	}
+	return nil
+}
+
+// History implements [ledger.Historian].
+func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, error) {
+	q, err := q.Checked()
+	if err != nil {
+		return nil, err
+	}
+	var counts []ledger.Counted
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		if _, err := l.clock(conn); err != nil {
+			return err
+		}
+		s, err := l.statement(conn, sqlHistory)
+		if err != nil {
+			return err
+		}
+		s.BindText(1, q.Tenant)
+		bindTime(s, 2, q.Since)
+		bindTime(s, 3, q.Until)
+		s.BindInt64(4, int64(q.Step))
+		return each(l.path, s, func() error {
+			counts = append(counts, ledger.Counted{
+				Span: s.ColumnInt64(0), Kind: ledger.EventKind(s.ColumnText(1)), Settlement: ledger.Settlement(s.ColumnText(2)),
+				Count: s.ColumnInt(3), Saved: s.ColumnInt(4), Sends: s.ColumnInt(5), Reads: s.ColumnInt(6),
+			})
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return q.Spans(counts), nil
+}
