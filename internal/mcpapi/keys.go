@@ -224,10 +224,21 @@ func name(meta mcp.Meta, h http.Header, member, header string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	if !nameLike(text) {
-		return "", fmt.Errorf("%w: %s is no name; want 1 to 255 printable ASCII characters without a blank at either end", errNames, what)
+	if err := CheckName(text); err != nil {
+		return "", fmt.Errorf("%w: %s is no name; want %w", errNames, what, err)
 	}
 	return text, nil
+}
+
+var errNoName = errors.New("1 to 255 printable ASCII characters without a blank at either end")
+
+// CheckName fails for what cannot name a workflow, a step or a caller. The error
+// is what would be right.
+func CheckName(s string) error {
+	if s == "" || !nameLike(s) {
+		return errNoName
+	}
+	return nil
 }
 
 // bare takes the quotes of a structured field string (RFC 8941) off, in which

@@ -42,6 +42,9 @@ type Config struct {
 	// Origins are those of web pages that may ask, such as
 	// "https://chat.example.org". Default none but the server's own.
 	Origins []string
+	// Closing is closed when the process is to end: whoever waits for an outcome is
+	// told that it goes on. Default never.
+	Closing <-chan struct{}
 	// Logger receives what an operator should see. Default nothing.
 	Logger *slog.Logger
 }
@@ -95,6 +98,7 @@ func (s *Server) empty(instructions string) *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "readback", Version: s.config.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the tools stay as they are
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // who asks decides what there is
 	})
 }
 
@@ -136,10 +140,28 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	if err := v.Name(req, &w); err != nil {
 		return engine.Outcome{}, err
 	}
+	ctx, release := s.patient(ctx)
+	defer release()
 	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
 	// A client that gives up undoes nothing: only the wait ends, and the outcome is
 	// in progress.
 	return s.office.Submit(ctx, v.Who, w, t.WaitFor())
+}
+
+// patient is a context that ends, too, when the process is to end.
+func (s *Server) patient(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s.config.Closing == nil {
+		return ctx, cancel
+	}
+	go func() {
+		select {
+		case <-s.config.Closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // outcome is what get_outcome does.
@@ -159,9 +181,11 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}
 	out, err := s.office.Outcome(ctx, v.Who, id, 0)
 	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
-		stop := Pulse(ctx, req, tool.DefaultWait, "under way")
-		out, err = s.office.Outcome(ctx, v.Who, id, tool.DefaultWait)
+		waiting, release := s.patient(ctx)
+		stop := Pulse(waiting, req, tool.DefaultWait, "under way")
+		out, err = s.office.Outcome(waiting, v.Who, id, tool.DefaultWait)
 		stop()
+		release()
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):

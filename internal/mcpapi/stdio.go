@@ -27,8 +27,8 @@ func (d *Door) Stdio(ctx context.Context, who access.Identity, in io.Reader, out
 	workflow := d.options.Workflow
 	if workflow == "" {
 		workflow = "mcp-" + rand.Text()
-	} else if !nameLike(workflow) {
-		return fmt.Errorf("%w: the workflow %q is no name; want 1 to 255 printable ASCII characters without a blank at either end", errNames, workflow)
+	} else if err := CheckName(workflow); err != nil {
+		return fmt.Errorf("%w: the workflow is %q; want %w", errNames, workflow, err)
 	}
 	to := &lockedWriter{w: out}
 	pr, pw := io.Pipe()

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/report"
+)
+
+const (
+	// workflowVariable names the workflow of `readback mcp` where no flag does.
+	workflowVariable = "READBACK_WORKFLOW"
+	// mcpName is who makes the calls of `readback mcp` when nobody says.
+	mcpName = "mcp"
+	// mcpParallel is how many writes of others a process beside a client works on
+	// at once: a person's machine has other things to do.
+	mcpParallel = 4
+)
+
+// mcpSettings are what `readback mcp` can be told on the command line.
+type mcpSettings struct {
+	workflow, name string
+	grace          time.Duration
+}
+
+func (a *app) mcpCommand() *cobra.Command {
+	var s mcpSettings
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the configured tools to one MCP client on standard input and output",
+		Long: `Serve the tools of mcp.tools in the configuration, and get_outcome, to the client
+of the Model Context Protocol that started this process: one message a line on
+standard input and output. Logs go to standard error. It ends when the client
+closes standard input.
+
+The calls are those of an agent of the configured tenant: it makes writes and hears
+their outcomes, and decides about none. Meanwhile this process does what a worker
+does. A write that is not done when it ends goes on when a worker runs again.
+
+The session is a workflow, and the calls of a tool in it are counted. With
+--workflow, or $` + workflowVariable + `, the session has that name: whoever starts the same work
+again after a crash gets the outcomes of the calls that were made before. Without,
+each process is a workflow of its own.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return 0, a.mcp(ctx, s) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.workflow, "workflow", "", "the name of the session as a workflow (default $"+workflowVariable+", else a random one)")
+	flags.StringVar(&s.name, "as", mcpName, "who makes the calls, for the record")
+	flags.DurationVar(&s.grace, "grace", grace, "how long sends and reads under way may last when the client has gone")
+	return cmd
+}
+
+func (a *app) mcp(ctx context.Context, s mcpSettings) error {
+	if s.workflow == "" {
+		s.workflow = a.env(workflowVariable)
+	}
+	if s.grace < 0 {
+		return usagef("--grace is %s; want 0 or more", s.grace)
+	}
+	if err := mcpapi.CheckName(s.name); err != nil {
+		return usagef("--as is %q; want %s", report.Safe(s.name), err)
+	}
+	if s.workflow != "" {
+		if err := mcpapi.CheckName(s.workflow); err != nil {
+			return usagef("--workflow (or $%s) is %q; want %s", workflowVariable, report.Safe(s.workflow), err)
+		}
+	}
+	c, err := a.settings()
+	if err != nil {
+		return err
+	}
+	reg, err := a.preflight(c)
+	if err != nil {
+		return err
+	}
+	d, err := a.open(ctx, c, config.OpenOptions{Create: true})
+	if err != nil {
+		return err
+	}
+	h, err := a.furnish(d, reg, c.Server.PublicURL)
+	if err != nil {
+		d.close()
+		return err
+	}
+	server, err := h.models(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	if err != nil {
+		h.close()
+		return err
+	}
+	return h.speak(ctx, server, s)
+}
+
+// speak serves the one client, and works, until the client has gone, ctx ends or
+// a part of it fails.
+func (h *house) speak(ctx context.Context, server *mcpapi.Server, s mcpSettings) error {
+	if len(h.desk.config.MCP.Tools) == 0 {
+		h.desk.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
+	}
+	speaking, hush := context.WithCancel(ctx)
+	defer hush()
+	spoken := make(chan error, 1)
+	w := h.work(ctx, mcpParallel, s.grace)
+	go func() {
+		spoken <- server.Stdio(speaking, access.Identity{Tenant: h.desk.tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
+	}()
+	var err error
+	select {
+	case err = <-spoken:
+	case err = <-w.failed:
+	case <-ctx.Done():
+	}
+	return errors.Join(err, h.rest(w))
+}
+
+// models makes the door for models; c is what is its own here.
+func (h *house) models(c mcpapi.Config) (*mcpapi.Server, error) {
+	c.Tools, c.Registry, c.Version, c.Logger = h.desk.config.MCP.Tools, h.reg, built().Version, h.desk.log
+	return mcpapi.New(h.office, c)
+}
