@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
@@ -62,6 +63,8 @@ var kinds = []struct {
 	{ledger.ErrFull, "full", exitRefused, "Nothing was recorded, and nothing was sent. Try again when some of what waits is done; `readback status` shows why it waits."},
 	{ledger.ErrRefused, "enqueued_refused", exitRefused, "It was enqueued in a transaction of its caller, and can never be taken in. Nothing was sent, and nothing will be."},
 	{guards.ErrNotStopped, "not_stopped", exitNotFound, "Nothing has changed. `readback stops` lists what is stopped."},
+	{access.ErrNoToken, "not_found", exitNotFound, "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
+	{access.ErrInvalid, "usage", exitUsage, "Nothing has changed."},
 	{guards.ErrIncomplete, "usage", exitUsage, "Nothing has changed."},
 	{engine.ErrExpired, "expired", exitExpired, "Nothing was sent, and nothing will be. If it is still wanted, make a new call."},
 	{engine.ErrForbidden, "forbidden", exitForbidden, "Nothing has changed. Somebody else must decide."},

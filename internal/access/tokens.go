@@ -224,10 +224,10 @@ func (t *Tokens) Revoke(ctx context.Context, tenant, id, by string) error {
 	if err := checkName("by", by); err != nil {
 		return err
 	}
-	missing := fmt.Errorf("%w: tenant %q has none with the id %q", ErrNoToken, clip(tenant), clip(id))
-	if !isID(id) {
-		return missing
+	if !isID(id) { // and not repeated: people write the secret here
+		return fmt.Errorf("%w: want its id, the %d letters behind %s", ErrNoToken, idLen, secretPrefix)
 	}
+	missing := fmt.Errorf("%w: tenant %q has none with the id %s", ErrNoToken, clip(tenant), id)
 	err := change(ctx, t.notes, tokenPrefix+id, func(n ledger.Note) ([]byte, error) {
 		if len(n.Value) == 0 {
 			return nil, missing
