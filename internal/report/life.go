@@ -182,19 +182,14 @@ func fields(f intent.Fields) []string {
 // with the date stands before the first event of each day.
 func life(r ledger.Record, events []ledger.Event) []string {
 	rows := []string{"#\tAT (UTC)\tSINCE\tBY\tRULE\tEVENT"}
-	sends, today := 0, ""
-	for _, e := range events {
-		if e.Kind == ledger.EvAnnounced {
-			sends++
-		}
-		// What a worker learned before it could write it down is told at the
-		// time at which it happened.
-		at := e.At.Add(-e.Ago).UTC()
-		if day := at.Format(time.DateOnly); day != today {
+	today := ""
+	for _, one := range Told(r, events) {
+		if day := one.At.Format(time.DateOnly); day != today {
 			rows, today = append(rows, "\t"+day+"\t\t\t\t"), day
 		}
-		head := []string{fmt.Sprint(e.Seq), at.Format("15:04:05.000"), since(at.Sub(r.Created)), clip(e.By, cell), clip(e.Rule, cell)}
-		for _, line := range wrap(happened(e, sends), wrapAt) {
+		e := one.Event
+		head := []string{fmt.Sprint(e.Seq), one.At.Format("15:04:05.000"), one.Since, clip(e.By, cell), clip(e.Rule, cell)}
+		for _, line := range wrap(one.What, wrapAt) {
 			rows = append(rows, strings.Join(append(head, line), "\t"))
 			head = []string{"", "", "", "", ""}
 		}

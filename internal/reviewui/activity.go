@@ -1,0 +1,146 @@
+package reviewui
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// activityPage is what became of writes.
+type activityPage struct {
+	Windows []choiceLink
+	Totals  []tally
+	Charts  []bars
+	Empty   bool
+}
+
+// window is how far back is looked, and in which steps.
+type window struct {
+	name       string
+	back, step time.Duration
+}
+
+var windows = []window{{"1h", time.Hour, time.Minute}, {"24h", 24 * time.Hour, 30 * time.Minute}, {"7d", 7 * 24 * time.Hour, 3 * time.Hour}}
+
+// activity shows what became of writes over time.
+func (d *desk) activity(v *visit) error {
+	w := windows[1]
+	for _, one := range windows {
+		if one.name == v.r.URL.Query().Get("in") {
+			w = one
+		}
+	}
+	until := time.Now().UTC().Truncate(w.step).Add(w.step)
+	since := until.Add(-w.back)
+	spans, err := d.past.History(v.r.Context(), v.who, ledger.Past{Since: since, Until: until, Step: w.step})
+	if err != nil {
+		return err
+	}
+	b := activityOf(spans, since, w)
+	for _, one := range windows {
+		b.Windows = append(b.Windows, choiceLink{one.name, "/activity?in=" + one.name, one == w})
+	}
+	p := d.page(v, "Activity", "activity", b)
+	p.Live = true
+	return d.show(v, http.StatusOK, "activity", p)
+}
+
+// groups are the outcomes that are drawn together, lowest first.
+var groups = []struct {
+	class, word string
+	of          []ledger.Settlement
+}{
+	{"bar-good", "verified", []ledger.Settlement{ledger.Verified}},
+	{"bar-calm", "known not to be there", []ledger.Settlement{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}},
+	{"bar-warn", "settled by a person or a caller", []ledger.Settlement{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
+}
+
+// activityOf puts what was counted into charts: times at which nothing happened
+// are in them too.
+func activityOf(spans []ledger.Span, since time.Time, w window) activityPage {
+	n := int(w.back / w.step)
+	times, filled := make([]time.Time, n), make([]ledger.Span, n)
+	for i := range times {
+		times[i] = since.Add(time.Duration(i) * w.step)
+	}
+	for _, s := range spans {
+		i := int(s.From.Sub(since) / w.step)
+		if i >= 0 && i < n && !s.From.Before(since) {
+			filled[i] = merged(filled[i], s)
+		}
+	}
+	over := func(word, class string, value func(ledger.Span) float64) series {
+		s := series{Class: class, Word: word}
+		for _, one := range filled {
+			s.Values = append(s.Values, value(one))
+		}
+		return s
+	}
+	var outcomes []series
+	for _, g := range groups {
+		outcomes = append(outcomes, over(g.word, g.class, func(s ledger.Span) float64 { return settledAs(s, g.of) }))
+	}
+	b := activityPage{Empty: len(spans) == 0, Totals: totals(filled), Charts: []bars{
+		drawn("outcomes", "Writes by outcome", "writes settled", times, w.step, outcomes),
+		drawn("people", "Handed to a person", "writes", times, w.step, []series{
+			over("went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
+			over("held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
+		drawn("saved", "Duplicates prevented", "writes verified after a send nobody answered, without a second one", times, w.step, []series{
+			over("duplicates prevented", "bar-good", func(s ledger.Span) float64 { return float64(s.Saved) })}),
+		drawn("reads", "Read-backs per write", "reads for each settled write", times, w.step, []series{
+			over("reads per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Reads, all(s)) })}),
+		drawn("sends", "Sends per write", "sends for each settled write", times, w.step, []series{
+			over("sends per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Sends, all(s)) })}),
+	}}
+	for i := range b.Charts[3:] { // sums of quotients say nothing
+		b.Charts[3+i].Legend = nil
+	}
+	return b
+}
+
+// merged is what happened in both.
+func merged(a, b ledger.Span) ledger.Span {
+	sum := ledger.Span{Settled: map[ledger.Settlement]int{}, Review: a.Review + b.Review, Held: a.Held + b.Held,
+		Saved: a.Saved + b.Saved, Sends: a.Sends + b.Sends, Reads: a.Reads + b.Reads}
+	for _, s := range []ledger.Span{a, b} {
+		for k, n := range s.Settled {
+			sum.Settled[k] += n
+		}
+	}
+	return sum
+}
+
+func settledAs(s ledger.Span, of []ledger.Settlement) float64 {
+	n := 0
+	for _, one := range of {
+		n += s.Settled[one]
+	}
+	return float64(n)
+}
+
+func all(s ledger.Span) int {
+	n := 0
+	for _, one := range s.Settled {
+		n += one
+	}
+	return n
+}
+
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// totals are the sums over the whole window.
+func totals(spans []ledger.Span) []tally {
+	var sum ledger.Span
+	for _, s := range spans {
+		sum = merged(sum, s)
+	}
+	return []tally{{"good", "verified", int(settledAs(sum, groups[0].of)), ""}, {"calm", "known not to be there", int(settledAs(sum, groups[1].of)), ""},
+		{"warn", "settled by a person or a caller", int(settledAs(sum, groups[2].of)), ""}, {"bad", "went to review", sum.Review, ""},
+		{"warn", "held", sum.Held, ""}, {"good", "duplicates prevented", sum.Saved, ""}}
+}

@@ -1,0 +1,562 @@
+package reviewui
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// mark says how a field stands, in a sign and in words.
+type mark struct{ Class, Sign, Word string }
+
+// The marks.
+var (
+	markSame     = mark{"same", "✓", "as declared"}
+	markDiffers  = mark{"differs", "≠", "differs"}
+	markMissing  = mark{"differs", "∅", "not there"}
+	markExtra    = mark{"differs", "+", "there, and should not be"}
+	markChanged  = mark{"differs", "△", "changed, though nobody asked"}
+	markGone     = mark{"differs", "∅", "gone, though nobody asked"}
+	markAdded    = mark{"differs", "+", "new, though nobody asked"}
+	markIgnored  = mark{"aside", "–", "ignored"}
+	markUnlooked = mark{"aside", "·", "sent, not verified"}
+	markUnread   = mark{"unread", "?", "not read yet"}
+	markNoRecord = mark{"differs", "∅", "no record"}
+	markGoneOK   = mark{"same", "✓", "no record, as declared"}
+	markStill    = mark{"differs", "≠", "still there"}
+	markBefore   = mark{"aside", "·", "required before the send"}
+	markUnsure   = mark{"unread", "?", "cannot be compared here"}
+)
+
+// field is one row: what was declared beside what was seen.
+type field struct {
+	Path   string
+	Part   string // "key", "expected", "payload", "absent", "required", "not asked for"
+	Mark   mark
+	Want   shown
+	Seen   shown
+	Before shown
+	How    string // by which rule it is compared
+	Note   string
+}
+
+// sheet is one record as it was seen, field by field.
+type sheet struct {
+	Title  string
+	Whose  string // whose stamp it bears
+	Ref    string
+	Link   string
+	Fields []field
+	More   int // fields that are not shown
+}
+
+// comparison is the intent beside what was observed.
+type comparison struct {
+	Headline string   // what the read found, as a sentence
+	When     string   // when and how it was read, "" where nothing was
+	Notices  []string // what is wrong with the records as a whole
+	Sheets   []sheet
+	More     int // records that are not shown
+	Old      bool
+	Asked    []part
+}
+
+// reading is one read of the destination: what was found and how that differs.
+type reading struct {
+	there    bool
+	before   bool // it was made before the send
+	obs      connectors.Observation
+	cut      string // what is kept instead of evidence that is too large
+	problems []problem
+}
+
+// problem is a recorded mismatch; null and not there stay apart.
+type problem struct {
+	verify.Mismatch
+	wanted, got bool
+}
+
+// readingOf is the last read that says something about a record.
+func readingOf(r ledger.Record, events []ledger.Event) reading {
+	if len(r.Evidence) > 0 {
+		return decodeReading(r.Evidence, r.Mismatches, false)
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Kind == ledger.EvRead && e.Before && len(e.Evidence) > 0 && r.Sends == 0 {
+			return decodeReading(e.Evidence, e.Mismatches, true)
+		}
+	}
+	return reading{}
+}
+
+func decodeReading(evidence, mismatches json.RawMessage, before bool) reading {
+	n := reading{before: before, problems: problemsOf(mismatches)}
+	n.obs, n.cut, n.there = observationOf(evidence)
+	return n
+}
+
+// observationOf reads what a read found; cut says what is kept instead of one
+// that was too large.
+func observationOf(text json.RawMessage) (obs connectors.Observation, cut string, ok bool) {
+	var large struct {
+		TooLarge int    `json:"too_large"`
+		Sum      string `json:"sha256"`
+	}
+	if len(text) == 0 {
+		return obs, "", false
+	}
+	if json.Unmarshal(text, &large) == nil && large.TooLarge > 0 {
+		return obs, "What was seen has " + strconv.Itoa(large.TooLarge) + " bytes, too many to keep (SHA-256 " + report.Clip(large.Sum, maxName) + ").", false
+	}
+	if err := json.Unmarshal(text, &obs); err != nil {
+		return obs, "What was seen cannot be read.", false
+	}
+	return obs, "", true
+}
+
+func problemsOf(text json.RawMessage) []problem {
+	var raw []map[string]json.RawMessage
+	if json.Unmarshal(text, &raw) != nil {
+		return nil
+	}
+	var all []problem
+	for _, m := range raw {
+		var p problem
+		_ = json.Unmarshal(m["path"], &p.Path)       // what is no string stays empty
+		_ = json.Unmarshal(m["problem"], &p.Problem) // likewise
+		p.Want, p.wanted = decoded(m, "want")
+		p.Got, p.got = decoded(m, "got")
+		all = append(all, p)
+	}
+	return all
+}
+
+func decoded(m map[string]json.RawMessage, name string) (any, bool) {
+	text, there := m[name]
+	if !there {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return report.Safe(string(text)), true
+	}
+	return v, true
+}
+
+// comparer lays one write out.
+type comparer struct {
+	w      intent.WriteIntent
+	byProf map[string]intent.Comparison
+	known  bool // the profile is known, so that records can be compared here
+	before *connectors.Observation
+	read   reading
+	sent   bool
+	paint  *painter
+}
+
+// compare lays a write out beside what was seen of it.
+func compare(v office.View, p *painter) comparison {
+	c := comparer{w: v.Intent, read: readingOf(v.Record, v.Events), sent: v.Record.Sends > 0, paint: p}
+	if v.Profile != nil {
+		c.byProf, c.known = v.Profile.Compare, true
+	}
+	if obs, _, ok := observationOf(v.Record.Before); ok && !c.read.before {
+		c.before = &obs
+	}
+	out := comparison{Old: c.before != nil}
+	out.Headline, out.When = c.headline(), c.when()
+	out.Notices = c.notices()
+	found := c.read.obs.Records
+	if !c.read.there || len(found) == 0 {
+		out.Sheets = []sheet{c.sheet(nil, c.read.problems)}
+		return out
+	}
+	for i := range found {
+		if i == maxRecords {
+			out.More = len(found) - i
+			break
+		}
+		problems := c.read.problems
+		if len(found) > 1 {
+			problems = c.own(found[i])
+		}
+		s := c.sheet(&found[i], problems)
+		if len(found) > 1 {
+			s.Title = "Record " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(found))
+		}
+		out.Sheets = append(out.Sheets, s)
+	}
+	return out
+}
+
+// own is how one of several records differs: what is recorded does not say of
+// which it speaks.
+func (c *comparer) own(r connectors.Record) []problem {
+	var all []problem
+	if c.w.Write == intent.Delete {
+		return nil
+	}
+	for _, m := range verify.Diff(c.w, c.byProf, r.Fields) {
+		all = append(all, problem{m, m.Problem != verify.NotExpected, m.Problem != verify.NotThere})
+	}
+	return all
+}
+
+func (c *comparer) headline() string {
+	switch {
+	case c.read.cut != "":
+		return c.read.cut
+	case !c.read.there && c.sent:
+		return "The destination has not been read since the send, or could not be."
+	case !c.read.there:
+		return "Nothing was sent, and nothing was read yet."
+	}
+	n := len(c.read.obs.Records)
+	what := "The last read found " + count(n, "record", "records") + ", " + strconv.Itoa(c.w.Want()) + " declared."
+	switch {
+	case c.w.Write == intent.Delete:
+		what = "The last read found " + count(n, "record", "records") + "; none is declared to be left."
+	case n == 0:
+		what = "The last read found no record."
+	}
+	if c.read.before {
+		what += " It was made before anything was sent."
+	}
+	return what
+}
+
+func (c *comparer) when() string {
+	if !c.read.there {
+		return ""
+	}
+	strength := "a weak read, which may lag behind"
+	if c.read.obs.Strength == connectors.Strong {
+		strength = "a strong read, which shows everything applied before it"
+	}
+	how := "Read at " + report.Moment(c.read.obs.At) + ": " + strength
+	if c.read.obs.Path != "" {
+		how += ", by " + report.Clip(c.read.obs.Path, maxName)
+	}
+	return how + "."
+}
+
+// notices are the recorded differences that are about no field.
+func (c *comparer) notices() []string {
+	var all []string
+	for _, m := range c.read.problems {
+		switch {
+		case m.Problem == verify.Count:
+			all = append(all, "≠ Records: "+oneLine(m.Want)+" wanted, "+oneLine(m.Got)+" seen.")
+		case m.Problem == verify.NotOurs:
+			ref := ""
+			if text, ok := m.Got.(string); ok && text != "" {
+				ref = " " + report.Clip(text, maxName)
+			}
+			all = append(all, "≠ The record"+ref+" stands under our key and does not bear our stamp: it is somebody else's.")
+		}
+	}
+	return all[:min(len(all), maxRecords)]
+}
+
+// sheet lays one record out, nil for none.
+func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
+	var s sheet
+	if r != nil {
+		s.Ref, s.Link = report.Clip(r.Ref, maxName), link(r.URL)
+		s.Whose = c.whose(*r)
+	}
+	rows := c.declared(r, problems)
+	rows = append(rows, c.unasked(rows, problems)...)
+	if len(rows) > maxFields {
+		// What differs is never what is left out.
+		slices.SortStableFunc(rows, func(a, b field) int { return cmp.Compare(weight(a), weight(b)) })
+		s.More = len(rows) - maxFields
+		rows = rows[:maxFields]
+	}
+	s.Fields = rows
+	return s
+}
+
+func weight(f field) int {
+	if f.Mark.Class == "differs" {
+		return 0
+	}
+	return 1
+}
+
+func (c *comparer) whose(r connectors.Record) string {
+	switch r.Stamp {
+	case "":
+		return "It bears no stamp."
+	case c.w.Stamp():
+		return "It bears our stamp."
+	}
+	return "It bears another stamp than ours."
+}
+
+// link is an address that a person may follow, "" where it is none.
+func link(address string) string { return httpLink(address) }
+
+// declared are the rows of what the intent names.
+func (c *comparer) declared(r *connectors.Record, problems []problem) []field {
+	var rows []field
+	key := leaves(nil, "", c.w.Key)
+	for _, l := range key {
+		rows = append(rows, c.row("key", l, r, problems))
+	}
+	for _, l := range leaves(nil, "", c.w.Expect) {
+		if !slices.ContainsFunc(key, func(k leaf) bool { return k.path == l.path }) {
+			rows = append(rows, c.row("expected", l, r, problems))
+		}
+	}
+	for _, path := range c.w.Absent {
+		rows = append(rows, c.absent(path, r, problems))
+	}
+	for _, l := range leaves(nil, "", c.w.Require) {
+		rows = append(rows, c.required(l, r, problems))
+	}
+	for _, l := range leaves(nil, "", c.w.Payload) {
+		f := c.plainRow("payload", l, r)
+		f.Mark = markUnlooked
+		if !c.sent {
+			f.Mark.Word = "to be sent, not verified"
+		}
+		rows = append(rows, f)
+	}
+	return rows
+}
+
+// plainRow is a row without a mark.
+func (c *comparer) plainRow(what string, l leaf, r *connectors.Record) field {
+	f := field{Path: report.Clip(l.path, maxShort), Part: what, Before: c.earlier(l.path, r)}
+	seen, there := lookup(r, l.path)
+	switch {
+	case r == nil:
+		f.Want, f.Seen = c.paint.value(l.value), none(c.nothing())
+	case !there:
+		f.Want, f.Seen = c.paint.value(l.value), none("not there")
+	default:
+		f.Want, f.Seen = c.paint.pair(l.value, seen)
+	}
+	return f
+}
+
+// nothing says why there is no record to look at.
+func (c *comparer) nothing() string {
+	if c.read.there {
+		return "no record"
+	}
+	return "not read"
+}
+
+// row is a field that a read must find.
+func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []problem) field {
+	f := c.plainRow(what, l, r)
+	f.How = c.how(l.path)
+	m, deeper := at(problems, l.path)
+	switch {
+	case under(c.w.Ignore, l.path):
+		f.Mark, f.How = markIgnored, "not compared"
+	case !c.read.there:
+		f.Mark = markUnread
+	case r == nil && c.w.Write == intent.Delete:
+		f.Mark = markGoneOK
+	case r == nil:
+		f.Mark = markNoRecord
+	case c.w.Write == intent.Delete:
+		f.Mark = markStill
+	case m == nil && !c.known && len(c.read.obs.Records) > 1:
+		f.Mark = markUnsure
+	case m == nil:
+		f.Mark = markSame
+	case m.Problem == verify.NotThere:
+		f.Mark = markMissing
+	default:
+		f.Mark = markDiffers
+		f.Note = kinds2(l.value, r, l.path)
+	}
+	if deeper != "" {
+		f.Note = "at " + report.Clip(deeper, maxName)
+	}
+	return f
+}
+
+// kinds2 says that two values are of different kinds, which looks alike at
+// times: 1999 and "1999".
+func kinds2(want any, r *connectors.Record, path string) string {
+	got, there := lookup(r, path)
+	if a, b := kindOf(want), kindOf(got); there && a != b {
+		return a + " wanted, " + b + " seen"
+	}
+	return ""
+}
+
+func (c *comparer) absent(path string, r *connectors.Record, problems []problem) field {
+	f := field{Path: report.Clip(path, maxShort), Part: "absent", Want: none("must not be there"), Before: c.earlier(path, r), How: "must not exist"}
+	seen, there := lookup(r, path)
+	m, _ := at(problems, path)
+	switch {
+	case there:
+		f.Seen = c.paint.value(seen)
+	case r == nil:
+		f.Seen = none(c.nothing())
+	default:
+		f.Seen = none("not there")
+	}
+	switch {
+	case !c.read.there:
+		f.Mark = markUnread
+	case r == nil:
+		f.Mark = markNoRecord
+	case m != nil || there:
+		f.Mark = markExtra
+	default:
+		f.Mark = markSame
+	}
+	return f
+}
+
+// required is what had to hold before the send.
+func (c *comparer) required(l leaf, r *connectors.Record, problems []problem) field {
+	f := c.plainRow("required", l, r)
+	f.Mark = markBefore
+	if m, _ := at(problems, l.path); c.read.before && m != nil {
+		f.Mark = markDiffers
+	} else if c.read.before && r != nil {
+		f.Mark = mark{"same", "✓", "holds"}
+	}
+	return f
+}
+
+// unasked are the rows of what is recorded as different and stands in no row.
+func (c *comparer) unasked(rows []field, problems []problem) []field {
+	var more []field
+	for _, m := range problems {
+		if m.Problem == verify.Count || m.Problem == verify.NotOurs || slices.ContainsFunc(rows, func(f field) bool { return related(f.Path, m.Path) }) {
+			continue
+		}
+		f := field{Path: report.Clip(m.Path, maxShort), Part: "not asked for", Mark: markChanged, How: "must not change"}
+		f.Want, f.Seen = none("nothing was there"), none("not there")
+		switch {
+		case m.wanted && m.got:
+			f.Want, f.Seen = c.paint.pair(m.Want, m.Got)
+		case m.wanted:
+			f.Want = c.paint.value(m.Want)
+		case m.got:
+			f.Seen = c.paint.value(m.Got)
+		}
+		f.Before = f.Want
+		if m.wanted {
+			f.Note = "what was there before stands as declared"
+		}
+		switch m.Problem {
+		case verify.NotThere:
+			f.Mark = markGone
+		case verify.NotExpected:
+			f.Mark = markAdded
+		case verify.Differs:
+			f.Mark = markDiffers
+		}
+		more = append(more, f)
+	}
+	return more
+}
+
+// earlier is what a field was before the send.
+func (c *comparer) earlier(path string, r *connectors.Record) shown {
+	if c.before == nil {
+		return none("not read")
+	}
+	var old *connectors.Record
+	for i := range c.before.Records {
+		if one := &c.before.Records[i]; r != nil && one.Ref == r.Ref || len(c.before.Records) == 1 {
+			old = one
+		}
+	}
+	if old == nil {
+		return none("no record")
+	}
+	v, there := lookup(old, path)
+	if !there {
+		return none("not there")
+	}
+	return c.paint.value(v)
+}
+
+func lookup(r *connectors.Record, path string) (any, bool) {
+	if r == nil {
+		return nil, false
+	}
+	return intent.Lookup(r.Fields, path)
+}
+
+// at is the recorded problem of a field: there, above it or below; deeper is
+// the place below it.
+func at(problems []problem, path string) (m *problem, deeper string) {
+	for i := range problems {
+		p := problems[i].Path
+		if p == "" || !related(path, p) || problems[i].Problem == verify.Changed {
+			continue
+		}
+		if len(p) > len(path) {
+			deeper = p
+		}
+		return &problems[i], deeper
+	}
+	return nil, ""
+}
+
+// related reports whether two places are one, or one is in the other.
+func related(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
+}
+
+// under reports whether a place is one of these, or in one.
+func under(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(path, p+"/") })
+}
+
+// leaf is one value of an object.
+type leaf struct {
+	path  string
+	value any
+}
+
+// leaves are the values of an object, by place; lists are one value.
+func leaves(all []leaf, at intent.Pointer, m map[string]any) []leaf {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		path := at.AppendToken(name)
+		if sub, ok := m[name].(map[string]any); ok && len(sub) > 0 {
+			all = leaves(all, path, sub)
+			continue
+		}
+		all = append(all, leaf{string(path), m[name]})
+	}
+	return all
+}
+
+// how says by which rules a field is compared, and whose they are.
+func (c *comparer) how(path string) string {
+	for p := intent.Pointer(path); p != ""; p = p.Parent() {
+		if rules, ok := c.w.Compare[string(p)]; ok {
+			return ruleWords(rules) + ", as the intent says"
+		}
+		if rules, ok := c.byProf[string(p)]; ok {
+			return ruleWords(rules) + ", as this destination needs"
+		}
+	}
+	return "exact"
+}

@@ -1,0 +1,174 @@
+package reviewui
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+)
+
+// decision is what somebody sent about a write.
+type decision struct {
+	value    string // the choice, as the form has it
+	word     engine.Word
+	force    bool
+	vouched  bool
+	digest   string
+	seq      int64
+	reason   string
+	typed    string            // the reason as it was typed
+	problems map[string]string // by field
+	failed   string            // why it was not taken
+}
+
+func decisionOf(form url.Values) decision {
+	s := decision{value: form.Get("choice"), vouched: form.Get("vouch") == "yes", digest: form.Get("digest"), typed: form.Get("reason"), problems: map[string]string{}}
+	var problem string
+	if s.reason, problem = reasonOf(form); problem != "" {
+		s.problems["reason"] = problem
+	}
+	word, force := strings.CutSuffix(s.value, forced)
+	s.word, s.force = engine.Word(word), force
+	switch {
+	case word == "":
+		s.problems["choice"] = "Choose what is to be done."
+	case labels[s.word] == "":
+		s.problems["choice"] = "That is not one of the choices."
+	case force && !s.vouched:
+		s.problems["vouch"] = "This is only done on your word; say that you have looked."
+	}
+	var err error
+	if s.seq, err = strconv.ParseInt(form.Get("seq"), 10, 64); err != nil || s.digest == "" {
+		s.failed = "The form does not say what you saw. Look at the page again, and decide then."
+	}
+	return s
+}
+
+// decide takes somebody's decision about a write. Sent twice it is taken once:
+// what came of it is shown.
+func (d *desk) decide(v *visit) error {
+	view, err := d.view(v)
+	if err != nil {
+		return err
+	}
+	s, path := decisionOf(v.form), writePath(view.Record.ID)
+	if len(s.problems) > 0 || s.failed != "" {
+		return d.showWrite(v, http.StatusUnprocessableEntity, view, s, nil)
+	}
+	if s.taken(v.who, view.Events) {
+		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
+	}
+	if s.seq != view.Record.Seq {
+		s.failed = "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."
+		return d.showWrite(v, http.StatusConflict, view, s, nil)
+	}
+	// One decision about a write at a time: the second of two presses finds what
+	// the first one did, and does not decide about that.
+	if _, busy := d.inHand.LoadOrStore(view.Record.ID, true); busy {
+		return v.to(path + "?said=busy")
+	}
+	defer d.inHand.Delete(view.Record.ID)
+	if again, err := d.view(v); err != nil || again.Record.Seq != s.seq {
+		return v.to(path + "?said=busy")
+	}
+	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.digest}, decideWait)
+	if err == nil {
+		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
+	}
+	return d.refused(v, s, err)
+}
+
+// refused shows the write again, with why the decision was not taken and what
+// was typed.
+func (d *desk) refused(v *visit, s decision, err error) error {
+	f, expected := failureOf(err)
+	view, gone := d.view(v)
+	if gone != nil || !expected {
+		return err
+	}
+	if s.taken(v.who, view.Events) {
+		return v.to(writePath(view.Record.ID) + "?said=" + url.QueryEscape(string(s.word)))
+	}
+	s.failed = f.Text
+	return d.showWrite(v, f.Status, view, s, nil)
+}
+
+// kindsOf are the events that a word makes.
+var kindsOf = map[engine.Word][]ledger.EventKind{
+	engine.WordApprove: {ledger.EvApproved, ledger.EvAgreed}, engine.WordDeny: {ledger.EvSettled}, engine.WordAccept: {ledger.EvSettled},
+	engine.WordAbandon: {ledger.EvSettled}, engine.WordRetry: {ledger.EvDirected}, engine.WordCompensate: {ledger.EvDirected},
+}
+
+// taken reports whether this very decision is in the ledger already.
+func (s decision) taken(who access.Identity, events []ledger.Event) bool {
+	return slices.ContainsFunc(events, func(e ledger.Event) bool {
+		return e.Seq > s.seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(kindsOf[s.word], e.Kind)
+	})
+}
+
+// pastWords are the words as what was done.
+var pastWords = map[engine.Word]string{
+	engine.WordApprove: "You approved it", engine.WordDeny: "You denied it", engine.WordAccept: "You accepted it as it is",
+	engine.WordRetry: "You had it sent again", engine.WordCompensate: "You had it undone", engine.WordAbandon: "You gave it up",
+}
+
+// saidAbout is what came of somebody's decision, read off the ledger: a link
+// that claims one shows nothing.
+func saidAbout(v *visit, view office.View) *said {
+	word := engine.Word(v.r.URL.Query().Get("said"))
+	switch word {
+	case "":
+		return nil
+	case "busy":
+		return &said{"calm", "A decision about this write is being carried out. What came of it is shown here."}
+	case "yielded":
+		if view.Record.Yielded {
+			return &said{"good", "The operation was let go."}
+		}
+		return nil
+	}
+	mine := slices.ContainsFunc(view.Events, func(e ledger.Event) bool {
+		return e.By == v.who.Name && slices.Contains(kindsOf[word], e.Kind)
+	})
+	if !mine {
+		return nil
+	}
+	return &said{"good", pastWords[word] + ". " + sentence(view.Outcome.Text)}
+}
+
+// yield lets the business operation of a write go.
+func (d *desk) yield(v *visit) error {
+	view, err := d.view(v)
+	if err != nil {
+		return err
+	}
+	path := writePath(view.Record.ID)
+	reason, problem := reasonOf(v.form)
+	if problem == "" {
+		if err = d.writes.Yield(v.r.Context(), v.who, view.Record.ID, reason); err == nil {
+			return v.to(path + "?said=yielded")
+		}
+	}
+	form := d.yieldForm(v, view.Record)
+	f, expected := failureOf(err)
+	switch {
+	case err != nil && !expected:
+		return err
+	case form == nil && err == nil: // there is nothing to let go any more
+		return v.to(path)
+	case form == nil:
+		return err
+	}
+	status := http.StatusUnprocessableEntity
+	if err != nil {
+		status = f.Status
+	}
+	form.again(v.form, problem, err)
+	return d.showWrite(v, status, view, decision{}, form)
+}

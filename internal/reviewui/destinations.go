@@ -1,0 +1,215 @@
+package reviewui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/report"
+)
+
+// destinationsPage is what there is to write to.
+type destinationsPage struct {
+	All    []destination
+	Stops  []stopped
+	Past   []stopped // released
+	All2   *ask      // stops everything
+	Rights rights
+}
+
+// destination is one of them.
+type destination struct {
+	Anchor   string
+	Name     string
+	Type     string
+	Breaker  badge
+	Why      string
+	State    []linked
+	Profiles []profile
+	Lags     *lagChart
+	Stops    []string
+	Stop     *ask
+}
+
+// profile is what it can do with one kind of record.
+type profile struct {
+	Kind  string
+	Facts []fact
+}
+
+// stopped is a stop, and what was said about it.
+type stopped struct {
+	Scope   string
+	Damaged bool
+	Log     []acted
+	Release *ask
+	Where   string // where it is released, when not here
+}
+
+type acted struct {
+	What, By, Reason string
+	At               time.Time
+}
+
+// destinations shows all of them.
+func (d *desk) destinations(v *visit) error { return d.showDestinations(v, http.StatusOK, nil) }
+
+// showDestinations shows them, with a form that was not taken where there is one.
+func (d *desk) showDestinations(v *visit, status int, not *ask) error {
+	all, err := d.switches.Destinations(v.r.Context(), v.who)
+	if err != nil {
+		return err
+	}
+	stops, err := d.switches.Stops(v.r.Context(), v.who)
+	if err != nil && !errors.Is(err, office.ErrUnsupported) {
+		return err
+	}
+	b := destinationsPage{Rights: v.rights()}
+	now := time.Now()
+	for i, one := range all {
+		view := destinationOf(one, now)
+		view.Anchor = fmt.Sprintf("d%d", i)
+		view.Stop = v.stopForm(view.Anchor, one.Name, not)
+		b.All = append(b.All, view)
+	}
+	b.All2 = v.stopForm("all", "", not)
+	for i, s := range stops {
+		view := v.stopped(fmt.Sprintf("r%d", i), s, not)
+		if s.Active || s.Damaged {
+			b.Stops = append(b.Stops, view)
+		} else {
+			b.Past = append(b.Past, view)
+		}
+	}
+	p := d.page(v, "Destinations", "destinations", b)
+	p.Said, p.Back = fixedSaid(v), "/destinations"
+	p.Live = not == nil
+	return d.show(v, status, "destinations", p)
+}
+
+func destinationOf(one office.Destination, now time.Time) destination {
+	d := destination{Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStanding(one.Breaker), Lags: lagsOf(one.Lags)}
+	if one.Breaker.State != "closed" {
+		d.Why = sentence(one.Breaker.Why)
+	}
+	add := func(name, text string, at time.Time) {
+		d.State = append(d.State, linked{Name: name, Text: text, At: at})
+	}
+	if one.Breaker.State != "closed" && !one.Breaker.Until.IsZero() {
+		add("One send is tried", inThe(one.Breaker.Until, now), one.Breaker.Until)
+	}
+	if !one.Pause.IsZero() {
+		add("It asked for a pause, over", inThe(one.Pause, now), one.Pause)
+		add("Why", sentence(one.PauseWhy), time.Time{})
+	}
+	use := fmt.Sprintf("%d sends under way", one.InUse)
+	if one.InUse == 1 {
+		use = "1 send under way"
+	}
+	if one.Limit > 0 {
+		use += fmt.Sprintf(", at most %d", one.Limit)
+	}
+	add("Under way", use, time.Time{})
+	rate := "no limit is known"
+	if one.Rate.Calls > 0 {
+		rate = fmt.Sprintf("at most %d calls in %s", one.Rate.Calls, report.Short(one.Rate.Per))
+	}
+	add("Rate", rate, time.Time{})
+	for _, s := range one.Stops {
+		last := s.Last()
+		d.Stops = append(d.Stops, report.Clip(fmt.Sprintf("Stopped (%s) by %s: %s", s.Scope, last.By, last.Reason), maxText))
+	}
+	for _, p := range one.Profiles {
+		d.Profiles = append(d.Profiles, profile{report.Clip(p.Kind, maxName), profileFacts(p)})
+	}
+	return d
+}
+
+// stopForm stops sends to one destination, or to all; nil for who may not.
+func (v *visit) stopForm(id, name string, not *ask) *ask {
+	if !v.may(access.Operate) {
+		return nil
+	}
+	f := &ask{ID: "stop-" + id, Action: "/destinations/stop", Title: "Stop all sends", Hidden: []hidden{{"destination", name}},
+		Text:   "Nothing of this tenant is sent anywhere, by any worker, from within a second on. What was sent is still read back.",
+		Button: "Stop", Field: &input{Name: "tool", Label: "Only of this tool (optional)", Hint: "Leave it empty for all tools."}}
+	if name != "" {
+		f.Title = "Stop sends to it"
+		f.Text = "Nothing of this tenant is sent to it, by any worker, from within a second on. What was sent is still read back."
+	}
+	return f.or(not)
+}
+
+// or is the form that was not taken, if it is this one.
+func (a *ask) or(not *ask) *ask {
+	if not == nil || not.Action != a.Action || len(not.Hidden) != len(a.Hidden) {
+		return a
+	}
+	for i, h := range a.Hidden {
+		if not.Hidden[i] != h {
+			return a
+		}
+	}
+	not.ID, not.Title, not.Text, not.Button = a.ID, a.Title, a.Text, a.Button
+	if not.Field != nil && a.Field != nil {
+		not.Field.Label, not.Field.Hint = a.Field.Label, a.Field.Hint
+	}
+	return not
+}
+
+func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
+	one := stopped{Scope: report.Clip(s.Scope.String(), 3*maxName), Damaged: s.Damaged}
+	for _, a := range s.Log {
+		what := "stopped"
+		if a.Released {
+			what = "released"
+		}
+		one.Log = append(one.Log, acted{what, report.Clip(a.By, maxName), report.Clip(a.Reason, maxText), a.At})
+	}
+	switch {
+	case !s.Active && !s.Damaged:
+	case s.Tenant != v.who.Tenant || s.Damaged:
+		one.Where = "It holds more than this tenant, and is released on the command line: readback release."
+	case v.may(access.Operate):
+		f := &ask{ID: "release-" + id, Action: "/destinations/release", Title: "Release", Hidden: []hidden{{"destination", s.Destination}, {"tool", s.Tool}},
+			Text: "What it holds is sent again, as its turn comes.", Button: "Release"}
+		one.Release = f.or(not)
+	}
+	return one
+}
+
+// stop holds sends.
+func (d *desk) stop(v *visit) error {
+	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
+	form := &ask{Action: "/destinations/stop", Hidden: []hidden{{"destination", scope.Destination}}, Field: &input{Name: "tool"}}
+	return d.switched(v, form, "stopped", func(reason string) error { return d.switches.Stop(v.r.Context(), v.who, scope, reason) })
+}
+
+// release lets them go.
+func (d *desk) release(v *visit) error {
+	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
+	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}}}
+	return d.switched(v, form, "released", func(reason string) error { return d.switches.Release(v.r.Context(), v.who, scope, reason) })
+}
+
+func (d *desk) switched(v *visit, form *ask, done string, do func(reason string) error) error {
+	reason, problem := reasonOf(v.form)
+	if problem != "" {
+		form.again(v.form, problem, nil)
+		return d.showDestinations(v, http.StatusUnprocessableEntity, form)
+	}
+	err := do(reason)
+	if err == nil {
+		return v.to("/destinations?said=" + done)
+	}
+	f, expected := failureOf(err)
+	if !expected || f.Status == http.StatusNotFound || errors.Is(err, guards.ErrNotStopped) {
+		return err // there is no form of it on the page
+	}
+	form.again(v.form, "", err)
+	return d.showDestinations(v, f.Status, form)
+}

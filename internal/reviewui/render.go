@@ -1,0 +1,134 @@
+package reviewui
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/report"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+// page is what every page shows, and in Body what only this one does.
+type page struct {
+	Title string
+	Nav   string // which of the places of the head this is
+	Who   string
+	Role  string
+	Realm string // the tenant
+	Theme string // "light", "dark", "" as the machine has it
+	Back  string // where a change of the theme comes back to
+	// LogOut says that there is something to end.
+	LogOut  bool
+	Live    bool // it is told of changes
+	Version string
+	Now     time.Time
+	Said    *said
+	Body    any
+}
+
+// said is what came of what was sent, at the top of the next page.
+type said struct {
+	Class string // "good", "bad", "calm"
+	Text  string
+}
+
+// pages are the templates, one set for each page. Nothing in them is called
+// that makes markup of text.
+var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error")
+
+func mustPages(all ...string) map[string]*template.Template {
+	sets := map[string]*template.Template{}
+	base := template.Must(template.New("").Funcs(template.FuncMap{
+		"static": func(name string) string { return names[name] },
+		"safe":   report.Safe,
+		"clip":   func(n int, s string) string { return report.Clip(s, n) },
+		"moment": report.Moment,
+		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"day":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
+		"num":    func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
+	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
+	for _, name := range all {
+		sets[name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
+	}
+	return sets
+}
+
+// page begins a page for whoever asks.
+func (d *desk) page(v *visit, title, nav string, body any) page {
+	p := page{Title: title, Nav: nav, Who: report.Clip(v.who.Name, maxName), Role: string(v.who.Role), Realm: report.Clip(v.who.Tenant, maxName),
+		Theme: themeOf(v.r), LogOut: v.who.Via == "login", Version: d.opts.Version, Now: time.Now().UTC(), Body: body, Back: "/inbox"}
+	if v.r.Method == http.MethodGet {
+		p.Back = v.r.URL.RequestURI()
+	}
+	return p
+}
+
+// show answers with a page.
+func (d *desk) show(v *visit, status int, name string, p page) error {
+	set, ok := pages[name]
+	if !ok {
+		return fmt.Errorf("reviewui: no page %q", name)
+	}
+	var b bytes.Buffer
+	if err := set.ExecuteTemplate(&b, "layout", p); err != nil {
+		return fmt.Errorf("reviewui: page %q: %w", name, err)
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(b.Bytes()) // whoever asked has gone
+	}
+	return nil
+}
+
+// to sends whoever asks to another page, with GET.
+func (v *visit) to(path string) error {
+	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+	return nil
+}
+
+const themeCookie = "readback_theme"
+
+func themeOf(r *http.Request) string {
+	c, err := r.Cookie(themeCookie)
+	if err == nil && (c.Value == "dark" || c.Value == "light") {
+		return c.Value
+	}
+	return ""
+}
+
+// theme remembers light or dark in the browser, and nothing else.
+func (d *desk) theme(v *visit) error {
+	c := &http.Cookie{Name: themeCookie, Value: v.form.Get("to"), Path: "/", MaxAge: int(themeAge.Seconds()),
+		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode}
+	if c.Value != "dark" && c.Value != "light" {
+		c.Value, c.MaxAge = "", -1
+	}
+	http.SetCookie(v.w, c)
+	return v.to(ownPath(v.form.Get("back")))
+}
+
+// help says how the desk is used.
+func (d *desk) help(v *visit) error {
+	return d.show(v, http.StatusOK, "help", d.page(v, "Help", "help", nil))
+}
+
+// home is the inbox.
+func (d *desk) home(v *visit) error { return v.to("/inbox") }
+
+// decides reports whether whoever asks decides and operates, for a body.
+func (v *visit) rights() rights { return rights{v.may(access.Decide), v.may(access.Operate)} }
+
+// rights is what a page offers.
+type rights struct{ Decide, Operate bool }

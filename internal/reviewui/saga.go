@@ -1,0 +1,227 @@
+package reviewui
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// sagasPage lists sagas.
+type sagasPage struct {
+	All    []waiting
+	States []choiceLink
+	More   bool
+}
+
+// choiceLink is one of several views, as a link.
+type choiceLink struct {
+	Word, Link string
+	Now        bool
+}
+
+// sagaPage is one saga.
+type sagaPage struct {
+	ID     string
+	Self   string
+	Badge  badge
+	Reason string
+	Facts  []linked
+	Steps  []sagaStep
+	Cancel *ask
+	Close  *ask
+}
+
+// sagaStep is one step, and the write that undoes it.
+type sagaStep struct {
+	N        int
+	Name     string
+	Badge    badge
+	Text     string
+	What     string
+	Facts    []linked
+	Undo     *badge
+	UndoText string
+	Waits    string // where a person decides about it
+}
+
+var sagaStates = []saga.State{saga.Review, saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Closed}
+
+// listSagas lists them, of one state or of all.
+func (d *desk) listSagas(v *visit) error {
+	var of []saga.State
+	state := saga.State(v.r.URL.Query().Get("state"))
+	if slices.Contains(sagaStates, state) {
+		of = append(of, state)
+	} else {
+		state = ""
+	}
+	found, err := d.sagas.Sagas(v.r.Context(), v.who, maxSagas, of...)
+	if err != nil {
+		return err
+	}
+	b := sagasPage{More: len(found) == maxSagas, States: []choiceLink{{"all", "/sagas", state == ""}}}
+	for _, s := range sagaStates {
+		b.States = append(b.States, choiceLink{string(s), "/sagas?state=" + string(s), state == s})
+	}
+	for _, s := range found {
+		b.All = append(b.All, waitingSaga(s))
+	}
+	p := d.page(v, "Sagas", "sagas", b)
+	p.Live = true
+	return d.show(v, http.StatusOK, "sagas", p)
+}
+
+// saga shows one.
+func (d *desk) saga(v *visit) error {
+	s, err := d.sagas.Saga(v.r.Context(), v.who, v.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return d.showSaga(v, http.StatusOK, s, nil)
+}
+
+func (d *desk) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
+	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStanding(s.State), Reason: sentence(s.Reason)}
+	add := func(name, text, link string, at time.Time) {
+		if text != "" {
+			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
+		}
+	}
+	add("Begun", report.Ago(s.Created, s.Now), "", s.Created)
+	add("Begun by", s.By, "", time.Time{})
+	add("So since", report.Ago(s.Since, s.Now), "", s.Since)
+	if !s.Next.IsZero() {
+		add("Looked at again", report.Ago(s.Next, s.Now), "", s.Next)
+	}
+	add("Correlation", s.CorrelationID, searchPath("correlation", s.CorrelationID), time.Time{})
+	add("Its writes", "all of workflow "+s.ID, searchPath("workflow", s.ID), time.Time{})
+	if s.PastPivot {
+		add("Past its pivot", "It can only go forward.", "", time.Time{})
+	}
+	for _, t := range []struct {
+		name string
+		turn *saga.Turn
+	}{{"Goes back", s.Back}, {"Goes no further", s.Stopped}, {"Closed", s.Closed}} {
+		if t.turn != nil {
+			add(t.name, strings.TrimPrefix(t.turn.By+": "+t.turn.Reason, ": "), "", time.Time{})
+		}
+	}
+	for i, one := range s.Steps {
+		b.Steps = append(b.Steps, sagaStepOf(i, one, s.Now))
+	}
+	b.Cancel, b.Close = v.sagaForms(s, not)
+	p := d.page(v, "Saga "+b.ID, "sagas", b)
+	p.Live, p.Said, p.Back = not == nil, fixedSaid(v), b.Self
+	return d.show(v, status, "saga", p)
+}
+
+func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
+	one := sagaStep{N: i + 1, Name: report.Clip(s.Name, maxName), Badge: badge{"calm", "○", "not begun"}, Text: report.Clip(s.Text, maxText),
+		What: report.Clip(strings.Join([]string{string(s.Write), s.Kind, "at", s.Destination}, " "), 2*maxName)}
+	if s.Status != "" {
+		one.Badge = standing(s.Status)
+	}
+	add := func(name, text, link string, at time.Time) {
+		if text != "" {
+			one.Facts = append(one.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
+		}
+	}
+	add("Class", string(s.Class), "", time.Time{})
+	add("Taking it back", s.Revert, "", time.Time{})
+	add("After", strings.Join(s.After, ", "), "", time.Time{})
+	if !s.NotBefore.IsZero() {
+		add("Held back until", report.Ago(s.NotBefore, now), "", s.NotBefore)
+	}
+	if s.WriteID != "" {
+		add("Write", string(s.WriteID), writePath(s.WriteID), time.Time{})
+	}
+	add("Record", s.Ref, httpLink(s.URL), time.Time{})
+	if s.Undoing != "" && s.UndoStatus != "" {
+		add("Undone by", string(s.Undoing), writePath(s.Undoing), time.Time{})
+		u := standing(s.UndoStatus)
+		one.Undo, one.UndoText = &u, report.Clip(s.UndoText, maxText)
+	}
+	if s.Blocked != nil {
+		add("In its way", s.Blocked.Reason, "", time.Time{})
+	}
+	one.Waits = waitsAt(s)
+	return one
+}
+
+// waitsAt is the page on which somebody decides about a step, "" for none.
+func waitsAt(s saga.StepState) string {
+	waits := func(st engine.Status) bool { return st == engine.StatusReview || st == engine.StatusHeld }
+	var id ledger.ID
+	switch {
+	case waits(s.Status):
+		id = s.WriteID
+	case waits(s.UndoStatus):
+		id = s.Undoing
+	}
+	if id == "" {
+		return ""
+	}
+	return writePath(id)
+}
+
+// sagaForms are what an operator can do about a saga, nil for what not.
+func (v *visit) sagaForms(s saga.Saga, not *ask) (cancel, shut *ask) {
+	if !v.may(access.Operate) {
+		return nil, nil
+	}
+	if s.State == saga.Running || s.State == saga.Review && s.Back == nil && s.Stopped == nil {
+		f := &ask{ID: "cancel", Action: sagaPath(s.ID) + "/cancel", Title: "Cancel it", Button: "Cancel the saga",
+			Text: "Before its pivot whatever was done is undone, in the reverse order, and each undoing is read back. Behind the pivot only a step that is held back for its grace is not sent any more.",
+		}
+		cancel = f.or(not)
+	}
+	if s.State == saga.Review {
+		f := &ask{ID: "close", Action: sagaPath(s.ID) + "/close", Title: "Close it", Button: "Close the saga",
+			Text:   "It is over, and waits no longer: you have seen to what it could not settle by itself. Nothing is sent or undone.",
+			Danger: "What is left of it stays as it is."}
+		shut = f.or(not)
+	}
+	return cancel, shut
+}
+
+func (d *desk) cancelSaga(v *visit) error {
+	return d.turnSaga(v, "/cancel", func(id, reason string) (saga.Saga, error) {
+		return d.sagas.CancelSaga(v.r.Context(), v.who, id, reason)
+	})
+}
+
+func (d *desk) closeSaga(v *visit) error {
+	return d.turnSaga(v, "/close", func(id, reason string) (saga.Saga, error) {
+		return d.sagas.CloseSaga(v.r.Context(), v.who, id, reason)
+	})
+}
+
+func (d *desk) turnSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
+	id := v.r.PathValue("id")
+	s, err := d.sagas.Saga(v.r.Context(), v.who, id)
+	if err != nil {
+		return err
+	}
+	form := &ask{Action: sagaPath(s.ID) + word}
+	reason, problem := reasonOf(v.form)
+	if problem != "" {
+		form.again(v.form, problem, nil)
+		return d.showSaga(v, http.StatusUnprocessableEntity, s, form)
+	}
+	if _, err = do(id, reason); err == nil {
+		return v.to(sagaPath(s.ID) + "?said=saga")
+	}
+	f, expected := failureOf(err)
+	if cancel, shut := v.sagaForms(s, nil); !expected || word == "/cancel" && cancel == nil || word == "/close" && shut == nil {
+		return err
+	}
+	form.again(v.form, "", err)
+	return d.showSaga(v, f.Status, s, form)
+}

@@ -1,0 +1,233 @@
+package reviewui
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// searchPage is what was looked for, and what was found.
+type searchPage struct {
+	Q, By, State, Destination, Since, Until string
+	Oldest                                  bool
+	Ways, States, Destinations              []option
+	Problem                                 map[string]string
+	Groups                                  []group
+	Saga                                    string // where a saga of that name is
+	SagaName                                string
+	Asked                                   bool
+	Error                                   string
+}
+
+type option struct {
+	Value, Word string
+	Chosen      bool
+}
+
+// group is what one way of finding found.
+type group struct {
+	Title  string
+	Rows   []waiting
+	Next   string // where the next page is
+	Unread []fact
+}
+
+// way is one name that people know of a write.
+type way struct {
+	value, word string
+	set         func(*ledger.Search, string)
+}
+
+var ways = []way{
+	{"workflow", "workflow", func(s *ledger.Search, q string) { s.Workflow = q }},
+	{"correlation", "correlation id", func(s *ledger.Search, q string) { s.CorrelationID = q }},
+	{"operation", "idempotency key", func(s *ledger.Search, q string) { s.IdempotencyKey = q }},
+	{"key", "key digest", func(s *ledger.Search, q string) { s.KeyDigest = q }},
+}
+
+// phases are what can be chosen as the state of a write.
+var phases = []string{
+	string(ledger.Review), string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking), string(ledger.Compensating), string(ledger.Entrusted),
+	string(ledger.Verified), string(ledger.NotApplied), string(ledger.Compensated), string(ledger.Accepted), string(ledger.Abandoned),
+	string(ledger.Denied), string(ledger.Expired), string(ledger.Reported),
+}
+
+const firstSettlement = 7 // in phases
+
+// search finds writes.
+func (d *desk) search(v *visit) error {
+	q := v.r.URL.Query()
+	b := searchPage{Q: strings.TrimSpace(q.Get("q")), By: q.Get("by"), State: q.Get("state"), Destination: q.Get("destination"),
+		Since: q.Get("since"), Until: q.Get("until"), Oldest: q.Get("oldest") == "yes", Problem: map[string]string{}, Asked: len(q) > 0}
+	base := b.base()
+	d.choices(v, &b)
+	if len(b.Problem) == 0 && b.Asked {
+		if err := d.find(v, &b, base, q.Get("after")); err != nil {
+			f, expected := failureOf(err)
+			if expected && !errors.Is(err, ledger.ErrIllegalMove) || q.Get("after") == "" {
+				return err
+			}
+			// A cursor that was made up, or is of another search.
+			b.Error = "The next page cannot be found from here; search again. " + f.Text
+		}
+	}
+	p := d.page(v, "Search", "search", b)
+	return d.show(v, http.StatusOK, "search", p)
+}
+
+// base is the search that the filters say, and what is wrong with them.
+func (b *searchPage) base() ledger.Search {
+	s := ledger.Search{Oldest: b.Oldest, Limit: maxFound, Destination: b.Destination}
+	if len(b.Q) > maxQuery {
+		b.Problem["q"] = "That is longer than any name here."
+	}
+	switch i := slices.Index(phases, b.State); {
+	case b.State == "":
+	case i < 0:
+		b.Problem["state"] = "There is no such state."
+	case i < firstSettlement:
+		s.States = []ledger.State{ledger.State(b.State)}
+	default:
+		s.Settlements = []ledger.Settlement{ledger.Settlement(b.State)}
+	}
+	s.Since = b.moment("since", b.Since)
+	s.Until = b.moment("until", b.Until)
+	return s
+}
+
+// moment reads a time in UTC, as browsers send it or as people write it.
+func (b *searchPage) moment(field, text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t
+		}
+	}
+	b.Problem[field] = "Not a time; write it as 2026-01-31 18:00, in UTC."
+	return time.Time{}
+}
+
+// choices fills what can be chosen.
+func (d *desk) choices(v *visit, b *searchPage) {
+	b.Ways = []option{{"", "any name", b.By == ""}, {"id", "write id", b.By == "id"}}
+	for _, w := range ways {
+		b.Ways = append(b.Ways, option{w.value, w.word, w.value == b.By})
+	}
+	b.States = []option{{"", "any state", b.State == ""}}
+	for i, s := range phases {
+		word := strings.ReplaceAll(s, "_", " ")
+		if i >= firstSettlement {
+			word = "settled: " + word
+		}
+		b.States = append(b.States, option{s, word, s == b.State})
+	}
+	b.Destinations = []option{{"", "any destination", b.Destination == ""}}
+	all, err := d.switches.Destinations(v.r.Context(), v.who)
+	if err != nil {
+		return // it can be searched without the list
+	}
+	for _, one := range all {
+		b.Destinations = append(b.Destinations, option{one.Name, report.Clip(one.Name, maxName), one.Name == b.Destination})
+	}
+}
+
+// find asks for what was looked for: by one name, or by each.
+func (d *desk) find(v *visit, b *searchPage, base ledger.Search, after string) error {
+	if b.Q == "" {
+		base.After = after
+		return d.group(v, b, base, "Writes", way{})
+	}
+	if b.By == "" || b.By == "id" {
+		if err := d.byID(v, b); err != nil {
+			return err
+		}
+	}
+	for _, w := range ways {
+		if b.By != "" && b.By != w.value {
+			continue
+		}
+		s := base
+		w.set(&s, b.Q)
+		if b.By == "" {
+			s.Limit = maxChosen
+		} else {
+			s.After = after
+		}
+		if err := d.group(v, b, s, "By "+w.word, w); err != nil {
+			return err
+		}
+	}
+	if b.By == "" {
+		if s, err := d.sagas.Saga(v.r.Context(), v.who, b.Q); err == nil {
+			b.Saga, b.SagaName = sagaPath(s.ID), report.Clip(s.ID, maxName)
+		} else if _, expected := failureOf(err); !expected {
+			return err
+		}
+	}
+	return nil
+}
+
+// byID finds one write by its id, whatever the filters say.
+func (d *desk) byID(v *visit, b *searchPage) error {
+	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(b.Q))
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	b.Groups = append(b.Groups, group{Title: "By write id", Rows: []waiting{foundWrite(view.Record)}})
+	return nil
+}
+
+func (d *desk) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
+	found, err := d.writes.Find(v.r.Context(), v.who, s)
+	if err != nil {
+		return err
+	}
+	g := group{Title: title}
+	for _, r := range found.Records {
+		g.Rows = append(g.Rows, foundWrite(r))
+	}
+	for _, u := range found.Unread {
+		g.Unread = append(g.Unread, fact{report.Clip(string(u.ID), maxName), unreadWhy(u)})
+	}
+	if found.Next != "" {
+		q := url.Values{"after": {found.Next}}
+		for name, value := range map[string]string{"q": b.Q, "by": w.value, "state": b.State, "destination": b.Destination, "since": b.Since, "until": b.Until} {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		if b.Oldest {
+			q.Set("oldest", "yes")
+		}
+		g.Next = "/search?" + q.Encode()
+	}
+	if len(g.Rows) > 0 || g.Next != "" || len(g.Unread) > 0 {
+		b.Groups = append(b.Groups, g)
+	}
+	return nil
+}
+
+func foundWrite(r ledger.Record) waiting {
+	o := engine.OutcomeOf(r)
+	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: report.Clip(o.Text, maxText),
+		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{standing(o.Status)}, Who: report.Clip("workflow "+r.Workflow, 2*maxName)}
+	if r.Now.IsZero() {
+		one.Ago = report.Ago(r.Created, time.Now())
+	}
+	if r.Tombstone {
+		one.Badges = append(one.Badges, badge{"calm", "†", "pruned"})
+	}
+	return one
+}

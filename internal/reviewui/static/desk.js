@@ -1,0 +1,106 @@
+// The review desk works without this. With it the page follows what happens,
+// and lists can be walked with keys.
+"use strict";
+(() => {
+  const news = document.getElementById("news");
+  const say = (text) => { if (news) news.textContent = text; };
+
+  // Keys, outside of fields. They can be turned off on the help page.
+  const off = "readback-keys-off";
+  const silent = () => { try { return localStorage.getItem(off) === "yes"; } catch { return false; } };
+  const typing = (el) => el && (el.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(el.tagName));
+  const walk = (step) => {
+    const all = [...document.querySelectorAll("[data-row] .go")];
+    if (all.length === 0) return;
+    const row = document.activeElement && document.activeElement.closest("[data-row]");
+    const at = all.findIndex((a) => a.closest("[data-row]") === row);
+    const next = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+    next.focus();
+    next.closest("[data-row]").scrollIntoView({ block: "nearest" });
+  };
+  const keys = {
+    j: () => walk(1),
+    k: () => walk(-1),
+    "/": () => { const f = document.querySelector("[data-find]"); if (f) { f.focus(); f.select(); } },
+    i: () => location.assign("/inbox"),
+    "?": () => location.assign("/help"),
+  };
+  document.addEventListener("keydown", (e) => {
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || typing(e.target) || silent()) return;
+    const act = keys[e.key];
+    if (act) { e.preventDefault(); act(); }
+  });
+  const keysHelp = document.querySelector("[data-keys]");
+  if (keysHelp) {
+    const button = keysHelp.querySelector("[data-keys-switch]");
+    const label = () => { button.textContent = silent() ? "Turn these keys on" : "Turn these keys off"; };
+    button.addEventListener("click", () => { try { localStorage.setItem(off, silent() ? "no" : "yes"); } catch { /* it is not kept then */ } label(); });
+    keysHelp.hidden = false;
+    label();
+  }
+
+  // A form that is on its way is not sent twice; the server would not take it
+  // twice either.
+  document.addEventListener("submit", (e) => {
+    const form = e.target;
+    if (!form.matches("[data-once]")) return;
+    if (form.dataset.sent) { e.preventDefault(); return; }
+    form.dataset.sent = "yes";
+    say("Being sent");
+    for (const b of form.querySelectorAll("button")) b.setAttribute("aria-disabled", "true");
+  });
+  window.addEventListener("pageshow", () => { for (const f of document.querySelectorAll("[data-sent]")) delete f.dataset.sent; });
+
+  // Live: a message says that something happened; then the page is asked for
+  // again, and its fragments are changed where they differ. A form in which
+  // somebody writes is left alone.
+  const feed = document.body.dataset.live;
+  if (!feed || !window.EventSource) return;
+  const write = document.querySelector("[data-write]");
+  const busy = (el) => el.contains(document.activeElement) && document.activeElement !== document.body ||
+    [...el.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => /^(checkbox|radio)$/.test(f.type) ? f.checked !== f.defaultChecked : f.value !== f.defaultValue);
+  let asked = 0, due = false, stale = false;
+  const fresh = async () => {
+    due = false;
+    if (document.hidden) { stale = true; return; }
+    const mine = ++asked;
+    let text;
+    try {
+      const here = new URL(location.href);
+      here.searchParams.delete("said");
+      here.hash = "";
+      const answer = await fetch(here, { headers: { Accept: "text/html" }, credentials: "same-origin", redirect: "error" });
+      if (!answer.ok) return;
+      text = await answer.text();
+    } catch { return; }
+    if (mine !== asked) return;
+    const page = new DOMParser().parseFromString(text, "text/html");
+    let changed = 0, waiting = false;
+    for (const old of document.querySelectorAll("[data-fragment]")) {
+      const now = page.getElementById(old.id);
+      if (!now || now.innerHTML === old.innerHTML) continue;
+      if ("form" in old.dataset && busy(old)) { waiting = true; continue; }
+      const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      const open = new Set([...old.querySelectorAll("details[open] > summary")].map((s) => s.textContent));
+      const put = document.importNode(now, true);
+      for (const s of put.querySelectorAll("details > summary")) if (open.has(s.textContent)) s.parentElement.open = true;
+      old.replaceWith(put);
+      if (focus) { const a = [...put.querySelectorAll("a")].find((x) => x.getAttribute("href") === focus); if (a) a.focus(); }
+      put.classList.add("fresh");
+      changed++;
+    }
+    if (changed) { document.title = page.title; say("This page was brought up to date: " + page.title); }
+    if (waiting) say("This has changed since you began to write. What you decide is about what you saw, and will be refused; look at the page again first.");
+  };
+  const soon = () => { if (!due) { due = true; setTimeout(fresh, 250); } };
+  const source = new EventSource(feed);
+  source.addEventListener("change", (e) => {
+    let told = { more: true };
+    try { told = JSON.parse(e.data); } catch { /* look anyhow */ }
+    if (write && !told.more && !(told.ids || []).includes(write.dataset.write)) return;
+    soon();
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) { stale = false; soon(); } });
+  window.addEventListener("pagehide", () => source.close());
+  setInterval(() => { if (!document.hidden) soon(); }, 60000); // times grow old
+})();

@@ -1,0 +1,129 @@
+package reviewui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/workflow"
+)
+
+// errNoStep: no such step waits.
+var errNoStep = errors.New("no such step waits")
+
+// stepPage is a step that the gate holds.
+type stepPage struct {
+	Title     string
+	Facts     []linked
+	Policies  []fact
+	Documents []*rest
+	Action    string
+	Approval  string
+	Choice    string
+	Reason    string
+	Problem   map[string]string
+	Error     string
+	Rights    rights
+}
+
+// step shows a step that waits.
+func (d *desk) step(v *visit) error {
+	s, err := d.pending(v)
+	if err != nil {
+		return err
+	}
+	return d.showStep(v, http.StatusOK, stepBody(s))
+}
+
+// pending is the step that the path names, if it waits.
+func (d *desk) pending(v *visit) (workflow.PendingApproval, error) {
+	in, err := d.tray.Inbox(v.r.Context(), v.who)
+	if err != nil {
+		return workflow.PendingApproval{}, err
+	}
+	for _, s := range in.Steps {
+		if s.WorkflowID == v.r.PathValue("workflow") && s.StepID == v.r.PathValue("step") {
+			return s, nil
+		}
+	}
+	return workflow.PendingApproval{}, errNoStep
+}
+
+func stepBody(s workflow.PendingApproval) stepPage {
+	now, paint := time.Now(), newPainter()
+	one := waitingStep(s, now)
+	b := stepPage{Title: one.Title, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
+	add := func(name, text, link string, at time.Time) {
+		if text != "" {
+			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
+		}
+	}
+	add("Why it is held", s.DecisionReason, "", time.Time{})
+	add("Workflow", s.WorkflowName+" ("+s.WorkflowID+")", searchPath("workflow", s.WorkflowID), time.Time{})
+	add("Step", s.StepID, "", time.Time{})
+	add("Type", s.StepType, "", time.Time{})
+	add("Held since", one.Ago, "", s.CreatedAt)
+	add("Approve by", one.UntilIn, "", one.Until)
+	add("Approvals", fmt.Sprintf("%d of %d", len(s.ApprovedBy), max(s.Need, 1)), "", time.Time{})
+	for _, name := range s.ApprovedBy {
+		add("Approved by", name, "", time.Time{})
+	}
+	for _, p := range s.PoliciesMatched {
+		text := strings.Join([]string{p.PolicyName, p.Reason, p.PolicyDescription}, ": ")
+		b.Policies = append(b.Policies, fact{report.Clip(p.PolicyID, maxName), report.Clip(strings.Trim(text, ": "), maxText)})
+	}
+	var tool json.RawMessage
+	if s.ToolContext != nil {
+		tool, _ = json.Marshal(s.ToolContext) // it came as JSON
+	}
+	for _, doc := range []*rest{paint.document("what it is called with", s.StepInput), paint.document("the tool", tool), paint.document("the declared write", s.Intent)} {
+		if doc != nil {
+			b.Documents = append(b.Documents, doc)
+		}
+	}
+	return b
+}
+
+func (d *desk) showStep(v *visit, status int, b stepPage) error {
+	b.Rights = v.rights()
+	p := d.page(v, b.Title, "inbox", b)
+	return d.show(v, status, "step", p)
+}
+
+// decideStep approves or rejects a step. Of a form sent twice the second finds
+// that the step waits no more.
+func (d *desk) decideStep(v *visit) error {
+	s, err := d.pending(v)
+	if err != nil {
+		return err
+	}
+	b := stepBody(s)
+	b.Choice, b.Reason = v.form.Get("choice"), v.form.Get("reason")
+	reason, problem := reasonOf(v.form)
+	if problem != "" {
+		b.Problem["reason"] = problem
+	}
+	if b.Choice != "approve" && b.Choice != "reject" {
+		b.Problem["choice"] = "Choose what is to be done."
+	}
+	seen := v.form.Get("approval")
+	if seen == "" || seen != s.ApprovalID {
+		b.Error = "The step asks for something else than you saw. Nothing was done: look at it as it is now, and decide again."
+	}
+	if len(b.Problem) > 0 || b.Error != "" {
+		return d.showStep(v, http.StatusUnprocessableEntity, b)
+	}
+	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", workflow.Said{Comment: reason, ApprovalID: seen}); err == nil {
+		return v.to("/inbox?said=step")
+	}
+	f, expected := failureOf(err)
+	if !expected {
+		return err
+	}
+	b.Error = f.Text
+	return d.showStep(v, f.Status, b)
+}

@@ -1,0 +1,257 @@
+package reviewui
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// badge is how something stands: a sign, a word, and a colour that says no more
+// than these.
+type badge struct{ Class, Sign, Word string }
+
+var statusBadges = map[engine.Status]badge{
+	engine.StatusVerified:    {"good", "✓", "verified"},
+	engine.StatusNotApplied:  {"calm", "∅", "not applied"},
+	engine.StatusCompensated: {"calm", "↶", "compensated"},
+	engine.StatusAccepted:    {"calm", "☑", "accepted"},
+	engine.StatusAbandoned:   {"warn", "✕", "abandoned"},
+	engine.StatusReview:      {"bad", "!", "review"},
+	engine.StatusHeld:        {"warn", "‖", "held"},
+	engine.StatusInProgress:  {"busy", "…", "in progress"},
+	engine.StatusUnverified:  {"busy", "?", "unverified"},
+	engine.StatusDenied:      {"calm", "⊘", "denied"},
+	engine.StatusExpired:     {"calm", "⌛", "expired"},
+	engine.StatusEntrusted:   {"busy", "→", "entrusted"},
+	engine.StatusReported:    {"calm", "·", "reported"},
+}
+
+// standing is the badge of a status; one that is not known is shown as it is.
+func standing(s engine.Status) badge {
+	if b, ok := statusBadges[s]; ok {
+		return b
+	}
+	return badge{"warn", "?", report.Clip(string(s), maxName)}
+}
+
+var sagaBadges = map[saga.State]badge{
+	saga.Running: {"busy", "…", "running"},
+	saga.Undoing: {"warn", "↶", "undoing"},
+	saga.Done:    {"good", "✓", "done"},
+	saga.Undone:  {"calm", "↶", "undone"},
+	saga.Review:  {"bad", "!", "review"},
+	saga.Closed:  {"calm", "☑", "closed"},
+}
+
+func sagaStanding(s saga.State) badge {
+	if b, ok := sagaBadges[s]; ok {
+		return b
+	}
+	return badge{"warn", "?", report.Clip(string(s), maxName)}
+}
+
+func breakerStanding(b guards.BreakerState) badge {
+	switch b.State {
+	case "closed":
+		return badge{"good", "✓", "open for business"}
+	case "half-open":
+		return badge{"warn", "◐", "trying one send"}
+	}
+	return badge{"bad", "■", "breaker open, nothing is sent"}
+}
+
+// httpLink is an address of the web, "" for any other: what a destination says
+// is no reason to run something.
+func httpLink(address string) string {
+	if report.Safe(address) != address || len(address) > 2000 {
+		return ""
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return u.String()
+}
+
+// local is a path of this desk, with each part escaped.
+func local(parts ...string) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString("/" + url.PathEscape(p))
+	}
+	return b.String()
+}
+
+func writePath(id ledger.ID) string { return local("writes", string(id)) }
+func sagaPath(id string) string     { return local("sagas", id) }
+func stepPath(workflow, step string) string {
+	return local("workflows", workflow, "steps", step)
+}
+
+// searchPath finds by one kind of name.
+func searchPath(by, q string) string {
+	return "/search?" + url.Values{"by": {by}, "q": {q}}.Encode()
+}
+
+// ruleWords puts the rules of a comparison into words.
+func ruleWords(c intent.Comparison) string {
+	if len(c) == 0 {
+		return "exact"
+	}
+	var words []string
+	for _, r := range c {
+		word := string(r.Name)
+		switch r.Name {
+		case intent.RuleTrim:
+			word = "blanks at the ends do not count"
+		case intent.RuleFold:
+			word = "capitals do not count"
+		case intent.RuleCRLF:
+			word = "line ends do not count"
+		case intent.RuleUnescape:
+			word = "HTML entities stand for their characters"
+		case intent.RuleText:
+			word = "text without its markup"
+		case intent.RuleEmpty:
+			word = "missing, null and empty are the same"
+		case intent.RuleString:
+			word = "a number equals its written form"
+		case intent.RuleNumeric:
+			word = "as numbers"
+			if r.Tolerance != "" && r.Tolerance != "0" {
+				word += ", ± " + r.Tolerance
+			}
+		case intent.RuleTime:
+			word = "as times"
+			if r.Precision != "" {
+				word += ", to " + r.Precision
+			}
+			if r.Zone != "" {
+				word += ", " + r.Zone + " where no zone is named"
+			}
+		case intent.RuleSet:
+			word = "as a set: order and repeats do not count"
+		}
+		words = append(words, report.Clip(word, maxShort))
+	}
+	return strings.Join(words, "; then ")
+}
+
+// fact is a name and what is said about it.
+type fact struct{ Name, Text string }
+
+// profileFacts is what a destination can do with a kind of record, in words.
+func profileFacts(p connectors.Profile) []fact {
+	return []fact{
+		{"Writes", writesOf(p)},
+		{"A second send", secondSend(p)},
+		{"Reads", readsOf(p)},
+		{"Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "Nobody says how long reads lag: a weak read never proves absence.")},
+		{"Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "Nobody says how late a send can land: absence is never conclusive.")},
+		{"Our stamp", stamps(p)},
+		{"Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself.")},
+		{"Irreversible", listed(p.Irreversible, "%s cannot be taken back or looked for: after a send of unknown fate only a person sends again.", "Nothing is declared so.")},
+		{"Later look", bound(p.Recheck, "Verified writes are looked at again %s after the last send.", "Only where the way a write was verified owes one.")},
+		{"Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
+	}
+}
+
+func writesOf(p connectors.Profile) string {
+	if len(p.Writes) == 0 {
+		return "create, update, upsert, delete."
+	}
+	return joined(p.Writes) + "."
+}
+
+func joined(all []intent.WriteType) string {
+	var words []string
+	for _, w := range all {
+		words = append(words, string(w))
+	}
+	return report.Clip(strings.Join(words, ", "), maxText)
+}
+
+func secondSend(p connectors.Profile) string {
+	var all []string
+	for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
+		if window := p.NativeWindow[w]; window > 0 {
+			all = append(all, fmt.Sprintf("%s: the destination deduplicates by our key for %s.", w, report.Short(window)))
+		}
+	}
+	if len(p.Unique) > 0 {
+		all = append(all, joined(p.Unique)+": a repeat meets the same record, by a unique key.")
+	}
+	if len(p.Conditional) > 0 {
+		all = append(all, joined(p.Conditional)+": refused unless the record is as it was read.")
+	}
+	if len(all) == 0 {
+		return "Could duplicate: the destination neither deduplicates nor has unique keys. It is made only where absence is conclusive."
+	}
+	return strings.Join(all, " ")
+}
+
+func readsOf(p connectors.Profile) string {
+	var all []string
+	for _, r := range p.Reads {
+		strength := "may lag"
+		if r.Strength == connectors.Strong {
+			strength = "strong"
+		}
+		one := fmt.Sprintf("%s by %s (%s)", report.Clip(r.Path, maxName), report.Clip(r.By, maxName), strength)
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	text := strings.Join(all, ", ")
+	if text == "" {
+		text = "Not said which ways there are"
+	}
+	if p.Confirm() > 1 {
+		text += fmt.Sprintf("; %d in a row must agree", p.Confirm())
+	}
+	if p.BulkLimit > 0 {
+		text += fmt.Sprintf("; up to %d in one call", p.BulkLimit)
+	}
+	return text + "."
+}
+
+func bound(b connectors.Bound, known, unknown string) string {
+	d, ok := b.Declared()
+	switch {
+	case !ok:
+		return unknown
+	case d == 0:
+		return fmt.Sprintf(known, "no time")
+	}
+	return fmt.Sprintf(known, report.Short(d))
+}
+
+func stamps(p connectors.Profile) string {
+	switch {
+	case p.Stamped && p.StampsUpdates:
+		return "Records bear it, also after updates."
+	case p.Stamped:
+		return "Records that we create bear it."
+	}
+	return "There is no room for it: our records look like anyone else's."
+}
+
+func listed(all []intent.WriteType, some, none string) string {
+	if len(all) == 0 {
+		return none
+	}
+	return fmt.Sprintf(some, joined(all))
+}
+
+// inThe is a point in time, seen from now, for the middle of a sentence.
+func inThe(t, now time.Time) string { return report.Ago(t, now) }

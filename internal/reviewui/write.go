@@ -1,0 +1,344 @@
+package reviewui
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// writePage is everything about one write.
+type writePage struct {
+	ID       string
+	Self     string
+	Subject  string
+	Badge    badge
+	Phase    string
+	Outcome  string
+	ForModel string
+	Verdict  string
+	Record   ref
+	Facts    []linked
+	Terms    []fact // what the intent asks of the engine besides
+	Compare  *comparison
+	Own      *rest // the declaration of what its caller makes itself
+	Pruned   bool
+	Life     []day
+	Untold   int
+	Evidence []*rest
+	Choices  []choice
+	Deciding deciding
+	Yield    *ask
+	Step     string // where the gate's step is decided about
+	Rights   rights
+	Seq      int64
+}
+
+// ref is the record at the destination.
+type ref struct{ Name, Link string }
+
+// linked is a fact whose text may lead somewhere.
+type linked struct {
+	Name, Text, Link string
+	At               time.Time // zero for what is no time
+}
+
+// day is what happened on one day.
+type day struct {
+	Date string
+	What []told
+}
+
+// told is one event.
+type told struct {
+	Seq       int64
+	At        time.Time
+	Since     string
+	What      string
+	Class     string
+	By, Rule  string
+	Details   []*rest
+	Important bool
+}
+
+// choice is one thing that can be said.
+type choice struct {
+	engine.Choice
+	Value   string // what the form sends
+	Label   string
+	Checked bool
+	Vouch   string // what has to be vouched for, "" for nothing
+}
+
+// deciding is the form of a decision.
+type deciding struct {
+	Action  string
+	Digest  string
+	Seq     int64
+	Reason  string
+	Vouched bool
+	Problem map[string]string // by field
+	Error   string
+	Any     bool // something of it can be said by whoever looks
+}
+
+// write shows one write.
+func (d *desk) write(v *visit) error {
+	view, err := d.view(v)
+	if err != nil {
+		return err
+	}
+	return d.showWrite(v, http.StatusOK, view, decision{}, nil)
+}
+
+// view looks the write up that the path names.
+func (d *desk) view(v *visit) (office.View, error) {
+	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
+	if err != nil {
+		return view, err
+	}
+	if view.Intent.Write == "" { // one that undoes another is decoded as it was stored
+		if w, err := intent.DecodeStored(view.Record.Intent); err == nil {
+			view.Intent = w
+		}
+	}
+	return view, nil
+}
+
+// showWrite shows a write, with a decision that was not taken where there is one.
+func (d *desk) showWrite(v *visit, status int, view office.View, not decision, yield *ask) error {
+	r := view.Record
+	b := d.writeBody(v, view)
+	b.Deciding = deciding{Action: b.Self + "/decision", Digest: r.Digest, Seq: r.Seq, Reason: not.typed,
+		Vouched: not.vouched, Problem: not.problems, Error: not.failed}
+	for _, c := range view.Choices {
+		one := choiceOf(c)
+		one.Checked = one.Value == not.value && c.Allowed
+		b.Deciding.Any = b.Deciding.Any || c.Allowed
+		b.Choices = append(b.Choices, one)
+	}
+	b.Yield = d.yieldForm(v, r)
+	if yield != nil {
+		b.Yield = yield
+	}
+	p := d.page(v, b.Badge.Word+": "+b.Subject, "", b)
+	p.Live, p.Back = true, b.Self
+	p.Said = saidAbout(v, view)
+	return d.show(v, status, "write", p)
+}
+
+func (d *desk) writeBody(v *visit, view office.View) writePage {
+	r, paint := view.Record, newPainter()
+	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: standing(view.Outcome.Status),
+		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
+		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
+		Facts: writeFacts(r), Pruned: r.Tombstone, Rights: v.rights(), Seq: r.Seq}
+	if r.Entrusted && r.State == ledger.Held {
+		b.Step = stepPath(r.Workflow, r.Step)
+	}
+	if view.Intent.Write != "" {
+		c := compare(view, paint)
+		b.Compare, b.Terms = &c, terms(view.Intent)
+	} else if !r.Tombstone {
+		b.Own = paint.document("what was declared", r.Intent)
+	}
+	b.Life, b.Untold = lifeOf(view, paint)
+	for _, one := range []*rest{paint.document("the intent", r.Intent), paint.document("what the last read found", r.Evidence),
+		paint.document("what was read before the send", r.Before), paint.document("the differences", r.Mismatches)} {
+		if one != nil {
+			b.Evidence = append(b.Evidence, one)
+		}
+	}
+	return b
+}
+
+// subject names a write in a line.
+func subject(r ledger.Record, w intent.WriteIntent) string {
+	if w.Write == "" {
+		return report.Clip(report.Subject(r), maxText)
+	}
+	var keys []string
+	for _, l := range leaves(nil, "", w.Key) {
+		keys = append(keys, strings.TrimPrefix(l.path, "/")+" "+oneLine(l.value))
+	}
+	return report.Clip(fmt.Sprintf("%s %s at %s, %s", w.Write, w.Kind, w.Destination, strings.Join(keys, ", ")), 2*maxName)
+}
+
+// writeFacts is what there is to know about a write as a whole, with where it
+// leads.
+func writeFacts(r ledger.Record) []linked {
+	var all []linked
+	add := func(name, text, link string) {
+		if text != "" {
+			all = append(all, linked{Name: name, Text: report.Clip(text, 3*maxName), Link: link})
+		}
+	}
+	at := func(name string, t time.Time) {
+		if !t.IsZero() {
+			all = append(all, linked{Name: name, Text: report.Ago(t, r.Now), At: t})
+		}
+	}
+	add("Tool", r.Tool+call(r), "")
+	add("Workflow", r.Workflow, searchPath("workflow", r.Workflow))
+	add("Step", r.Step, "")
+	add("Correlation", r.CorrelationID, searchPath("correlation", r.CorrelationID))
+	add("Operation", r.IdempotencyKey, searchPath("operation", r.IdempotencyKey))
+	if r.Yielded {
+		add("Operation let go", "It stops no other write any more.", "")
+	}
+	add("Requested by", r.RequestedBy, "")
+	at("Begun", r.Created)
+	at("Settled", r.SettledAt)
+	if r.State == ledger.Held {
+		add("Approvals", approvals(r), "")
+		if r.Overdue {
+			add("Overdue", "Nobody approved it in time; it goes on waiting.", "")
+		} else {
+			at("Approve by", r.Due)
+		}
+	} else {
+		at("Looked at again", r.Due)
+	}
+	add("Calls", report.Calls(r), "")
+	if r.Behind != "" {
+		add("Waits behind", string(r.Behind), writePath(r.Behind))
+	}
+	if r.Parent != "" {
+		add("Undoes", string(r.Parent), writePath(r.Parent))
+	}
+	if r.Child != "" {
+		add("Undone by", string(r.Child), writePath(r.Child))
+	}
+	if r.KeyDigest != "" {
+		add("Same record", "other writes about this record", searchPath("key", r.KeyDigest))
+	}
+	add("Digest", r.Digest, "")
+	return all
+}
+
+func call(r ledger.Record) string {
+	if r.Call == 0 {
+		return ""
+	}
+	return ", call " + strconv.Itoa(r.Call)
+}
+
+func approvals(r ledger.Record) string {
+	text := fmt.Sprintf("%d of %d", len(r.Agreed), max(r.Need, 1))
+	if len(r.Agreed) > 0 {
+		var names []string
+		for _, name := range r.Agreed {
+			names = append(names, report.Clip(name, maxName))
+		}
+		text += ": " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// terms is what the intent asks of the engine, in words.
+func terms(w intent.WriteIntent) []fact {
+	all := []fact{{"Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later look",
+		intent.RiskApprove: "approve: held until a person approves"}[w.Risk]}}
+	all = append(all,
+		fact{"Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
+			intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility]},
+		fact{"On a mismatch", map[intent.MismatchPolicy]string{"": "a person decides", intent.MismatchEscalate: "a person decides",
+			intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person"}[w.OnMismatch]},
+		fact{"Records declared", strconv.Itoa(w.Want())})
+	if !w.Deadline.IsZero() {
+		all = append(all, fact{"Deadline", report.Moment(w.Deadline) + "; no send is begun after it"})
+	}
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Text == "" })
+}
+
+// lifeOf tells the life of a write by days; untold counts events in the middle
+// that are left out.
+func lifeOf(view office.View, paint *painter) (days []day, untold int) {
+	all := report.Told(view.Record, view.Events)
+	if len(all) > maxEvents {
+		untold = len(all) - maxEvents
+		all = append(all[:maxEvents/2:maxEvents/2], all[len(all)-maxEvents/2:]...)
+	}
+	opened := 0
+	for _, one := range all {
+		e := one.Event
+		t := told{Seq: e.Seq, At: one.At, Since: one.Since, What: sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
+		if opened < maxOpen {
+			for _, part := range []*rest{paint.document("what was seen", e.Evidence), paint.document("how it differs", e.Mismatches)} {
+				if part != nil {
+					t.Details = append(t.Details, part)
+					opened++
+				}
+			}
+		}
+		date := one.At.Format(time.DateOnly)
+		if len(days) == 0 || days[len(days)-1].Date != date {
+			days = append(days, day{Date: date})
+		}
+		last := &days[len(days)-1]
+		last.What = append(last.What, t)
+	}
+	return days, untold
+}
+
+// classOf says of which sort an event is, for its sign.
+func classOf(e ledger.Event) string {
+	switch e.Kind {
+	case ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvCompensating:
+		return "send"
+	case ledger.EvRead, ledger.EvRechecked, ledger.EvLate:
+		return "look"
+	case ledger.EvAgreed, ledger.EvApproved, ledger.EvDirected, ledger.EvYielded:
+		return "person"
+	case ledger.EvHeld, ledger.EvOverdue, ledger.EvEscalated:
+		return "wait"
+	case ledger.EvSettled:
+		if e.Rule == "person" {
+			return "person"
+		}
+		return "end"
+	}
+	return "other"
+}
+
+var labels = map[engine.Word]string{
+	engine.WordApprove: "Approve: let it go", engine.WordDeny: "Deny: nothing is sent", engine.WordAccept: "Accept it as it is",
+	engine.WordRetry: "Send again", engine.WordCompensate: "Undo it", engine.WordAbandon: "Give it up",
+}
+
+func choiceOf(c engine.Choice) choice {
+	one := choice{Choice: c, Value: string(c.Word), Label: labels[c.Word]}
+	if one.Label == "" {
+		one.Label = report.Clip(string(c.Word), maxName)
+	}
+	if c.Force {
+		one.Value += forced
+		one.Label += ", on my word"
+		one.Vouch = "I have looked at the destination myself, and vouch that the effect is not there."
+	}
+	one.Effect, one.Danger, one.Why = report.Clip(c.Effect, maxText), report.Clip(c.Danger, maxText), report.Clip(c.Why, maxText)
+	return one
+}
+
+// forced marks what is only taken on somebody's word.
+const forced = "-forced"
+
+// yieldForm lets an operation go, nil where there is none to let go.
+func (d *desk) yieldForm(v *visit, r ledger.Record) *ask {
+	if !v.may(access.Operate) || r.IdempotencyKey == "" || r.Yielded || r.Tombstone ||
+		slices.Contains([]ledger.State{ledger.Held, ledger.Sending, ledger.Compensating}, r.State) {
+		return nil
+	}
+	return &ask{ID: "yield", Action: writePath(r.ID) + "/yield", Title: "Let the operation go",
+		Text:   "From then on this write stops no other write of the same business operation, whatever it did or may yet do. Nothing else about it changes.",
+		Danger: "Another write of the operation could double what this one did.", Button: "Let it go"}
+}
