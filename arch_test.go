@@ -37,7 +37,8 @@ var rooms = map[string][]string{
 	"connectors/rest/resttest": {"intent", "internal/wire"},
 	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
 	"connectors/sql":           {"connectors", "intent"},
-	"connectors/mcp":           {"connectors", "intent"},
+	"connectors/mcp":           {"connectors", "connectors/httpsend", "intent", "internal/yamlfile"},
+	"connectors/mcp/mcptest":   {},
 	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
 
 	"ledger":            {"intent"},
@@ -104,7 +105,7 @@ var heavy = map[string][]string{
 	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
 	"github.com/sony/gobreaker":         {"guards"},
 	"github.com/DataDog/sketches-go":    {"lag"},
-	"github.com/theory/jsonpath":        {"connectors/rest"},                                                                 // for declarations
+	"github.com/theory/jsonpath":        {"connectors/mcp", "connectors/rest"},                                               // for contracts and declarations
 	"github.com/yosida95/uritemplate":   {"connectors/rest"},                                                                 // for declarations
 	"golang.org/x/oauth2":               {"connectors/rest", "internal/access"},                                              // for declarations
 	"github.com/modelcontextprotocol":   {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors

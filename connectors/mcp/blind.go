@@ -1,0 +1,70 @@
+package mcp
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// BlindKind is the kind of calls of tools without a contract: sent once, never
+// repeated, and never verified, since nobody knows what to look for.
+const BlindKind = "call"
+
+// BlindCall makes the intent of a call of a tool without a contract. Origin and
+// destination are the caller's to fill in before: the key is made of them.
+func BlindCall(in intent.WriteIntent, tool string, args intent.Fields) intent.WriteIntent {
+	in.Kind, in.Write = BlindKind, intent.Create
+	in.Expect = intent.Fields{"tool": tool, carried: map[string]any(args)}
+	in.Key = intent.Fields{"call": in.Stamp()}
+	return in
+}
+
+func blindProfile() connectors.Profile {
+	return connectors.Profile{
+		Kind: BlindKind, Writes: []intent.WriteType{intent.Create}, Blind: true, Sends: 1,
+		Irreversible: []intent.WriteType{intent.Create},
+	}
+}
+
+// checkBlind wants what [BlindCall] makes, and nothing else.
+func checkBlind(in intent.WriteIntent) error {
+	tool, _ := in.Expect["tool"].(string)
+	_, isObject := object(in.Expect[carried])
+	names := slices.Sorted(maps.Keys(in.Expect))
+	switch {
+	case in.Write != intent.Create:
+		return invalid("/write: a call without a contract is a create; it is %s", in.Write)
+	case !slices.Equal(slices.Collect(maps.Keys(in.Key)), []string{"call"}):
+		return invalid("/key: a call without a contract has the key call alone; it has %s", strings.Join(slices.Sorted(maps.Keys(in.Key)), ", "))
+	case tool == "" || !isObject || len(names) != 2 || len(in.Payload) > 0:
+		return invalid("/expect: a call without a contract has the fields tool and arguments, and no payload; it has %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// callBlind calls a tool that no contract is about.
+func (c *Connector) callBlind(ctx context.Context, in intent.WriteIntent) (connectors.Receipt, error) {
+	if err := checkBlind(in); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	tool := in.Expect["tool"].(string)
+	if _, _, has := c.contract.Target(tool); has {
+		return connectors.Receipt{}, connectors.NotSent(invalid("/expect/tool: %s has a contract; its writes are verified", tool))
+	}
+	if _, err := c.trusted(ctx, tool); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	args, _ := object(in.Expect[carried])
+	r, err := c.client.Call(ctx, tool, args, nil)
+	if err != nil {
+		return connectors.Receipt{}, hidden(err)
+	}
+	if r.IsError {
+		return connectors.Receipt{}, errTool
+	}
+	return connectors.Receipt{Code: "ok"}, nil
+}

@@ -1,0 +1,175 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+)
+
+// errInput: the tool wants to ask somebody something in the middle of a call.
+var errInput = errors.New("the tool asks for further input, which nobody here can give")
+
+// grace is how long a call that was given up may take to come back before its
+// session is given up too: a process that does not read stops every other call.
+const grace = 250 * time.Millisecond
+
+// Call calls a tool once, in the session that there is or a new one. Progress
+// goes to the function, which may be nil. The error of a call that surely never
+// left us is one of [connectors.NotSent], and wraps [ErrUnreachable] where no
+// session could be had; every other error means that nobody knows, but for the
+// refusals that HTTP has words for.
+func (c *Client) Call(ctx context.Context, tool string, args any, progress func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, connectors.NotSent(err)
+	}
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, connectors.NotSent(err)
+	}
+	p := &sdk.CallToolParams{Name: tool, Arguments: args}
+	if progress != nil {
+		token, forget := c.follow(progress)
+		defer forget()
+		p.SetProgressToken(token)
+	}
+	return c.once(ctx, s, p)
+}
+
+// once makes one call and says what is known about it.
+func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	ctx, m := marked(ctx)
+	type result struct {
+		r   *sdk.CallToolResult
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := s.cs.CallTool(ctx, p)
+		done <- result{r, err}
+	}()
+	var got result
+	select {
+	case got = <-done:
+	case <-ctx.Done():
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case got = <-done:
+		case <-late.C:
+			c.drop(s)
+			return nil, fmt.Errorf("the call was given up: %w", ctx.Err())
+		}
+	}
+	if got.err != nil {
+		return nil, c.failed(s, m, got.err)
+	}
+	if got.r.InputRequests != nil {
+		return nil, errInput
+	}
+	return got.r, nil
+}
+
+// failed says what an error of a call means.
+func (c *Client) failed(s *session, m *mark, err error) error {
+	if errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, sdk.ErrConnectionClosed) {
+		c.drop(s)
+	}
+	if !m.sent.Load() {
+		return connectors.NotSent(err)
+	}
+	status := int(m.status.Load())
+	if status == 0 || status == http.StatusOK {
+		return err
+	}
+	var h http.Header
+	if p := m.header.Load(); p != nil {
+		h = *p
+	}
+	if known := httpsend.Classify(status, h, time.Now()); known != nil {
+		return known
+	}
+	return err
+}
+
+// follow makes a progress token for a call.
+func (c *Client) follow(f func(*sdk.ProgressNotificationParams)) (string, func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls++
+	token := fmt.Sprintf("readback-%d", c.calls)
+	c.progress[token] = f
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.progress, token)
+	}
+}
+
+// Tools lists the tools of the server. What was listed less than a minute ago in
+// the same session is believed unless the server said that it has changed, or
+// fresh is asked for.
+func (c *Client) Tools(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	tools, good := s.tools, !s.asOf.IsZero() && time.Since(s.asOf) < freshTools
+	s.mu.Unlock()
+	if good && !fresh {
+		return tools, nil
+	}
+	asked := time.Now()
+	s.mu.Lock()
+	s.asOf = asked // a change that is told from here on wins
+	s.mu.Unlock()
+	tools, err = list(ctx, s.cs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.asOf = time.Time{}
+		return nil, err
+	}
+	s.tools = tools
+	return tools, nil
+}
+
+func list(ctx context.Context, cs *sdk.ClientSession) ([]*sdk.Tool, error) {
+	var all []*sdk.Tool
+	p := &sdk.ListToolsParams{}
+	for range maxPages {
+		r, err := cs.ListTools(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r.Tools...)
+		if len(all) > maxTools {
+			return nil, answer("the server lists more than %d tools", maxTools)
+		}
+		if r.NextCursor == "" {
+			return all, nil
+		}
+		p.Cursor = r.NextCursor
+	}
+	return nil, answer("the list of tools has more than %d pages", maxPages)
+}
+
+// forget makes the next question for tools a real one.
+func (s *session) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asOf = time.Time{}
+}

@@ -1,0 +1,283 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Client holds a session with a server and begins another when it has ended:
+// the process died, the connection was cut. It repeats no call. It is safe for
+// concurrent use.
+type Client struct {
+	server Server
+	log    *slog.Logger
+
+	// turn is held by whoever begins a session.
+	turn chan struct{}
+
+	mu        sync.Mutex
+	current   *session
+	failures  int
+	notBefore time.Time
+	closed    bool
+	changed   func()
+	progress  map[string]func(*sdk.ProgressNotificationParams)
+	calls     int
+}
+
+// session is one session.
+type session struct {
+	cs   *sdk.ClientSession
+	dead chan struct{}
+
+	// listing is held by whoever asks for the list of tools.
+	listing chan struct{}
+	mu      sync.Mutex
+	tools   []*sdk.Tool
+	asOf    time.Time // zero: not known, or no longer
+}
+
+// NewClient makes a client; nothing is started before it is needed. log may be
+// nil. The error says what is wrong with the server's settings.
+func NewClient(s Server, log *slog.Logger) (*Client, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{server: s, log: log, turn: make(chan struct{}, 1), progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	return c, nil
+}
+
+// OnChange names a function that is called, from a goroutine of the session,
+// when the server says that its list of tools has changed, and when a session
+// begins.
+func (c *Client) OnChange(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed = f
+}
+
+// Close ends the session and, where it runs on a process of ours, the process.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	s := c.current
+	c.current, c.closed = nil, true
+	c.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return ended(s.cs.Close())
+}
+
+// ended leaves out errors that say no more than that a session is over.
+func ended(err error) error {
+	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) {
+		return nil
+	}
+	return err
+}
+
+// Session gives the session, and begins one where there is none. The error wraps
+// [ErrUnreachable]; nothing was asked of any tool then.
+func (c *Client) Session(ctx context.Context) (*sdk.ClientSession, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.cs, nil
+}
+
+func (c *Client) session(ctx context.Context) (*session, error) {
+	if s, err := c.living(); s != nil || err != nil {
+		return s, err
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+	}
+	if s, err := c.living(); s != nil || err != nil {
+		return s, err
+	}
+	s, err := c.begin(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failures++
+		if c.failures > 1 {
+			c.notBefore = time.Now().Add(pause(c.failures))
+		}
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	c.failures, c.notBefore = 0, time.Time{}
+	if c.closed {
+		go func() { _ = s.cs.Close() }()
+		return nil, fmt.Errorf("%w: closed", ErrUnreachable)
+	}
+	c.current = s
+	if c.changed != nil {
+		go c.changed()
+	}
+	return s, nil
+}
+
+// pause grows with every start that failed.
+func pause(failures int) time.Duration {
+	p := firstPause
+	for range failures - 2 {
+		if p *= 2; p >= longestPause {
+			return longestPause
+		}
+	}
+	return p
+}
+
+// living is the session that goes on, nil when there is none; the error says
+// that none may be begun now.
+func (c *Client) living() (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, fmt.Errorf("%w: closed", ErrUnreachable)
+	}
+	if s := c.current; s != nil {
+		select {
+		case <-s.dead:
+			c.current = nil
+		default:
+			return s, nil
+		}
+	}
+	if wait := time.Until(c.notBefore); wait > 0 {
+		return nil, fmt.Errorf("%w: it failed to start %d times; not tried again for %s", ErrUnreachable, c.failures, wait.Round(time.Millisecond))
+	}
+	return nil, nil
+}
+
+// begin starts a session, within the caller's time.
+func (c *Client) begin(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshake)
+	defer cancel()
+	t, err := c.server.transport(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type result struct {
+		cs  *sdk.ClientSession
+		err error
+	}
+	done := make(chan result, 1)
+	var given sync.Once // who takes the result: we, or nobody
+	go func() {
+		cs, err := c.client().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: c.protocol()})
+		took := false
+		given.Do(func() { done <- result{cs, err}; took = true })
+		if !took && err == nil {
+			_ = cs.Close() // nobody waits for it any more
+		}
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		given.Do(func() { r.err = ctx.Err() })
+		if r.err == nil {
+			r = <-done
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}
+	go c.watchOver(s)
+	return s, nil
+}
+
+func (c *Client) protocol() string {
+	if c.server.Protocol != "" {
+		return c.server.Protocol
+	}
+	return defaultProtocol
+}
+
+// watchOver waits for the end of a session, and clears up after it.
+func (c *Client) watchOver(s *session) {
+	err := s.cs.Wait()
+	close(s.dead)
+	c.log.Info("a session with a server has ended", "error", ended(err))
+	_ = s.cs.Close() // reaps the process
+}
+
+// drop gives a session up, so that the next call begins another.
+func (c *Client) drop(s *session) {
+	c.mu.Lock()
+	if c.current == s {
+		c.current = nil
+	}
+	c.mu.Unlock()
+	go func() { _ = s.cs.Close() }()
+}
+
+// client makes the SDK's client. It offers the server nothing: no sampling, no
+// elicitation, no roots; and it repeats no call by itself.
+func (c *Client) client() *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "readback", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:                &sdk.ClientCapabilities{},
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.toolsChanged() },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.tell(r.Params) },
+		Logger:                      slog.New(slog.DiscardHandler),
+	})
+}
+
+func (c *Client) toolsChanged() {
+	c.mu.Lock()
+	s, f := c.current, c.changed
+	c.mu.Unlock()
+	if s != nil {
+		s.forget()
+	}
+	if f != nil {
+		go f()
+	}
+}
+
+// tell hands progress to the call that it is about.
+func (c *Client) tell(p *sdk.ProgressNotificationParams) {
+	if p == nil {
+		return
+	}
+	token, _ := p.ProgressToken.(string)
+	c.mu.Lock()
+	f := c.progress[token]
+	c.mu.Unlock()
+	if f != nil {
+		f(p)
+	}
+}
+
+// Gone waits until the session that there is has ended; nil at once where there
+// is none. It is for tests of what happens then.
+func (c *Client) Gone(ctx context.Context) error {
+	c.mu.Lock()
+	s := c.current
+	c.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	select {
+	case <-s.dead:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

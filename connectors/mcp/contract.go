@@ -1,0 +1,204 @@
+package mcp
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Contract says what the tools of a server do, checked. It reaches nothing. It
+// is safe for concurrent use.
+type Contract struct {
+	name, server string
+	serial       bool
+	reads        []string
+	digests      map[string]string
+	kinds        map[string]*kind
+	tools        map[string]*write
+}
+
+// Name is the contract's own, "memory".
+func (c *Contract) Name() string { return c.name }
+
+// Server is what it was written for, for people.
+func (c *Contract) Server() string { return c.server }
+
+// Reads lists the tools of which it says that they only read: those it names
+// so, and those that prove its writes.
+func (c *Contract) Reads() []string {
+	all := slices.Clone(c.reads)
+	for _, k := range c.kinds {
+		for _, r := range k.reads {
+			all = append(all, r.tool)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Writes lists the tools that it says how to verify, in order.
+func (c *Contract) Writes() []string { return slices.Sorted(maps.Keys(c.tools)) }
+
+// Digest is the digest that a tool must have; see [Digest]. "" for a tool that
+// the contract does not pin.
+func (c *Contract) Digest(tool string) string { return c.digests[tool] }
+
+// Kinds lists the kinds of record.
+func (c *Contract) Kinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }
+
+// Target says which kind and write type a tool is; false for one without a
+// contract.
+func (c *Contract) Target(tool string) (kind string, w intent.WriteType, ok bool) {
+	one, ok := c.tools[tool]
+	if !ok {
+		return "", "", false
+	}
+	return one.kind.name, one.write, true
+}
+
+// Proofs lists the tools by whose answers a write tool is verified, in order.
+func (c *Contract) Proofs(tool string) []string {
+	one, ok := c.tools[tool]
+	if !ok {
+		return nil
+	}
+	return one.kind.proofs()
+}
+
+func (k *kind) proofs() []string {
+	var all []string
+	for _, r := range k.reads {
+		all = append(all, r.tool)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Profiles is what the server can do, by kind of record.
+func (c *Contract) Profiles() map[string]connectors.Profile {
+	all := map[string]connectors.Profile{}
+	for name, k := range c.kinds {
+		p := k.profile
+		p.Kind = name
+		p.Writes, p.Unique = slices.Clone(p.Writes), slices.Clone(p.Unique)
+		p.Volatile, p.Irreversible = slices.Clone(p.Volatile), slices.Clone(p.Irreversible)
+		p.Undo, p.Reads = slices.Clone(p.Undo), slices.Clone(p.Reads)
+		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
+		all[name] = p
+	}
+	return all
+}
+
+// kind is one kind of record.
+type kind struct {
+	name    string
+	keys    []string // fields of the business key, in order
+	writes  map[intent.WriteType]*write
+	reads   []*read
+	record  *record
+	undo    map[intent.WriteType]intent.WriteType
+	profile connectors.Profile
+	// each says that one call writes several records.
+	each bool
+	// compare is how fields are compared where each; else the profile says it.
+	compare map[string]intent.Comparison
+	// parts says that the record is put together from several things that are
+	// asked for one by one.
+	parts bool
+}
+
+// write is one tool that writes.
+type write struct {
+	kind  *kind
+	write intent.WriteType
+	tool  string
+	// each is the list of the records in the arguments, within one in each of
+	// its elements; nil where the arguments are of one record.
+	each, within path
+	key          map[string]source
+	expect       map[string]source
+	require      map[string]source
+	ref          path // where the record's own id goes
+	stamp        path
+	idempotency  path
+	window       time.Duration
+	idempotent   bool
+	made         *place // of the new record's id, in the answer
+	refused      []*regexp.Regexp
+	conflict     []*regexp.Regexp
+	throttled    []*regexp.Regexp
+	passes       *passes
+}
+
+// looksBack reports whether the intent of a call needs the record before it.
+func (w *write) looksBack() bool {
+	for _, all := range []map[string]source{w.expect, w.require} {
+		for _, s := range all {
+			if s.before != "" || s.replace != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// passes is the argument that turns a write into a look.
+type passes struct {
+	argument path
+	equals   any
+}
+
+// source is where a value of an intent comes from.
+type source struct {
+	path    path // into the arguments, or the element
+	outer   bool // the path goes into the element around it
+	fixed   bool
+	value   any    // fixed
+	before  string // a field of the record before
+	replace *replace
+}
+
+// argument reports whether the value stands in the arguments as it is.
+func (s source) argument() bool { return !s.fixed && s.before == "" && s.replace == nil }
+
+// replace is a text of the record before with pieces replaced.
+type replace struct {
+	each     path
+	old, new path
+}
+
+// read is one way to read.
+type read struct {
+	name          string
+	tool          string
+	by            string // "key", "stamp" or "ref"
+	arguments     map[string]*template
+	form          string // of the answer: "", "structured", "json" or "text"
+	single        *place
+	list          *listed
+	within        *place
+	absent, empty []*regexp.Regexp
+	limit         int
+	strong        bool
+	as            string
+	asksKeys      bool // for one record at a time
+}
+
+// record is how a record of an answer is understood.
+type record struct {
+	ref, url, version *place
+	stamp             *field
+	fields            map[string]*field
+}
+
+// field is how one field is understood.
+type field struct {
+	place *place
+	outer bool
+	key   string // of the query, where the answer does not repeat it
+	match *regexp.Regexp
+}

@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// The types of this file are what a contract's file says, member by member. The
+// loader makes what the connector uses of them.
+
+type fileContract struct {
+	At       yamlfile.Place
+	Draft    yamlfile.Text            `yaml:"draft"`
+	Contract int                      `yaml:"contract"`
+	Name     yamlfile.Text            `yaml:"name"`
+	Server   yamlfile.Text            `yaml:"server"`
+	Serial   bool                     `yaml:"serial"`
+	Reads    []yamlfile.Text          `yaml:"reads"`
+	Digests  map[string]yamlfile.Text `yaml:"digests"`
+	Kinds    map[string]*fileKind     `yaml:"kinds"`
+}
+
+type fileKind struct {
+	At      yamlfile.Place
+	Writes  map[string]*fileWrite    `yaml:"writes"`
+	Reads   []*fileRead              `yaml:"reads"`
+	Record  *fileRecord              `yaml:"record"`
+	Undo    map[string]yamlfile.Text `yaml:"undo"`
+	Profile fileProfile              `yaml:"profile"`
+}
+
+type fileWrite struct {
+	At          yamlfile.Place
+	Tool        yamlfile.Text         `yaml:"tool"`
+	Each        yamlfile.Text         `yaml:"each"`
+	Within      yamlfile.Text         `yaml:"within"`
+	Key         map[string]fileSource `yaml:"key"`
+	Expect      map[string]fileSource `yaml:"expect"`
+	Require     map[string]fileSource `yaml:"require"`
+	Ref         yamlfile.Text         `yaml:"ref"`
+	Stamp       yamlfile.Text         `yaml:"stamp"`
+	Idempotency *fileIdempotency      `yaml:"idempotency"`
+	Idempotent  bool                  `yaml:"idempotent"`
+	Made        yamlfile.Text         `yaml:"made"`
+	Refused     []yamlfile.Text       `yaml:"refused"`
+	Conflict    []yamlfile.Text       `yaml:"conflict"`
+	Throttled   []yamlfile.Text       `yaml:"throttled"`
+	Passes      *filePasses           `yaml:"passes"`
+}
+
+type fileIdempotency struct {
+	At       yamlfile.Place
+	Argument yamlfile.Text `yaml:"argument"`
+	Window   yamlfile.Span `yaml:"window"`
+}
+
+// filePasses is an argument that turns a write into a look.
+type filePasses struct {
+	At       yamlfile.Place
+	Argument yamlfile.Text `yaml:"argument"`
+	Equals   yamlfile.Node `yaml:"equals"`
+}
+
+// fileSource says where a value of an intent comes from: a path into the
+// arguments, or one of several other things.
+type fileSource struct {
+	At      yamlfile.Place
+	Path    yamlfile.Text
+	Outer   yamlfile.Text
+	Value   yamlfile.Node
+	Before  yamlfile.Text
+	Replace *fileReplace
+}
+
+// FillYAML reads any of its forms.
+func (s *fileSource) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	s.At = at
+	if !n.IsMapping() {
+		r.Fill(n, at.Field, &s.Path)
+		s.Path.Place = at
+		return
+	}
+	var whole struct {
+		Outer   yamlfile.Text `yaml:"outer"`
+		Value   yamlfile.Node `yaml:"value"`
+		Before  yamlfile.Text `yaml:"before"`
+		Replace *fileReplace  `yaml:"replace"`
+	}
+	r.Fill(n, at.Field, &whole)
+	s.Outer, s.Value, s.Before, s.Replace = whole.Outer, whole.Value, whole.Before, whole.Replace
+}
+
+// fileReplace is a text of the record before with pieces of it replaced.
+type fileReplace struct {
+	At   yamlfile.Place
+	Each yamlfile.Text `yaml:"each"`
+	Old  yamlfile.Text `yaml:"old"`
+	New  yamlfile.Text `yaml:"new"`
+}
+
+type fileRead struct {
+	At        yamlfile.Place
+	Name      yamlfile.Text            `yaml:"name"`
+	By        yamlfile.Text            `yaml:"by"`
+	Tool      yamlfile.Text            `yaml:"tool"`
+	Arguments map[string]yamlfile.Node `yaml:"arguments"`
+	Answer    yamlfile.Text            `yaml:"answer"`
+	Record    yamlfile.Text            `yaml:"record"`
+	Records   yamlfile.Text            `yaml:"records"`
+	Within    yamlfile.Text            `yaml:"within"`
+	Absent    []yamlfile.Text          `yaml:"absent"`
+	Empty     []yamlfile.Text          `yaml:"empty"`
+	Limit     int                      `yaml:"limit"`
+	Strength  yamlfile.Text            `yaml:"strength"`
+	As        yamlfile.Text            `yaml:"as"`
+}
+
+type fileRecord struct {
+	At      yamlfile.Place
+	Ref     yamlfile.Text        `yaml:"ref"`
+	URL     yamlfile.Text        `yaml:"url"`
+	Version yamlfile.Text        `yaml:"version"`
+	Stamp   *fileField           `yaml:"stamp"`
+	Fields  map[string]fileField `yaml:"fields"`
+}
+
+// fileField is a path, or a path and what to do with what it selects.
+type fileField struct {
+	At    yamlfile.Place
+	Path  yamlfile.Text
+	Outer yamlfile.Text
+	Key   yamlfile.Text
+	Match yamlfile.Text
+}
+
+// FillYAML reads either form.
+func (f *fileField) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	f.At = at
+	if !n.IsMapping() {
+		r.Fill(n, at.Field, &f.Path)
+		f.Path.Place = at
+		return
+	}
+	var whole struct {
+		Path  yamlfile.Text `yaml:"path"`
+		Outer yamlfile.Text `yaml:"outer"`
+		Key   yamlfile.Text `yaml:"key"`
+		Match yamlfile.Text `yaml:"match"`
+	}
+	r.Fill(n, at.Field, &whole)
+	f.Path, f.Outer, f.Key, f.Match = whole.Path, whole.Outer, whole.Key, whole.Match
+}
+
+type fileProfile struct {
+	At            yamlfile.Place
+	StampsUpdates bool                  `yaml:"stamps_updates"`
+	Settle        yamlfile.Bound        `yaml:"settle"`
+	Horizon       yamlfile.Bound        `yaml:"horizon"`
+	Recheck       yamlfile.Bound        `yaml:"recheck"`
+	ConfirmReads  int                   `yaml:"confirm_reads"`
+	Volatile      []yamlfile.Text       `yaml:"volatile"`
+	Compare       map[string][]fileRule `yaml:"compare"`
+	Irreversible  []yamlfile.Text       `yaml:"irreversible"`
+	SendTimeout   yamlfile.Span         `yaml:"send_timeout"`
+	ReadTimeout   yamlfile.Span         `yaml:"read_timeout"`
+}
+
+type fileRule struct {
+	Rule      intent.RuleName `yaml:"rule"`
+	Tolerance string          `yaml:"tolerance"`
+	Precision string          `yaml:"precision"`
+	Zone      string          `yaml:"zone"`
+}

@@ -1,0 +1,153 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/connectortest"
+	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/intent"
+)
+
+// pinned is a contract with the digests of the fake's tools.
+func pinned(t *testing.T, text string) *mcp.Contract {
+	t.Helper()
+	s := mcptest.New(mcptest.NewWorld())
+	text += "digests:\n"
+	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+		d, err := mcp.Digest(s.Tool(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "  " + name + ": " + d + "\n"
+	}
+	c, err := mcp.Load([]byte(text), "shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// connect makes a connector to a fake.
+func connect(t *testing.T, s *mcptest.Server, c *mcp.Contract) *mcp.Connector {
+	t.Helper()
+	conn, err := mcp.New(c, mcp.Options{Server: mcp.Server{Transport: s.Transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		s.Cut()
+	})
+	return conn
+}
+
+var lacks = map[string]string{}
+
+func variants() map[connectortest.Vice][]string {
+	return map[connectortest.Vice][]string{
+		connectortest.UnreadableRead:  mcptest.Unreadable(),
+		connectortest.NormalisedField: {"text", "number"},
+	}
+}
+
+var allWrites = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+
+// TestConnector runs the suite in fake time.
+func TestConnector(t *testing.T) {
+	connectortest.Run(t, connectortest.Harness{
+		Open: func(t *testing.T) *connectortest.Fixture {
+			s := mcptest.New(mcptest.NewWorld())
+			return fixture(t, s, connect(t, s, pinned(t, mcptest.Contract)))
+		},
+		Writes: allWrites, Variants: variants(), Lacks: lacks,
+	})
+}
+
+func fixture(t *testing.T, s *mcptest.Server, conn *mcp.Connector) *connectortest.Fixture {
+	w := s.World
+	id := func(key intent.Fields) string { return fmt.Sprint(key["order_id"]) }
+	return &connectortest.Fixture{
+		Connector: conn, Profile: conn.Profiles()["order"], Intent: order, Near: near, NullField: "customer",
+		Set: func(v connectortest.Vice, how string) error {
+			if v == connectortest.Unreachable {
+				w.Arm(mcptest.Unreachable, "")
+				s.Cut()
+				return hangUp(t, conn)
+			}
+			w.Arm(mcptest.Vice(v), how)
+			if v == connectortest.LaggingRead {
+				w.Arm(mcptest.LaggingRead, "") // by key and by stamp
+			}
+			return nil
+		},
+		Seed: func(in intent.WriteIntent) {
+			all := map[string]any{}
+			for _, part := range []intent.Fields{in.Key, in.Expect} {
+				maps.Copy(all, part)
+			}
+			w.Put(all, "")
+		},
+		Change: func(key intent.Fields) { w.Alter(id(key), map[string]any{"note": "somebody else's"}) },
+		Put: func(fields intent.Fields, stamp string) error {
+			w.Put(fields, stamp)
+			return nil
+		},
+		Alter: func(key, fields intent.Fields) error {
+			w.Alter(id(key), fields)
+			return nil
+		},
+		Records: func(key intent.Fields) []connectors.Record {
+			var all []connectors.Record
+			for _, o := range w.Orders(id(key)) {
+				all = append(all, connectors.Record{Ref: o.ID, Stamp: o.Stamp, Fields: o.Fields})
+			}
+			return all
+		},
+		Effects: func(key intent.Fields) int { return w.Effects(id(key)) },
+		Sends: func() int {
+			return w.Calls(mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete)
+		},
+	}
+}
+
+// hangUp waits until the connector has noticed that its connection is gone: a
+// session that is dead and not known to be makes a send of unknown fate.
+func hangUp(t *testing.T, conn *mcp.Connector) error {
+	return conn.Client().Gone(t.Context())
+}
+
+func order(w intent.WriteType, n int) intent.WriteIntent {
+	in := intent.WriteIntent{Kind: "order", Write: w, Key: intent.Fields{"order_id": fmt.Sprintf("Order-%03d", n)}}
+	switch w {
+	case intent.Create:
+		in.Expect = intent.Fields{"note": " Two \"Words\" {{ ", "amount_cents": json.Number(fmt.Sprint(1000 + n)), "customer": map[string]any{"name": "Ada", "tags": []any{"a"}}}
+	case intent.Update:
+		in.Expect = intent.Fields{"note": "changed", "amount_cents": json.Number("2000")}
+	case intent.Upsert:
+		in.Expect = intent.Fields{"note": "set", "amount_cents": json.Number("3000")}
+	}
+	return in
+}
+
+func near(n int) []intent.WriteIntent {
+	id := fmt.Sprintf("Order-%03d", n)
+	var all []intent.WriteIntent
+	for i, other := range []string{strings.ToLower(id), id[:len(id)-1], id + "0", " " + id, id + " ", "1"} {
+		in := order(intent.Create, 100+i)
+		in.Key["order_id"] = other
+		all = append(all, in)
+	}
+	return all
+}
+
+var _ = context.Background
+var _ sdk.Content

@@ -1,0 +1,264 @@
+package mcp
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// loader turns a file into a contract and collects what is wrong.
+type loader struct {
+	yamlfile.Reader
+	c *Contract
+}
+
+// Load reads a contract strictly. file is its name for problems. The error is an
+// [InvalidError] that lists everything that is wrong.
+func Load(text []byte, file string) (*Contract, error) {
+	l := &loader{Reader: yamlfile.Reader{
+		Empty: "`readback contract suggest` drafts one", Secrets: "secrets belong to the destination in the configuration; take it out here",
+	}, c: &Contract{digests: map[string]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}}
+	var f fileContract
+	if len(text) > maxFile {
+		l.Say(0, "", "has more than %d bytes", maxFile)
+	} else if n, ok := l.Parse(text); ok {
+		l.Fill(n, "", &f)
+		l.contract(&f)
+	}
+	if len(l.Problems) > 0 {
+		yamlfile.Sort(l.Problems)
+		return nil, &InvalidError{File: file, Problems: l.Problems}
+	}
+	return l.c, nil
+}
+
+var (
+	nameForm   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	word       = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
+	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+func (l *loader) contract(f *fileContract) {
+	if f.Draft.Line != 0 {
+		l.At(f.Draft.Place, "says that a person has not finished it: look at every line marked GUESS, then take this line out")
+	}
+	if f.Contract != 1 {
+		l.Say(f.At.Line, "contract", "is %d; want 1, the version of the format", f.Contract)
+	}
+	if l.required(f.Name, f.At, "name", "a name such as memory") && !nameForm.MatchString(f.Name.Value) {
+		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
+	}
+	l.required(f.Server, f.At, "server", "the server and its version, for people")
+	l.c.name, l.c.server, l.c.serial = f.Name.Value, f.Server.Value, f.Serial
+	for _, r := range f.Reads {
+		l.c.reads = append(l.c.reads, r.Value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Digests)) {
+		t := f.Digests[name]
+		if !digestForm.MatchString(t.Value) {
+			l.At(t.Place, "is no digest; want sha256: and 64 digits, as `readback contract suggest` and `contract check --server` print it")
+		}
+		l.c.digests[name] = t.Value
+	}
+	if len(f.Kinds) == 0 {
+		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Kinds)) {
+		if k := f.Kinds[name]; k != nil {
+			l.kind(name, k)
+		}
+	}
+	l.pinned(f)
+}
+
+// pinned wants a digest for every tool that writes or proves, and no tool in two
+// places.
+func (l *loader) pinned(f *fileContract) {
+	for _, tool := range slices.Sorted(maps.Keys(l.c.tools)) {
+		if slices.Contains(l.c.Reads(), tool) {
+			l.Say(f.At.Line, "reads", "names %s, which is a write of the kind %s", yamlfile.Clip(tool), l.c.tools[tool].kind.name)
+		}
+		l.wantDigest(f, tool)
+		for _, proof := range l.c.Proofs(tool) {
+			l.wantDigest(f, proof)
+		}
+	}
+}
+
+func (l *loader) wantDigest(f *fileContract, tool string) {
+	if _, ok := l.c.digests[tool]; ok {
+		return
+	}
+	l.c.digests[tool] = "" // said once
+	l.Say(f.At.Line, "digests", "has none for %s; want one for every tool that writes or proves, so that a tool that changes is noticed", yamlfile.Clip(tool))
+}
+
+// required reports whether a text is there.
+func (l *loader) required(t yamlfile.Text, in yamlfile.Place, name, want string) bool {
+	if t.Line == 0 && t.Value == "" {
+		l.Say(in.Line, strings.TrimPrefix(in.Field+"."+name, "."), "is missing; want %s", want)
+	}
+	return t.Value != ""
+}
+
+var writeTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+
+func (l *loader) kind(name string, f *fileKind) {
+	k := &kind{name: name, writes: map[intent.WriteType]*write{}, undo: map[intent.WriteType]intent.WriteType{}}
+	l.c.kinds[name] = k
+	if !word.MatchString(name) || name == BlindKind {
+		l.At(f.At, "is no name for a kind; want letters, digits, dashes and underscores, and not %s", BlindKind)
+	}
+	l.shape(k, f)
+	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
+		if !slices.Contains(writeTypes, intent.WriteType(w)) {
+			l.Say(f.Writes[w].At.Line, f.At.Field+".writes", "has %q; want create, update, upsert or delete", yamlfile.Clip(w))
+			continue
+		}
+		l.write(k, intent.WriteType(w), f.Writes[w])
+	}
+	if len(f.Writes) == 0 {
+		l.At(f.At, "has no writes; want at least one")
+	}
+	if f.Record == nil {
+		l.At(f.At, "has no record; want where its fields stand in an answer")
+	} else {
+		k.record = l.record(k, f.Record)
+	}
+	for _, r := range f.Reads {
+		l.read(k, r)
+	}
+	l.readsOf(k, f)
+	l.profile(k, f)
+	l.undos(k, f)
+}
+
+// shape finds out what the writes of a kind have in common.
+func (l *loader) shape(k *kind, f *fileKind) {
+	first := true
+	for _, name := range slices.Sorted(maps.Keys(f.Writes)) {
+		w := f.Writes[name]
+		if w == nil {
+			continue
+		}
+		keys, each := slices.Sorted(maps.Keys(w.Key)), w.Each.Value != ""
+		switch {
+		case first:
+			k.keys, k.each, first = keys, each, false
+		case !slices.Equal(keys, k.keys):
+			l.At(w.At, "has the key %s, and another write of the kind has %s; want one key", strings.Join(keys, ", "), strings.Join(k.keys, ", "))
+		case each != k.each:
+			l.At(w.At, "writes several records and another write of the kind one, or the reverse; want one way")
+		}
+	}
+	for _, r := range f.Reads {
+		k.parts = k.parts || r != nil && r.As.Value != ""
+	}
+	if k.each && k.parts {
+		l.At(f.At, "has each and as; want one of them")
+	}
+	if len(k.keys) == 0 && !first {
+		l.At(f.At, "has writes without a key; want where the business key stands in the arguments")
+	}
+}
+
+func bound(b yamlfile.Bound) connectors.Bound {
+	if !b.Known {
+		return connectors.Bound{}
+	}
+	return connectors.Within(b.Time)
+}
+
+func (l *loader) profile(k *kind, file *fileKind) {
+	f := &file.Profile
+	p := connectors.Profile{
+		Stamped: k.record != nil && k.record.stamp != nil && !k.each && !k.parts, StampsUpdates: f.StampsUpdates,
+		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), ConfirmReads: f.ConfirmReads,
+		Compare:     map[string]intent.Comparison{},
+		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
+	}
+	for _, t := range f.Volatile {
+		if !intent.Pointer(t.Value).IsValid() || t.Value == "" {
+			l.At(t.Place, "is no JSON Pointer; want one such as /updated_at")
+		}
+		p.Volatile = append(p.Volatile, t.Value)
+	}
+	for path, rules := range f.Compare {
+		if !intent.Pointer(path).IsValid() || path == "" || k.each && !slices.Contains(k.named(), strings.TrimPrefix(path, "/")) {
+			l.Say(f.At.Line, f.At.Field+".compare", "has %s; want a JSON Pointer to a field, such as /title", yamlfile.Clip(path))
+		}
+		c := intent.Comparison{}
+		for _, r := range rules {
+			c = append(c, intent.Rule{Name: r.Rule, Tolerance: r.Tolerance, Precision: r.Precision, Zone: r.Zone})
+		}
+		if err := c.Validate(); err != nil {
+			l.Say(f.At.Line, f.At.Field+".compare", "%s: %s", yamlfile.Clip(path), err)
+		}
+		p.Compare[path] = c
+	}
+	if k.each { // the places of the fields are other ones in every intent
+		k.compare, p.Compare = p.Compare, nil
+	}
+	for _, t := range f.Irreversible {
+		if k.writes[intent.WriteType(t.Value)] == nil {
+			l.At(t.Place, "is no write of this kind")
+		}
+		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
+	}
+	for _, t := range writeTypes {
+		w := k.writes[t]
+		if w == nil {
+			continue
+		}
+		p.Writes = append(p.Writes, t)
+		if w.idempotent {
+			p.Unique = append(p.Unique, t)
+		}
+		if w.window > 0 {
+			if p.NativeWindow == nil {
+				p.NativeWindow = map[intent.WriteType]time.Duration{}
+			}
+			p.NativeWindow[t] = w.window
+		}
+	}
+	for _, r := range k.reads {
+		way := connectors.ReadPath{Path: r.name, By: r.by}
+		if r.strong {
+			way.Strength = connectors.Strong
+		}
+		p.Reads = append(p.Reads, way)
+	}
+	k.profile = p
+}
+
+// named lists the fields of a record that an answer shows.
+func (k *kind) named() []string {
+	if k.record == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(k.record.fields))
+}
+
+func (l *loader) undos(k *kind, f *fileKind) {
+	right := map[intent.WriteType][]intent.WriteType{
+		intent.Create: {intent.Delete},
+		intent.Update: {intent.Update, intent.Upsert},
+		intent.Upsert: {intent.Delete, intent.Update, intent.Upsert},
+		intent.Delete: {intent.Create, intent.Upsert},
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Undo)) {
+		did, u := intent.WriteType(name), intent.WriteType(f.Undo[name].Value)
+		if !slices.Contains(right[did], u) || k.writes[did] == nil || k.writes[u] == nil {
+			l.At(f.Undo[name].Place, "undoes %s by %s; want writes that this kind has: create by delete, update by update or upsert, upsert by delete, update or upsert, delete by create or upsert", yamlfile.Clip(name), yamlfile.Clip(string(u)))
+			continue
+		}
+		k.undo[did] = u
+		k.profile.Undo = append(k.profile.Undo, did)
+	}
+}

@@ -1,0 +1,99 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// mark notes what became of the message of one call, so that a failure before
+// it left us can be told from one after.
+type mark struct {
+	// sent says that a byte of it may have left us.
+	sent atomic.Bool
+	// status is what an HTTP server answered, 0 for nothing; header comes with
+	// it.
+	status atomic.Int64
+	header atomic.Pointer[http.Header]
+}
+
+type markKey struct{}
+
+func marked(ctx context.Context) (context.Context, *mark) {
+	m := &mark{}
+	return context.WithValue(ctx, markKey{}, m), m
+}
+
+func markOf(ctx context.Context) *mark {
+	m, _ := ctx.Value(markKey{}).(*mark)
+	return m
+}
+
+// watched is a transport whose connection marks what is written. It is for
+// streams; HTTP is watched by [watch].
+type watched struct{ inner sdk.Transport }
+
+// Connect implements the SDK's interface.
+func (t watched) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := t.inner.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return watchedConn{c}, nil
+}
+
+type watchedConn struct{ sdk.Connection }
+
+// Write marks the message before its first byte goes.
+func (c watchedConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	if mark := markOf(ctx); mark != nil && isCall(m) {
+		mark.sent.Store(true)
+	}
+	return c.Connection.Write(ctx, m)
+}
+
+// isCall tells a call of a tool from what goes with it, such as the notice that
+// it was given up.
+func isCall(m jsonrpc.Message) bool {
+	r, ok := m.(*jsonrpc.Request)
+	return ok && r.IsCall()
+}
+
+// watch is a round tripper that adds headers and marks what is sent.
+type watch struct {
+	inner   http.RoundTripper
+	headers func(context.Context) (http.Header, error)
+}
+
+// RoundTrip sends once: net/http repeats only a request of which nothing was
+// written.
+func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, m := r.Context(), markOf(r.Context())
+	if m != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			WroteHeaderField: func(string, []string) { m.sent.Store(true) },
+			WroteHeaders:     func() { m.sent.Store(true) },
+		})
+	}
+	r = r.Clone(ctx)
+	if w.headers != nil {
+		more, err := w.headers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for name, values := range more {
+			r.Header[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	resp, err := w.inner.RoundTrip(r)
+	if err == nil && m != nil {
+		m.sent.Store(true)
+		m.header.Store(&resp.Header)
+		m.status.Store(int64(resp.StatusCode))
+	}
+	return resp, err
+}

@@ -1,0 +1,187 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// Read asks the reading tools of the contract. Whatever they answer that is not
+// as the contract says is an error, and never absence.
+func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	began := time.Now()
+	if c.blind && q.Intent.Kind == BlindKind {
+		return connectors.Observation{}, connectors.ErrBlind
+	}
+	k, err := c.kindOf(q.Intent)
+	if err != nil {
+		return connectors.Observation{}, err
+	}
+	if err := k.checkKey(q.Intent); err != nil {
+		return connectors.Observation{}, err
+	}
+	o := connectors.Observation{At: began, Records: []connectors.Record{}}
+	l := &look{c: c, k: k, q: q, strong: true}
+	switch {
+	case k.each:
+		o.Records, err = l.several(ctx)
+	case k.parts:
+		o.Records, err = l.inParts(ctx)
+	default:
+		o.Records, err = l.one(ctx)
+	}
+	if err != nil {
+		return connectors.Observation{}, hidden(err)
+	}
+	o.Path = l.path
+	if l.strong && l.path != "" {
+		o.Strength = connectors.Strong
+	}
+	return o, nil
+}
+
+// look is one read under way.
+type look struct {
+	c *Connector
+	k *kind
+	q connectors.Query
+	// strong says that all that was asked is strong; path is what was asked
+	// first.
+	strong bool
+	path   string
+}
+
+// found is a record of an answer, and what is around it.
+type found struct {
+	doc, outer any
+}
+
+// ask calls one reading tool. A nil list and no error means that it says that
+// there is nothing.
+func (l *look) ask(ctx context.Context, r *read, values map[string]any) ([]found, error) {
+	l.strong = l.strong && r.strong
+	if l.path == "" {
+		l.path = r.name
+	}
+	args := map[string]any{}
+	for name, t := range r.arguments {
+		v, err := t.fill(values)
+		if err != nil {
+			return nil, err
+		}
+		args[name] = v
+	}
+	if _, err := l.c.trusted(ctx, r.tool); err != nil {
+		return nil, err
+	}
+	res, err := l.c.client.Call(ctx, r.tool, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.understand(res)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.label(), err)
+	}
+	return all, nil
+}
+
+// understand takes an answer apart.
+func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
+	if res.IsError {
+		if matching(r.absent, textOf(res)) != nil {
+			return nil, nil
+		}
+		return nil, answer("it is an error, and none by which the contract knows that something is not there")
+	}
+	if matching(r.empty, textOf(res)) != nil {
+		return nil, nil
+	}
+	doc, err := document(res, r.form)
+	if err != nil {
+		return nil, err
+	}
+	if r.single != nil {
+		one, there := r.single.value(doc)
+		if !there {
+			return nil, answer("there is no %s in it", r.single.text)
+		}
+		return []found{{doc: one}}, nil
+	}
+	list, err := r.list.all(doc)
+	if err != nil {
+		return nil, err
+	}
+	if r.limit > 0 && len(list) >= r.limit {
+		return nil, answer("it shows %d records, which is where the tool cuts its answers; others may be missing", len(list))
+	}
+	return r.inner(list)
+}
+
+// inner goes a level deeper where the contract says so.
+func (r *read) inner(list []any) ([]found, error) {
+	var all []found
+	for _, e := range list {
+		if r.within == nil {
+			all = append(all, found{doc: e})
+			continue
+		}
+		v, there := r.within.value(e)
+		inner, ok := v.([]any)
+		if !there || !ok {
+			return nil, answer("an element of %s has no list %s", r.list.text, r.within.text)
+		}
+		for _, i := range inner {
+			all = append(all, found{doc: i, outer: e})
+		}
+		if len(all) > maxRecords {
+			return nil, answer("it shows more than %d records", maxRecords)
+		}
+	}
+	return all, nil
+}
+
+// record understands one record. A field that its path does not lead to is not
+// there.
+func (k *kind) recordOf(f found, key intent.Fields) connectors.Record {
+	r := connectors.Record{Ref: k.record.ref.scalar(f.doc), URL: k.record.url.scalar(f.doc), Version: k.record.version.scalar(f.doc),
+		Fields: intent.Fields{}}
+	if k.record.stamp != nil {
+		v, _ := k.record.stamp.value(f, key)
+		r.Stamp, _ = v.(string)
+	}
+	for name, field := range k.record.fields {
+		if v, there := field.value(f, key); there {
+			r.Fields[name] = v
+		}
+	}
+	return r
+}
+
+func (f *field) value(from found, key intent.Fields) (any, bool) {
+	if f.key != "" {
+		v, there := key[f.key]
+		return v, there
+	}
+	doc := from.doc
+	if f.outer {
+		doc = from.outer
+	}
+	v, there := f.place.value(doc)
+	if !there || f.match == nil {
+		return v, there
+	}
+	s, ok := v.(string)
+	if !ok {
+		return nil, false
+	}
+	m := f.match.FindAllStringSubmatch(s, 2)
+	if len(m) != 1 { // none, or nobody knows which
+		return nil, false
+	}
+	return m[0][1], true
+}

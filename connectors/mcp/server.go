@@ -1,0 +1,158 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Server says how a server of the Model Context Protocol is reached: one of
+// Command, URL and Transport.
+type Server struct {
+	// Command is a program and its arguments, which speaks on its standard
+	// streams.
+	Command []string
+	// Dir is its working directory. Default that of this process.
+	Dir string
+	// Env is what its environment has besides PATH, HOME, LANG, TMPDIR and what
+	// Windows needs. Nothing else of our environment reaches it: secrets of
+	// other destinations stand there.
+	Env map[string]string
+	// Secrets are further variables of its environment, fetched at each start.
+	Secrets map[string]func(context.Context) (string, error)
+	// Stderr is where its standard error goes. Default nowhere.
+	Stderr io.Writer
+
+	// URL is the address of a streamable HTTP server: https, or http on this
+	// machine.
+	URL string
+	// Headers are sent with every request, fetched anew each time.
+	Headers map[string]func(context.Context) (string, error)
+	// RoundTripper carries the requests. Default an [http.Transport] of its own.
+	RoundTripper http.RoundTripper
+
+	// Transport makes a transport for each session, for servers in the same
+	// process.
+	Transport func(ctx context.Context) (sdk.Transport, error)
+
+	// Protocol is the version that is asked for. Default "2025-11-25", the last
+	// one with sessions.
+	Protocol string
+}
+
+// defaultProtocol is a version in which a list of tools is never answered from
+// the client's own cache.
+const defaultProtocol = "2025-11-25"
+
+// inherited are the variables that a process gets of ours.
+var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"}
+
+func (s Server) check() error {
+	given := 0
+	for _, is := range []bool{len(s.Command) > 0, s.URL != "", s.Transport != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return errors.New("want exactly one of command and url")
+	case len(s.Command) > 0 && s.Command[0] == "":
+		return errors.New("command: the program is empty")
+	case s.URL == "":
+		return nil
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
+		return errors.New("url: is no address; want one such as https://mcp.example.com/mcp") // and not repeated: it may hold a password
+	case u.User != nil:
+		return errors.New("url: holds a user name or a password; want headers with a secret")
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return errors.New("url: is http, where credentials cross a network in the clear; want https (http only for this machine)")
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// transport makes what one session runs on.
+func (s Server) transport(ctx context.Context) (sdk.Transport, error) {
+	switch {
+	case s.Transport != nil:
+		t, err := s.Transport(ctx)
+		return watched{t}, err
+	case s.URL != "":
+		return s.streamable(), nil
+	}
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec // the operator's own configuration names it
+	cmd.Dir, cmd.Stderr = s.Dir, s.Stderr
+	cmd.WaitDelay = closing
+	var err error
+	cmd.Env, err = s.environment(ctx)
+	return watched{&sdk.CommandTransport{Command: cmd, TerminateDuration: closing}}, err
+}
+
+func (s Server) environment(ctx context.Context) ([]string, error) {
+	var env []string
+	for _, name := range inherited {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	for name, v := range s.Env {
+		env = append(env, name+"="+v)
+	}
+	for name, fetch := range s.Secrets {
+		v, err := fetch(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the variable %s: %w", name, err)
+		}
+		env = append(env, name+"="+v)
+	}
+	slices.SortStableFunc(env, func(a, b string) int { return strings.Compare(a, b) })
+	return env, nil
+}
+
+// streamable is HTTP without anything that repeats by itself: no reconnecting,
+// no redirects, and no stream of its own, whose end would end the calls too.
+func (s Server) streamable() sdk.Transport {
+	inner := s.RoundTripper
+	if inner == nil {
+		inner = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	return &sdk.StreamableClientTransport{
+		Endpoint: s.URL,
+		HTTPClient: &http.Client{
+			Transport:     watch{inner: inner, headers: s.header},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		MaxRetries:           -1,
+		DisableStandaloneSSE: true,
+	}
+}
+
+func (s Server) header(ctx context.Context) (http.Header, error) {
+	h := http.Header{}
+	for name, fetch := range s.Headers {
+		v, err := fetch(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the header %s: %w", name, err)
+		}
+		h.Set(name, v)
+	}
+	return h, nil
+}

@@ -1,0 +1,188 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// errTool: the tool answered with an error. It may have done its work before.
+var errTool = errors.New("the tool answered with an error that the contract says nothing about; it may have been applied")
+
+// Write calls the tool once. Whatever the tool says about a failure is of
+// unknown fate unless the contract lists it: an error in the middle of a call
+// says nothing about what was done before it.
+func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if c.blind && r.Intent.Kind == BlindKind {
+		return c.callBlind(ctx, r.Intent)
+	}
+	w, args, err := c.prepare(r)
+	if err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	if _, err := c.trusted(ctx, w.tool); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(hidden(err))
+	}
+	if c.contract.serial {
+		select {
+		case c.writing <- struct{}{}:
+			defer func() { <-c.writing }()
+		case <-ctx.Done():
+			return connectors.Receipt{}, connectors.NotSent(ctx.Err())
+		}
+	}
+	res, err := c.client.Call(ctx, w.tool, args, nil)
+	if err != nil {
+		var said *jsonrpc.Error
+		if connectors.FateOf(err) == connectors.FateUnknown && errors.As(err, &said) {
+			return connectors.Receipt{}, w.means(said.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", said.Code))
+		}
+		return connectors.Receipt{}, hidden(err)
+	}
+	if res.IsError {
+		return connectors.Receipt{}, w.means(textOf(res), errTool)
+	}
+	return w.receipt(res), nil
+}
+
+// prepare makes the arguments of a call.
+func (c *Connector) prepare(r connectors.Request) (*write, intent.Fields, error) {
+	if err := c.Check(r.Intent); err != nil {
+		return nil, nil, err
+	}
+	_, w, err := c.find(r.Intent)
+	if err != nil {
+		return nil, nil, err
+	}
+	args, err := w.build(r.Intent)
+	if err != nil {
+		return nil, nil, err
+	}
+	changes := w.write == intent.Update || w.write == intent.Delete
+	if changes && r.Before != nil && len(r.Before.Records) == 0 {
+		return nil, nil, errNoRecord
+	}
+	if r.Conditional {
+		return nil, nil, fmt.Errorf("the tool %s takes no condition", w.tool)
+	}
+	if w.stamp.set && !w.stamp.put(args, r.Stamp) || w.idempotency.set && !w.idempotency.put(args, r.IdempotencyKey) {
+		return nil, nil, arguments("the mark of readback has no place in the arguments of %s", w.tool)
+	}
+	if w.ref.set {
+		return w, args, w.putRef(args, r)
+	}
+	return w, args, nil
+}
+
+// putRef names the record by its own id, which the read before the write found.
+func (w *write) putRef(args intent.Fields, r connectors.Request) error {
+	if _, given := w.ref.get(map[string]any(args)); given {
+		return nil
+	}
+	if r.Before == nil || len(r.Before.Records) != 1 || r.Before.Records[0].Ref == "" {
+		return fmt.Errorf("%w, or there are several: %s needs its id", errNoRecord, w.tool)
+	}
+	if !w.ref.put(args, r.Before.Records[0].Ref) {
+		return arguments("%s has no place in the arguments of %s", w.ref.text(), w.tool)
+	}
+	return nil
+}
+
+// means is what the text of an error means by the contract. The text itself goes
+// no further: it is the server's.
+func (w *write) means(text string, otherwise error) error {
+	if p := matching(w.throttled, text); p != nil {
+		return connectors.Throttled(waitIn(p, text), listedAs(p))
+	}
+	if p := matching(w.conflict, text); p != nil {
+		return connectors.Conflict("error", listedAs(p))
+	}
+	if p := matching(w.refused, text); p != nil {
+		return connectors.Refused("error", listedAs(p))
+	}
+	return otherwise
+}
+
+func listedAs(p *regexp.Regexp) error {
+	return fmt.Errorf("the tool answered with an error that the contract lists: %s", p)
+}
+
+func matching(all []*regexp.Regexp, text string) *regexp.Regexp {
+	for _, p := range all {
+		if p.MatchString(text) {
+			return p
+		}
+	}
+	return nil
+}
+
+// waitIn is the first group of a pattern as seconds, 0 where there is none.
+func waitIn(p *regexp.Regexp, text string) time.Duration {
+	m := p.FindStringSubmatch(text)
+	if len(m) < 2 {
+		return 0
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || n < 0 || n > time.Hour.Seconds() {
+		return 0
+	}
+	return time.Duration(n * float64(time.Second))
+}
+
+// receipt is what an answer says, as far as the contract has a use for it.
+func (w *write) receipt(res *sdk.CallToolResult) connectors.Receipt {
+	r := connectors.Receipt{Code: "ok"}
+	if w.made == nil {
+		return r
+	}
+	if doc, err := document(res, ""); err == nil { // it said yes; what it added does not take that back
+		r.Ref = w.made.scalar(doc)
+	}
+	return r
+}
+
+// hidden keeps what a server wrote, and addresses with what stands in them, out
+// of an error, and leaves its kind.
+func hidden(err error) error {
+	var said *jsonrpc.Error
+	var at *url.Error
+	switch {
+	case errors.As(err, &said):
+		return rewrap(err, fmt.Errorf("the server answered with the error %d", said.Code))
+	case errors.As(err, &at):
+		return rewrap(err, fmt.Errorf("the connection failed: %w", at.Err))
+	}
+	return err
+}
+
+func rewrap(err, plain error) error {
+	var known *connectors.Error
+	if errors.As(err, &known) {
+		copied := *known
+		copied.Err = plain
+		return &copied
+	}
+	return plain
+}
+
+// textOf is all text of an answer.
+func textOf(res *sdk.CallToolResult) string {
+	var all []string
+	for _, c := range res.Content {
+		if t, ok := c.(*sdk.TextContent); ok {
+			all = append(all, t.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
