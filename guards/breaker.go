@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -83,13 +84,14 @@ func worded(s engine.Sent) string {
 type breaker struct {
 	*shared
 	name  string // of the note
-	set   Breaker
+	set   atomic.Pointer[Breaker]
 	cover time.Duration
 
 	mu      sync.Mutex
 	local   *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while it is closed for all
 	epoch   time.Time                             // since when it is closed for all, as local was made
 	tripped bool                                  // local has done its part
+	changed bool                                  // local was made for other settings
 	trip    *breakerNote                          // it tripped here, which is not published yet
 	probed  *finding                              // what a probe of ours found out, likewise
 	spare   *finding                              // a permission to probe that was not used
@@ -107,9 +109,9 @@ type finding struct {
 // in a rolling window and says when to open. What comes after that is shared
 // and follows from the note.
 func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
-	most := uint32(b.set.Failures)
+	most := uint32(b.keeps().Failures)
 	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
-		Name: b.destination, Interval: b.set.Window, BucketPeriod: b.set.Window / breakerBuckets, Timeout: b.set.Open,
+		Name: b.destination, Interval: b.keeps().Window, BucketPeriod: b.keeps().Window / breakerBuckets, Timeout: b.keeps().Open,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			half := c.TotalFailures >= most && c.TotalFailures >= c.TotalSuccesses
 			return half || c.ConsecutiveFailures >= rowFactor*most
@@ -117,7 +119,21 @@ func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
 	})
 }
 
-func (b *breaker) off() bool { return b.set.Failures < 0 }
+// keeps are the settings in force.
+func (b *breaker) keeps() Breaker { return *b.set.Load() }
+
+// change has other settings kept from the next send on; what was counted under
+// the others is forgotten. A breaker that is open stays so until a probe closes it.
+func (b *breaker) change(set Breaker) {
+	if before := b.set.Swap(&set); before == nil || *before == set {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changed = true
+}
+
+func (b *breaker) off() bool { return b.keeps().Failures < 0 }
 
 // read is the note as it counts. One that cannot be read is open.
 func (b *breaker) read(n ledger.Note) breakerNote {
@@ -126,7 +142,7 @@ func (b *breaker) read(n ledger.Note) breakerNote {
 	}
 	note, ok := decoded[breakerNote](n)
 	if !ok {
-		note = breakerNote{Since: n.At, Until: n.At.Add(b.set.Open), Why: "the note of its breaker cannot be read"}
+		note = breakerNote{Since: n.At, Until: n.At.Add(b.keeps().Open), Why: "the note of its breaker cannot be read"}
 	}
 	note.Destination = b.destination
 	if note.Until.Sub(b.board.clock.late()) > leaseLongest {
@@ -161,7 +177,7 @@ func (b *breaker) shut() *engine.Hold {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.trip != nil {
-			return b.hold(b.set.Open, *b.trip)
+			return b.hold(b.keeps().Open, *b.trip)
 		}
 		return nil
 	}
@@ -200,12 +216,12 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.local == nil || !b.epoch.Equal(note.Since) { // it was open meanwhile
-		b.local, b.epoch, b.tripped = b.fresh(), note.Since, false
+	if b.local == nil || b.changed || !b.epoch.Equal(note.Since) { // it was open meanwhile
+		b.local, b.epoch, b.tripped, b.changed = b.fresh(), note.Since, false, false
 	}
 	done, err := b.local.Allow()
 	if err != nil {
-		return nil, b.hold(b.set.Open, breakerNote{Why: err.Error()})
+		return nil, b.hold(b.keeps().Open, breakerNote{Why: err.Error()})
 	}
 	return func(s engine.Sent) { b.count(s, done) }, nil
 }
@@ -224,7 +240,7 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	}
 	b.tripped = true
 	now := b.board.clock.late()
-	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.set.Open), By: b.owner,
+	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
 		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
 	b.kick()
 }
@@ -322,7 +338,7 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 		note := b.read(n)
 		changed = false
 		if found != nil {
-			note, changed = note.after(found, b.board.clock.late(), b.set, b.owner)
+			note, changed = note.after(found, b.board.clock.late(), b.keeps(), b.owner)
 		}
 		if trip != nil && note.Closed {
 			note, changed = *trip, true

@@ -89,6 +89,7 @@ type Guards struct {
 	stop context.CancelFunc
 	news chan struct{} // something is to be published
 
+	set    sync.Mutex // of whoever replaces the settings
 	mu     sync.Mutex
 	dests  map[string]*destination
 	closed bool
@@ -122,6 +123,7 @@ func New(notes ledger.Notes, reg *connectors.Registry, opts *Options) *Guards {
 	g := &Guards{board: newBoard(notes), reg: reg, dests: make(map[string]*destination), news: make(chan struct{}, 1)}
 	if opts != nil {
 		g.opts = *opts
+		g.opts.Destinations = maps.Clone(opts.Destinations)
 	}
 	if g.reg == nil {
 		g.reg = &connectors.Registry{}
@@ -150,19 +152,44 @@ func (g *Guards) at(name string) *destination {
 	if d := g.dests[name]; d != nil {
 		return d
 	}
-	set := g.opts.Destinations[name]
-	rate, cover := g.profiled(name)
+	_, cover := g.profiled(name)
+	sh := &shared{board: g.board, destination: name, owner: g.owner, log: g.opts.Logger, kick: g.kick}
+	d := &destination{
+		rates:   &rates{shared: sh, name: noteOf("rate", name), turn: newTurn()},
+		slots:   &slots{shared: sh, name: noteOf("slots", name), cover: cover, turn: newTurn()},
+		breaker: &breaker{shared: sh, name: noteOf("breaker", name), cover: cover},
+	}
+	g.tell(name, d, g.opts.Destinations[name])
+	g.dests[name] = d
+	return d
+}
+
+// tell has a destination keep to its settings.
+func (g *Guards) tell(name string, d *destination, set Settings) {
+	rate, _ := g.profiled(name)
 	if set.Rate != (connectors.Rate{}) {
 		rate = set.Rate
 	}
-	sh := &shared{board: g.board, destination: name, owner: g.owner, log: g.opts.Logger, kick: g.kick}
-	d := &destination{
-		rates:   &rates{shared: sh, name: noteOf("rate", name), rate: rate, pace: paceOf(rate), turn: newTurn()},
-		slots:   &slots{shared: sh, name: noteOf("slots", name), limit: set.Concurrency, cover: cover, turn: newTurn()},
-		breaker: &breaker{shared: sh, name: noteOf("breaker", name), set: set.Breaker.filled(), cover: cover},
+	d.rates.change(rate)
+	d.slots.most.Store(int64(set.Concurrency))
+	d.breaker.change(set.Breaker.filled())
+}
+
+// Set replaces the settings of all destinations, for every send that is asked for
+// from then on; one that is not named has those of the zero [Settings]. Sends
+// under way are let end. Pauses that a destination asked for, stops, and breakers
+// that are open stay. The map is copied. Other workers have settings of their own.
+func (g *Guards) Set(destinations map[string]Settings) {
+	destinations = maps.Clone(destinations)
+	g.set.Lock() // the last one to come has the last word
+	defer g.set.Unlock()
+	g.mu.Lock()
+	g.opts.Destinations = destinations
+	known := maps.Clone(g.dests)
+	g.mu.Unlock() // destinations take it while they hold their own
+	for name, d := range known {
+		g.tell(name, d, destinations[name])
 	}
-	g.dests[name] = d
-	return d
 }
 
 // profiled is the lowest rate of a destination's profiles, and how long a send
@@ -201,28 +228,29 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	if hold := d.breaker.shut(); hold != nil {
 		return nil, hold
 	}
-	if hold := d.slots.take(ctx, deadline); hold != nil {
+	slot, hold := d.slots.take(ctx, deadline)
+	if hold != nil {
 		return nil, hold
 	}
 	at, hold := g.permitted(ctx, rec, d, deadline)
 	if hold != nil {
-		d.slots.release(0)
+		d.slots.release(slot, 0)
 		return nil, hold
 	}
 	told, hold := d.breaker.enter(ctx)
 	if hold != nil {
 		d.rates.back(at)
-		d.slots.release(0)
+		d.slots.release(slot, 0)
 		return nil, hold
 	}
 	if hold := g.stopped(ctx, rec); hold != nil { // a permission to probe can take its time
 		told(engine.Sent{Fate: connectors.FateNotSent})
 		d.rates.back(at)
-		d.slots.release(0)
+		d.slots.release(slot, 0)
 		return nil, hold
 	}
 	entered, once := g.board.clock.early(), sync.Once{}
-	if d.slots.limit > 0 {
+	if slot {
 		g.attend() // slots are looked after from now on
 	}
 	return func(s engine.Sent) {
@@ -232,7 +260,7 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 			} else {
 				d.rates.told(s, entered)
 			}
-			d.slots.release(s.Took)
+			d.slots.release(slot, s.Took)
 			told(s)
 		})
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -30,8 +31,7 @@ type rateNote struct {
 type rates struct {
 	*shared
 	name string // of the note
-	rate connectors.Rate
-	pace pace
+	set  atomic.Pointer[paced]
 	turn turn // asking the ledger for permits
 
 	mu      sync.Mutex
@@ -42,6 +42,27 @@ type rates struct {
 	news    *setback // not published yet
 	calm    bool     // the end of a row of pauses is not published yet
 	held    spread
+}
+
+// paced is a rate and the pace at which it is kept.
+type paced struct {
+	rate connectors.Rate
+	pace pace
+}
+
+// keeps is the rate in force.
+func (r *rates) keeps() paced { return *r.set.Load() }
+
+// change has another rate kept from the next permit on. Those that were taken
+// under the other rate are not used.
+func (r *rates) change(rate connectors.Rate) {
+	next := &paced{rate: rate, pace: paceOf(rate)}
+	if before := r.set.Swap(next); before == nil || before.rate == rate {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.permits, r.batch = nil, 0
 }
 
 // setback is an answer that asks for a pause.
@@ -62,7 +83,7 @@ func (r *rates) read(n ledger.Note) rateNote {
 	if note.Pause.Sub(r.board.clock.late()) > leaseLongest {
 		note.Pause = time.Time{} // from a clock that was wrong
 	}
-	note.Destination, note.Calls, note.Per = r.destination, r.rate.Calls, r.rate.Per
+	note.Destination, note.Calls, note.Per = r.destination, r.keeps().rate.Calls, r.keeps().rate.Per
 	return note
 }
 
@@ -84,11 +105,11 @@ func (r *rates) shut() bool {
 	if wait, _ := r.paused(); wait > enterFor {
 		return true
 	}
-	if !r.pace.bounded() {
+	if !r.keeps().pace.bounded() {
 		return false
 	}
 	note := r.read(r.board.note(r.name))
-	_, _, wait := r.pace.deal(note.Next, r.board.clock.late(), 0, 0)
+	_, _, wait := r.keeps().pace.deal(note.Next, r.board.clock.late(), 0, 0)
 	return wait > enterFor
 }
 
@@ -100,13 +121,13 @@ func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *eng
 			return time.Time{}, r.hold(wait, "the destination asked for a pause: "+why)
 		}
 	}
-	if !r.pace.bounded() {
+	if !r.keeps().pace.bounded() {
 		return time.Time{}, nil
 	}
 	r.wait(1)
 	defer r.wait(-1)
 	if !r.turn.take(ctx, deadline) {
-		return time.Time{}, r.hold(r.pace.every, "many sends wait for the destination's rate")
+		return time.Time{}, r.hold(r.keeps().pace.every, "many sends wait for the destination's rate")
 	}
 	at, hold := r.next(ctx, deadline)
 	r.turn.give()
@@ -142,7 +163,7 @@ func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engin
 			return nil
 		}
 		reason = r.limit()
-		if got, note.Next, wait = r.pace.deal(note.Next, r.board.clock.late(), want, soon); len(got) == 0 {
+		if got, note.Next, wait = r.keeps().pace.deal(note.Next, r.board.clock.late(), want, soon); len(got) == 0 {
 			return nil
 		}
 		return encoded(note)
@@ -160,7 +181,7 @@ func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engin
 }
 
 func (r *rates) limit() string {
-	return fmt.Sprintf("the destination takes %d calls in %s", r.rate.Calls, r.rate.Per)
+	return fmt.Sprintf("the destination takes %d calls in %s", r.keeps().rate.Calls, r.keeps().rate.Per)
 }
 
 // wait counts who waits for a permit.
@@ -176,7 +197,7 @@ func (r *rates) want() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := max(r.batch, r.waiting, 1)
-	r.batch = min(2*max(r.batch, 1), r.pace.batch)
+	r.batch = min(2*max(r.batch, 1), r.keeps().pace.batch)
 	return n
 }
 
@@ -197,12 +218,12 @@ func (r *rates) pop() (time.Time, bool) {
 
 // live reports whether a permit can still be used.
 func (r *rates) live(at time.Time) bool {
-	return !r.pace.bounded() || !r.board.clock.late().After(at.Add(r.pace.life))
+	return !r.keeps().pace.bounded() || !r.board.clock.late().After(at.Add(r.keeps().pace.life))
 }
 
 // back returns a permit that was not used.
 func (r *rates) back(at time.Time) {
-	if !r.pace.bounded() {
+	if at.IsZero() || !r.keeps().pace.bounded() { // it was no permit, or none is needed any more
 		return
 	}
 	r.mu.Lock()
@@ -215,7 +236,7 @@ func (r *rates) back(at time.Time) {
 func (r *rates) hold(wait time.Duration, reason string) *engine.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	step := max(r.pace.every, time.Millisecond)
+	step := max(r.keeps().pace.every, time.Millisecond)
 	return &engine.Hold{Rule: ruleRate, Reason: reason, For: r.held.next(time.Now(), max(wait, 0), step)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/engine"
@@ -28,8 +29,8 @@ type Holder struct {
 // slots bounds the sends of one destination that are under way at once.
 type slots struct {
 	*shared
-	name  string // of the note
-	limit int    // over all workers; 0: unbounded
+	name  string       // of the note
+	most  atomic.Int64 // over all workers; 0: unbounded
 	cover time.Duration
 	turn  turn // asking the ledger for slots
 
@@ -52,7 +53,7 @@ type slots struct {
 func (s *slots) read(n ledger.Note) slotsNote {
 	note, ok := decoded[slotsNote](n)
 	if !ok {
-		note = slotsNote{Holders: []Holder{{Owner: "unknown: the note cannot be read", Slots: s.limit, Until: n.At.Add(s.lease())}}}
+		note = slotsNote{Holders: []Holder{{Owner: "unknown: the note cannot be read", Slots: s.limit(), Until: n.At.Add(s.lease())}}}
 	}
 	now := s.board.clock.early()
 	running := note.Holders[:0:0]
@@ -61,14 +62,17 @@ func (s *slots) read(n ledger.Note) slotsNote {
 			running = append(running, h)
 		}
 	}
-	return slotsNote{Destination: s.destination, Limit: s.limit, Holders: running}
+	return slotsNote{Destination: s.destination, Limit: s.limit(), Holders: running}
 }
+
+// limit is how many sends may be under way, over all workers; 0: any number.
+func (s *slots) limit() int { return int(s.most.Load()) }
 
 func (s *slots) lease() time.Duration { return s.cover + leaseMore }
 
 // others is the note without our own entry, and how many slots that leaves.
 func (s *slots) others(n ledger.Note) (note slotsNote, free int) {
-	note, free = s.read(n), s.limit
+	note, free = s.read(n), s.limit()
 	rest := note.Holders[:0:0]
 	for _, h := range note.Holders {
 		if h.Owner != s.owner {
@@ -80,31 +84,38 @@ func (s *slots) others(n ledger.Note) (note slotsNote, free int) {
 	return note, max(free, 0)
 }
 
-// take waits for a slot, but not beyond the deadline.
-func (s *slots) take(ctx context.Context, deadline time.Time) *engine.Hold {
-	if s.limit <= 0 || s.grab() {
-		return nil
+// take waits for a slot, but not beyond the deadline. It reports whether one was
+// taken, which is to be released; none is where nothing is bounded.
+func (s *slots) take(ctx context.Context, deadline time.Time) (taken bool, hold *engine.Hold) {
+	if s.limit() <= 0 {
+		return false, nil
+	}
+	if s.grab() {
+		return true, nil
 	}
 	s.wait(1)
 	defer s.wait(-1)
 	for {
 		freed := s.news()
+		if s.limit() <= 0 {
+			return false, nil
+		}
 		if s.grab() {
-			return nil
+			return true, nil
 		}
 		if s.turn.take(ctx, deadline) {
 			err := s.more(ctx)
 			s.turn.give()
 			if s.grab() {
-				return nil
+				return true, nil
 			}
 			if err != nil && !errors.Is(err, ledger.ErrStale) {
-				return s.hold(clip("the ledger gave no slot: "+err.Error(), maxReason))
+				return false, s.hold(clip("the ledger gave no slot: "+err.Error(), maxReason))
 			}
 		}
 		left := time.Until(deadline)
 		if left <= 0 || ctx.Err() != nil {
-			return s.hold(fmt.Sprintf("%d sends to it are under way, which is as many as may be", s.limit))
+			return false, s.hold(fmt.Sprintf("%d sends to it are under way, which is as many as may be", s.limit()))
 		}
 		timer := time.NewTimer(min(left, busyLook))
 		select {
@@ -121,7 +132,7 @@ func (s *slots) take(ctx context.Context, deadline time.Time) *engine.Hold {
 func (s *slots) grab() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inUse >= s.held || s.until.Sub(s.board.clock.late()) < s.cover {
+	if s.inUse >= min(s.held, s.limit()) || s.until.Sub(s.board.clock.late()) < s.cover {
 		return false
 	}
 	s.inUse++
@@ -129,9 +140,10 @@ func (s *slots) grab() bool {
 	return true
 }
 
-// release gives a slot back after a send, of which 0 says that it was not made.
-func (s *slots) release(took time.Duration) {
-	if s.limit <= 0 {
+// release gives a slot that was taken back after a send, of which 0 says that it
+// was not made.
+func (s *slots) release(taken bool, took time.Duration) {
+	if !taken {
 		return
 	}
 	s.mu.Lock()
@@ -171,7 +183,7 @@ func (s *slots) wait(n int) {
 // the turn.
 func (s *slots) more(ctx context.Context) error {
 	s.mu.Lock()
-	want := min(max(s.inUse+s.waiting, s.held), s.limit)
+	want := min(max(s.inUse+s.waiting, s.held), s.limit())
 	s.mu.Unlock()
 	return s.write(ctx, want)
 }
@@ -221,14 +233,14 @@ func (s *slots) expiring() bool {
 func (s *slots) hold(reason string) *engine.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	step := max(s.took/time.Duration(s.limit), time.Millisecond)
+	step := max(s.took/time.Duration(max(s.limit(), 1)), time.Millisecond)
 	return &engine.Hold{Rule: ruleBusy, Reason: reason, For: s.queue.next(time.Now(), busyFirst, step)}
 }
 
 // shut reports whether more sends would be held: none is free, and enough wait
 // for those that will be.
 func (s *slots) shut() bool {
-	if s.limit <= 0 {
+	if s.limit() <= 0 {
 		return false
 	}
 	_, free := s.others(s.board.note(s.name))
@@ -252,6 +264,7 @@ func (s *slots) tend(ctx context.Context, closing bool) (bool, error) {
 	defer s.turn.give()
 	s.mu.Lock()
 	if closing || time.Since(s.checked) >= idleSlots {
+		s.held = min(s.held, max(s.limit(), s.inUse)) // fewer may be now than when they were taken
 		if keep := max(s.peak, s.inUse); closing {
 			s.held = s.inUse
 		} else if s.waiting == 0 {
