@@ -104,7 +104,7 @@ func isJSON(h http.Header) error {
 	}
 	kind, params, err := mime.ParseMediaType(said)
 	charset := params["charset"]
-	if err != nil || kind != jsonType && !strings.HasSuffix(kind, "+json") || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if len(h.Values("Content-Type")) > 1 || err != nil || kind != jsonType && !strings.HasSuffix(kind, "+json") || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return &problemError{kind: unsupportedType, field: "Content-Type", detail: fmt.Sprintf("the body is said to be %s; want %s in UTF-8", shown(said), jsonType)}
 	}
 	return nil

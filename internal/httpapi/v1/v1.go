@@ -50,6 +50,10 @@ type api struct {
 // New returns the handler of /v1/ and /openapi.json. Everything it answers is
 // JSON, but for the event stream.
 func New(o *office.Office, opts *Options) http.Handler {
+	return http.HandlerFunc(newAPI(o, opts).all)
+}
+
+func newAPI(o *office.Office, opts *Options) *api {
 	a := &api{office: o, mux: http.NewServeMux(),
 		waiting: newPlaces(maxWaiting, maxWaitingTenant), streams: newPlaces(maxStreams, maxStreamsTenant)}
 	if opts != nil {
@@ -72,7 +76,7 @@ func New(o *office.Office, opts *Options) http.Handler {
 	}
 	a.document = document(a.opts.Version)
 	a.register()
-	return http.HandlerFunc(a.all)
+	return a
 }
 
 // nobody lets nobody in.

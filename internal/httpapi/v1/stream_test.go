@@ -1,0 +1,370 @@
+package v1
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/ledger"
+)
+
+// pipes is a listener whose connections are pipes, so that a server with all its
+// time bounds lives in a bubble.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// served serves the door as it is served in earnest, and is a client of it.
+func (b *bench) served() *http.Client {
+	p := newPipes()
+	server := httpapi.Server(b.door, nil)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve(p) })
+	transport := &http.Transport{DialContext: p.dial}
+	b.t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+		wg.Wait()
+	})
+	return &http.Client{Transport: transport}
+}
+
+// listener reads a stream.
+type listener struct {
+	t      *testing.T
+	body   *bufio.Reader
+	close  func()
+	events chan said // closed at the end, where it is read all the time
+	err    error     // why it ended
+}
+
+// listening reads all the time, as a reader should.
+func (l *listener) listening() *listener {
+	l.events = make(chan said, 1000)
+	go func() {
+		defer close(l.events)
+		for {
+			s, err := l.next()
+			if err != nil {
+				l.err = err
+				return
+			}
+			l.events <- s
+		}
+	}()
+	return l
+}
+
+// said is one event.
+type said struct {
+	ID, Event string
+	Data      []byte
+}
+
+func (b *bench) listenSlowly(client *http.Client, who, target string, headers ...string) *listener {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://readback"+target, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+who)
+	r.Header.Set("Accept", "text/event-stream")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != streamType {
+		b.t.Fatalf("%s %v", answer.Status, answer.Header)
+	}
+	l := &listener{t: b.t, body: bufio.NewReader(answer.Body), close: func() { cancel(); _ = answer.Body.Close() }}
+	b.t.Cleanup(l.close)
+	return l
+}
+
+// listen reads a stream all the time.
+func (b *bench) listen(client *http.Client, who, target string, headers ...string) *listener {
+	b.t.Helper()
+	return b.listenSlowly(client, who, target, headers...).listening()
+}
+
+// next reads the next event; comments are passed over, unless they are asked for.
+func (l *listener) next() (said, error) {
+	var s said
+	for {
+		line, err := l.body.ReadString('\n')
+		if err != nil {
+			return s, err
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch name {
+		case "id":
+			s.ID = value
+		case "event":
+			s.Event = value
+		case "data":
+			s.Data = []byte(value)
+		case "":
+			if s.Event != "" {
+				return s, nil
+			}
+			if value == "here" {
+				return said{Event: "heartbeat"}, nil
+			}
+		}
+	}
+}
+
+// told reads the next outcome; it must be as documented.
+func (l *listener) told() (said, Told) {
+	l.t.Helper()
+	for {
+		s, ok := <-l.events
+		if !ok {
+			l.t.Fatal(l.err)
+		}
+		if s.Event == "heartbeat" {
+			continue
+		}
+		if s.Event != "outcome" || s.ID == "" {
+			l.t.Fatalf("event %s %s", s.Event, s.Data)
+		}
+		validate(l.t, compiled(l.t, "components", "schemas", "StreamEvent"), s.Data)
+		var told Told
+		if err := json.Unmarshal(s.Data, &told); err != nil {
+			l.t.Fatal(err)
+		}
+		return s, told
+	}
+}
+
+// The stream tells what happens from now on, outlives all time bounds of the
+// server, and goes on where it was cut.
+func TestStreamTellsOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		client := b.served()
+		before := b.submit(order("A-0"))
+		l := b.listen(client, agent, "/v1/events")
+		time.Sleep(10 * time.Minute) // of the bubble: longer than any bound of the server
+		one := b.submit(order("A-1"))
+		first, told := l.told()
+		if told.Write != one.ID || told.Happened != ledger.EvSettled || told.Outcome.Status != engine.StatusVerified {
+			t.Errorf("%+v", told)
+		}
+		l.close()
+		two := b.submit(order("A-2", held))
+		if _, told := b.listen(client, agent, "/v1/events", "Last-Event-ID: "+first.ID).told(); told.Write != two.ID || told.Happened != ledger.EvHeld {
+			t.Errorf("%+v", told)
+		}
+		if _, told := b.listen(client, agent, "/v1/events?after=start").told(); told.Write != before.ID {
+			t.Errorf("%+v", told)
+		}
+		if _, told := b.listen(client, agent, "/v1/events?after=start&write="+string(two.ID)).told(); told.Write != two.ID {
+			t.Errorf("%+v", told)
+		}
+	})
+}
+
+func TestStreamOfOneWorkflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		client := b.served()
+		b.submit(order("A-1"))
+		other := order("A-2")
+		other.Workflow = "run-2"
+		out := b.submit(other)
+		if _, told := b.listen(client, auditor, "/v1/events?after=start&workflow=run-2").told(); told.Write != out.ID {
+			t.Errorf("%+v", told)
+		}
+		b.ask(agent, "GET", "/v1/events?workflow=run-2", "").problem(forbidden)
+	})
+}
+
+// Nothing of another tenant is told, and a silent stream says that it is there.
+func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		l := b.listenSlowly(b.served(), stranger, "/v1/events?after=start")
+		began := time.Now()
+		b.submit(order("A-1"))
+		s, err := l.next()
+		if err != nil || s.Event != "heartbeat" || time.Since(began) > 2*heartbeat {
+			t.Errorf("%+v %v after %s", s, err, time.Since(began))
+		}
+	})
+}
+
+// What ends a stream besides its reader.
+func TestStreamEnds(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		end    func(b *bench)
+		within time.Duration
+	}{
+		"the token is revoked":     {"who is no longer known hears nothing", func(b *bench) { b.desk.revoke(agent) }, askAgain},
+		"the server is stopped":    {"it must not wait for streams", func(b *bench) { close(b.closing) }, 0},
+		"it has lasted for long":   {"those that nobody listens to must not stay", func(*bench) {}, streamTime},
+		"tokens cannot be checked": {"that says nothing about them", func(b *bench) { b.desk.fails(unavailableLedger()) }, streamTime},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				l := b.listenSlowly(b.served(), agent, "/v1/events")
+				if _, err := l.body.ReadString('\n'); err != nil { // it is open
+					t.Fatal(err)
+				}
+				began := time.Now()
+				test.end(b)
+				var err error
+				for err == nil {
+					_, err = l.next()
+				}
+				if took := time.Since(began); took > test.within || took < test.within-askAgain {
+					t.Errorf("%s: it ended after %s, want %s: %v", test.reason, took, test.within, err)
+				}
+			})
+		})
+	}
+}
+
+// A reader that does not read is cut off, and its place is free again.
+func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		l := b.listenSlowly(b.served(), agent, "/v1/events")
+		for range 2 {
+			if _, err := l.body.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(heartbeat + 2*slowReader) // nobody reads meanwhile, and a pipe keeps nothing
+		synctest.Wait()
+		a := b.inside.streams
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.taken != 0 {
+			t.Errorf("%d streams are open still", a.taken)
+		}
+	})
+}
+
+// While the ledger is away a stream waits, and nothing is lost.
+func TestStreamOutlivesTheLedgersAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		l := b.listen(b.served(), agent, "/v1/events")
+		b.ledger.breaks(unavailableLedger())
+		time.Sleep(time.Minute)
+		b.ledger.breaks(nil)
+		out := b.submit(order("A-1"))
+		if _, told := l.told(); told.Write != out.ID {
+			t.Errorf("%+v", told)
+		}
+	})
+}
+
+// Who comes after what it missed was forgotten is told so, and goes on from now.
+func TestStreamSaysWhatItMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		client := b.served()
+		b.submit(order("A-0"))
+		first, _ := b.listen(client, agent, "/v1/events?after=start").told()
+		b.ledger.breaks(ledger.ErrTooFar)
+		l := b.listenSlowly(client, agent, "/v1/events", "Last-Event-ID: "+first.ID)
+		s, err := l.next()
+		var p Problem
+		if err := errors.Join(err, json.Unmarshal(s.Data, &p)); err != nil || s.Event != "missed" || p.Type != tooFar.uri() || s.ID == "" {
+			t.Fatalf("%s %s %v", s.Event, s.Data, err)
+		}
+		b.ledger.breaks(nil)
+		out := b.submit(order("A-1"))
+		if s, err = l.next(); err != nil {
+			t.Fatal(err)
+		}
+		for s.Event == "missed" { // it asked again before the ledger was well
+			if s, err = l.next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var told Told
+		if err := json.Unmarshal(s.Data, &told); err != nil || told.Write != out.ID {
+			t.Errorf("%s %s %v", s.Event, s.Data, err)
+		}
+	})
+}
+
+func TestStreamIsRefusedWhileThatCanBeSaid(t *testing.T) {
+	b := newBench(t, simulated.Native.Options(), nil)
+	if p := b.ask(agent, "GET", "/v1/events?after=nonsense", "").problem(invalidRequest); p.Field != "after" {
+		t.Errorf("%+v", p)
+	}
+	b.ask(agent, "GET", "/v1/events", "", "Last-Event-ID: nonsense").problem(invalidRequest)
+	b.ask(agent, "GET", "/v1/events", "", "Accept: application/json").problem(notAcceptable)
+}
+
+// A call may wait longer than the server gives one that says nothing.
+func TestWaitingOutlivesTheBoundsOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), func(o *Options) { o.MaxWait = 20 * time.Minute })
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://readback/v1/writes", strings.NewReader(asJSON(order("A-1"))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+agent)
+		r.Header.Set("Prefer", "wait=600")
+		began := time.Now()
+		answer, err := b.served().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if took := time.Since(began); answer.StatusCode != 202 || took != 10*time.Minute {
+			t.Errorf("%s after %s", answer.Status, took)
+		}
+	})
+}
