@@ -97,7 +97,7 @@ const readerInstructions = `get_outcome says what became of a write. These crede
 func (s *Server) empty(instructions string) *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "readback", Version: s.config.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, // the tools stay as they are
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},                               // the tools stay as they are
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // who asks decides what there is
 	})
 }

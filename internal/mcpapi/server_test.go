@@ -3,13 +3,19 @@ package mcpapi_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
 )
 
@@ -91,4 +97,187 @@ func TestOutcomesAreNoErrors(t *testing.T) {
 	})
 }
 
-var _ = mcp.Meta{}
+// slow makes the destination ask for two minutes of patience, once.
+func (b *bench) slow() {
+	b.t.Helper()
+	if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 2 * time.Minute}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.slow()
+		var told []mcp.ProgressNotificationParams
+		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			told = append(told, *r.Params)
+		}})
+		p := &mcp.CallToolParams{Name: "create_order", Arguments: order("A-1")}
+		p.SetProgressToken("t-1")
+		res, err := s.CallTool(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := b.read(res)
+		if r.Status != "in_progress" || res.IsError || r.Verified || r.AskAgain != "after" || r.AskAfter == "" {
+			t.Errorf("answer %+v", r)
+		}
+		for _, want := range []string{"Call get_outcome with id \"" + r.ID + "\" after " + r.AskAfter, "Do not call create_order again"} {
+			if !strings.Contains(r.WhatToDo, want) {
+				t.Errorf("what to do is %q; want %q in it", r.WhatToDo, want)
+			}
+		}
+		synctest.Wait()
+		last := 0.0
+		for _, one := range told {
+			if one.ProgressToken != "t-1" || one.Progress <= last || one.Total != 30 || one.Message == "" {
+				t.Errorf("progress %+v after %v", one, last)
+			}
+			last = one.Progress
+		}
+		if len(told) < 4 {
+			t.Errorf("told %d times", len(told))
+		}
+		time.Sleep(2 * time.Minute) // of the bubble's clock
+		if r, _ := b.call(s, tool.GetOutcome, map[string]any{"id": r.ID}, nil); r.Status != "verified" || b.effects() != 1 {
+			t.Errorf("later %+v, %d effects", r, b.effects())
+		}
+	})
+}
+
+func TestNobodyIsToldWhoDidNotAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.slow()
+		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
+			t.Error("told")
+		}})
+		b.call(s, "create_order", order("A-1"), nil)
+	})
+}
+
+// TestGivingUpUndoesNothing: the client cancels, the write goes on.
+func TestGivingUpUndoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.slow()
+		s := b.stdio(agent("bot"), nil)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		meta := mcp.Meta{"readback/step": "order"}
+		if _, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "create_order", Arguments: order("A-1"), Meta: meta}); err == nil {
+			t.Fatal("the client waited")
+		}
+		again, _ := b.call(s, "create_order", order("A-1"), meta)
+		if again.Status != "in_progress" || !again.Replayed {
+			t.Errorf("asked again: %+v", again)
+		}
+		time.Sleep(2 * time.Minute) // of the bubble's clock
+		if r, _ := b.call(s, tool.GetOutcome, map[string]any{"id": again.ID}, nil); r.Status != "verified" || b.effects() != 1 {
+			t.Errorf("later %+v, %d effects", r, b.effects())
+		}
+	})
+}
+
+func TestLostAnswersAndChangedFields(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		fault  simulated.Fault
+		want   string
+	}{
+		"lost answer":   {"it is read back, not sent again", simulated.Fault{Vice: simulated.LostAnswer, Times: 1}, "verified"},
+		"changed field": {"yes is no proof", simulated.Fault{Vice: simulated.NormalisedField, Field: "note", Times: 1}, "review"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				if err := b.world.Set(c.fault); err != nil {
+					t.Fatal(err)
+				}
+				arguments := order("A-1")
+				arguments["note"] = "fragile"
+				r, res := b.call(b.stdio(agent("bot"), nil), "create_order", arguments, nil)
+				if r.Status != c.want || res.IsError || b.effects() != 1 || r.Verified != (c.want == "verified") {
+					t.Errorf("%s: %+v, %d effects", c.reason, r, b.effects())
+				}
+				if c.want == "review" {
+					diff(t, "mismatches", r.Mismatches, []mcpapi.Mismatch{{Path: "/note", Problem: "differs", Wanted: `"fragile"`, Seen: `"FRAGILE"`}})
+				}
+			})
+		})
+	}
+}
+
+func TestNoSuchWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		first, _ := b.call(b.stdio(agent("bot"), nil), "create_order", order("A-1"), nil)
+		stranger := b.stdio(access.Identity{Tenant: "other", Name: "bot", Role: engine.RoleAgent}, nil)
+		for name, id := range map[string]any{"unknown": "wr_none", "another tenant's": first.ID} {
+			r, res := b.call(stranger, tool.GetOutcome, map[string]any{"id": id}, nil)
+			if !res.IsError || r.Status != "refused" || r.Text != "There is no write of this id." {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+		for name, arguments := range map[string]map[string]any{"none": {}, "empty": {"id": ""}, "long": {"id": strings.Repeat("x", 1000)}, "more": {"id": "x", "tenant": "acme"}} {
+			if r, res := b.call(stranger, tool.GetOutcome, arguments, nil); !res.IsError || len(r.Problems) == 0 {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+	})
+}
+
+// TestRolesSeeWhatTheyMayUse: nobody sees a tool that decides, and who may not
+// submit sees none that writes.
+func TestRolesSeeWhatTheyMayUse(t *testing.T) {
+	for role, want := range map[engine.Role][]string{
+		engine.RoleAgent:    {"create_order", "create_order_held", "create_order_once", tool.GetOutcome},
+		engine.RoleOperator: {"create_order", "create_order_held", "create_order_once", tool.GetOutcome},
+		engine.RoleReviewer: {tool.GetOutcome},
+		engine.RoleAuditor:  {tool.GetOutcome},
+	} {
+		t.Run(string(role), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				s := b.stdio(access.Identity{Tenant: "acme", Name: "x", Role: role}, nil)
+				listed, err := s.ListTools(context.Background(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, one := range listed.Tools {
+					names = append(names, one.Name)
+				}
+				diff(t, "tools", names, want)
+				_, err = s.CallTool(context.Background(), &mcp.CallToolParams{Name: "create_order", Arguments: order("A-1")})
+				if may := len(want) > 1; may != (err == nil) || may != (b.effects() == 1) {
+					t.Errorf("a call gave %v, with %d effects", err, b.effects())
+				}
+			})
+		})
+	}
+}
+
+func TestManyCallsAtOnceAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 100, Delay: 2 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		s := b.stdio(agent("bot"), nil)
+		counts := map[string]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i := range 70 {
+			wg.Go(func() {
+				r, _ := b.call(s, "create_order", order(fmt.Sprint("A-", i)), nil)
+				mu.Lock()
+				defer mu.Unlock()
+				counts[r.Status]++
+			})
+		}
+		wg.Wait()
+		diff(t, "statuses", counts, map[string]int{"in_progress": 64, "refused": 6})
+	})
+}
