@@ -290,9 +290,11 @@ func (b *bench) inReview(id string) engine.Outcome {
 
 func writePath(id ledger.ID, more string) string { return "/v1/writes/" + string(id) + more }
 
-// settle lets everything that needs no time happen.
+// aMoment is long enough for everything that needs no time.
 const aMoment = time.Millisecond
 
 var errBroken = errors.New("a disk with secrets in its name is broken")
 
 func unavailableLedger() error { return fmt.Errorf("%w: %w", ledger.ErrUnavailable, errBroken) }
+
+func nativeOptions() simulated.Options { return simulated.Native.Options() }

@@ -93,13 +93,19 @@ func (c *call) destinations(ctx context.Context) (reply, error) {
 	}
 	all := Destinations{Destinations: []Destination{}}
 	for _, d := range found {
-		one := destinationOf(d)
-		if c.who.May(access.Trace) != nil { // what the destination answered is not for agents
-			one.PauseWhy, one.Breaker.Why = "", ""
-		}
-		all.Destinations = append(all.Destinations, one)
+		all.Destinations = append(all.Destinations, c.destination(d))
 	}
 	return reply{status: http.StatusOK, body: all}, nil
+}
+
+// destination is one as whoever asks may see it: what it answered is not for
+// agents.
+func (c *call) destination(d office.Destination) Destination {
+	one := destinationOf(d)
+	if c.who.May(access.Trace) != nil {
+		one.PauseWhy, one.Breaker.Why = "", ""
+	}
+	return one
 }
 
 func destinationOf(d office.Destination) Destination {

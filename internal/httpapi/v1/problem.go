@@ -159,7 +159,9 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 		p.Field = "after"
 	}
 	if errors.As(err, &known) {
-		p.ID, p.Known = known.ID, known.Known
+		// That this request has sent nothing is not that nothing was sent: it may
+		// repeat one that has, which a ledger that is away cannot say.
+		p.ID, p.Known = known.ID, knownNothing
 	}
 	if errors.As(err, &invalid) {
 		p.Problems = invalid.Problems

@@ -27,6 +27,7 @@ type route struct {
 	body            *payload
 	waits           bool // it heeds Prefer: wait
 	stream          bool // it answers with events
+	optional        bool // it needs a part that not every office has
 	// answers are those that are no problems, problems those that only this route
 	// has; what all have of its kind is not repeated here.
 	answers  []answer
@@ -168,6 +169,9 @@ func (r route) kinds() []*kind {
 	}
 	if r.waits || r.stream {
 		all = append(all, tooManyWaiting)
+	}
+	if r.optional {
+		all = append(all, unsupported)
 	}
 	for _, k := range r.problems {
 		if !slices.Contains(all, k) {

@@ -118,6 +118,9 @@ func (b *bench) listenSlowly(client *http.Client, who, target string, headers ..
 	if answer.StatusCode != 200 || answer.Header.Get("Content-Type") != streamType {
 		b.t.Fatalf("%s %v", answer.Status, answer.Header)
 	}
+	agreement.Lock()
+	agreement.seen["GET /v1/events 200"] = true
+	agreement.Unlock()
 	l := &listener{t: b.t, body: bufio.NewReader(answer.Body), close: func() { cancel(); _ = answer.Body.Close() }}
 	b.t.Cleanup(l.close)
 	return l

@@ -1,0 +1,226 @@
+package v1
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// root is that of the module.
+const root = "../../.."
+
+// speaking are the packages whose errors reach this door.
+var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "workflow/saga", "internal/access", "internal/office"}
+
+// elsewhere are sentinels of them that never come this way, and why.
+var elsewhere = map[string]string{
+	"connectors.ErrBlind": "of reads, which become part of an outcome",
+	"access.ErrInvalid":   "of whoever makes tokens, on the command line",
+	"access.ErrNoToken":   "of whoever revokes tokens, on the command line",
+}
+
+// parsed reads the Go files of a folder without its tests.
+func parsed(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no Go files in %s: %v", dir, err)
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// sentinelsOf are the exported errors that a package declares, with its name.
+func sentinelsOf(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	for _, f := range parsed(t, dir) {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range g.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						found = append(found, f.Name.Name+"."+name.Name)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// Every error that can come out of the rooms below has a row, so that none is
+// answered with 500 because nobody thought of it.
+func TestEverySentinelHasARow(t *testing.T) {
+	rows := map[string]bool{}
+	for _, f := range parsed(t, "internal/httpapi/v1") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			v, ok := n.(*ast.ValueSpec)
+			if !ok || v.Names[0].Name != "sentinels" {
+				return true
+			}
+			ast.Inspect(v, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok {
+					rows[s.X.(*ast.Ident).Name+"."+s.Sel.Name] = true
+				}
+				return true
+			})
+			return false
+		})
+	}
+	if len(rows) < 30 {
+		t.Fatalf("only %d rows were found", len(rows))
+	}
+	there := map[string]bool{}
+	for _, dir := range speaking {
+		for _, name := range sentinelsOf(t, dir) {
+			there[name] = true
+			if !rows[name] && elsewhere[name] == "" {
+				t.Errorf("%s has no row in sentinels", name)
+			}
+			if rows[name] && elsewhere[name] != "" {
+				t.Errorf("%s has a row, and is said never to come this way", name)
+			}
+		}
+	}
+	for name := range elsewhere {
+		if !there[name] {
+			t.Errorf("%s is no longer there", name)
+		}
+	}
+}
+
+// Each row is reached: one that stands behind what it wraps would never be.
+func TestEveryRowIsReached(t *testing.T) {
+	for _, row := range sentinels {
+		if got := kindOf(fmt.Errorf("somewhere: %w", row.err)); got != row.kind {
+			t.Errorf("%v is told as %s, want %s", row.err, got.name, row.kind.name)
+		}
+	}
+}
+
+func TestWhatProblemsSay(t *testing.T) {
+	prior := ledger.Record{ID: "wr_1", Tenant: "acme", Digest: "d1", State: ledger.Settled, Settlement: ledger.NotApplied, Reason: "refused"}
+	outcome := engine.OutcomeOf(prior)
+	foreign := prior
+	foreign.Tenant = "umbrella"
+	tests := map[string]struct {
+		reason string
+		err    error
+		kind   *kind
+		want   Problem
+	}{
+		"an intent": {"all that is wrong is told, and the first place",
+			&intent.InvalidError{Problems: []intent.Problem{{Path: "/key", Problem: "is missing", Want: "one"}, {Path: "/tool", Problem: "is missing", Want: "one"}}}, invalidIntent,
+			Problem{Field: "/key", Problems: []intent.Problem{{Path: "/key", Problem: "is missing", Want: "one"}, {Path: "/tool", Problem: "is missing", Want: "one"}}}},
+		"a write type that there is not": {"the place is found in the text", fmt.Errorf("%w: /write: no", intent.ErrInvalid), invalidIntent, Problem{Field: "/write"}},
+		"no such destination":            {"likewise", fmt.Errorf("/destination: %w %q", connectors.ErrUnknownDestination, "x"), unknownDestination, Problem{Field: "/destination"}},
+		"another digest": {"both are told", &ledger.DigestMismatchError{ID: "wr_1", Recorded: "d1", Received: "d2"}, digestMismatch,
+			Problem{ID: "wr_1", Recorded: "d1", Received: "d2"}},
+		"an operation that was begun": {"the prior's outcome is told", &ledger.BlockedError{Prior: prior, Received: "d2"}, operationBegun,
+			Problem{ID: "wr_1", Recorded: "d1", Received: "d2", Known: "not applied", Outcome: &outcome}},
+		"that of another tenant": {"nothing of it is told", &ledger.BlockedError{Prior: foreign}, operationBegun, Problem{}},
+		"the ledger broke":       {"an earlier request may have sent it, and the cause is not told", &engine.Error{ID: "wr_1", Known: engine.KnownNotApplied, Err: unavailableLedger()}, unavailable, Problem{ID: "wr_1", Known: "unknown"}},
+		"in the middle":          {"it is not known", fmt.Errorf("%w: %w", ledger.ErrUnsure, unavailableLedger()), unsure, Problem{Known: "unknown"}},
+		"unsure, with its write": {"likewise", &engine.Error{ID: "wr_1", Known: engine.KnownNothing, Err: fmt.Errorf("%w: %w", ledger.ErrUnsure, errBroken)}, unsure, Problem{ID: "wr_1", Known: "unknown"}},
+		"a plan":                 {"its place is told", &saga.PlanError{Path: "/steps/0/name", Problem: "is missing", Err: intent.ErrInvalid}, invalidSaga, Problem{Field: "/steps/0/name"}},
+		"expired":                {"nothing was sent", engine.ErrExpired, expired, Problem{Known: "not applied"}},
+		"refused":                {"likewise", &ledger.RefusedError{ID: "wr_1", Reason: "no"}, refusedWrite, Problem{ID: "wr_1", Known: "not applied"}},
+		"nobody":                 {"a reason is enough", access.ErrNoCredentials, unauthorized, Problem{}},
+		"another tenant":         {"it stands before forbidden, which it wraps", office.ErrTenant, otherTenant, Problem{}},
+		"a stop":                 {"in its own words", guards.ErrNotStopped, notStopped, Problem{}},
+		"anything else":          {"what is inside stays inside", errBroken, broken, Problem{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			k, got := problemOf(test.err, "acme")
+			if k != test.kind {
+				t.Fatalf("kind %s, want %s", k.name, test.kind.name)
+			}
+			if strings.Contains(got.Detail, "secrets") || k.quiet != (got.Detail == "") {
+				t.Errorf("detail %q", got.Detail)
+			}
+			got.Type, got.Title, got.Status, got.Detail, got.retry = "", "", 0, "", 0
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(Problem{})); diff != "" {
+				t.Errorf("%s:\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+// A repeat of what was done is not told that nothing was, while the ledger is
+// away.
+func TestRepeatToABrokenLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nativeOptions(), nil)
+		b.submit(order("A-1"))
+		b.ledger.breaks(unavailableLedger())
+		if p := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).problem(unavailable); p.Known != "unknown" {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// A write whose reservation the ledger lost in the middle of it says so.
+func TestSubmitToABrokenLedger(t *testing.T) {
+	tests := map[string]struct {
+		err   error
+		kind  *kind
+		known string
+	}{
+		"away":   {unavailableLedger(), unavailable, "unknown"},
+		"unsure": {fmt.Errorf("%w: %w", ledger.ErrUnsure, unavailableLedger()), unsure, "unknown"},
+		"full":   {ledger.ErrFull, full, ""},
+		"clock":  {ledger.ErrClock, unavailable, ""},
+		"other":  {errors.New("something with secrets"), broken, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nativeOptions(), nil)
+			b.ledger.breaks(test.err)
+			a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=1")
+			p := a.problem(test.kind)
+			if test.known != "" && p.Known != test.known || strings.Contains(string(a.Body), "secrets") {
+				t.Errorf("%s", a.Body)
+			}
+			if len(b.world.Effects()) != 0 {
+				t.Error("it was sent")
+			}
+		})
+	}
+}
