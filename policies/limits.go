@@ -24,6 +24,12 @@ const (
 	retryFirst   = time.Second
 	retryMost    = 5 * time.Minute
 	maxDoublings = 20
+	// blindFirst, blindGrowth and blindMost are the pauses between sends to a
+	// destination that cannot be read: 5 s, 20 s, 80 s and so on up to an hour. A
+	// restart is over by the second, a bad day by the last of a large budget.
+	blindFirst  = 5 * time.Second
+	blindGrowth = 4
+	blindMost   = time.Hour
 	// maxRetryAfter bounds what a destination may ask for: an absurd value
 	// must not park a write for ever.
 	maxRetryAfter = time.Hour

@@ -23,6 +23,17 @@ func backoffAfter(n int, asked time.Duration) time.Duration {
 	return max(pause, min(asked, maxRetryAfter))
 }
 
+// blindPause is how long to wait before what cannot be read is sent again, after
+// n sends of which nobody knows what became: nothing will be known in between, so
+// that only a destination that answers again makes a difference.
+func blindPause(n int, asked time.Duration) time.Duration {
+	pause := blindFirst
+	for range min(n-1, maxDoublings) {
+		pause = min(pause*blindGrowth, blindMost)
+	}
+	return max(pause, min(asked, maxRetryAfter))
+}
+
 // ReadPace is the pace at which one write is read back: quickly at first,
 // then ever more slowly.
 func ReadPace() backoff.BackOff {

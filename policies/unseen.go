@@ -18,5 +18,5 @@ func unseen(c Case) (Decision, bool) {
 		}
 		return Decision{Kind: Escalate, Rule: "blind", Reason: why}, true
 	}
-	return waitThenRetry(c, backoffAfter(c.Sends, c.RetryAfter), permit.Reason), true
+	return waitThenRetry(c, blindPause(c.Sends-c.Unsent, c.RetryAfter), permit.Reason), true
 }

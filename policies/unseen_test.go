@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/policies"
@@ -63,6 +65,27 @@ func TestBlind(t *testing.T) {
 				t.Errorf("%s: %q, want %s with %q: %s", got.Kind, got.Reason, d.want, d.says, d.reason)
 			}
 		})
+	}
+}
+
+// Pauses grow, so that a receiver that is down for hours gets it when it is back.
+func TestBlindPauses(t *testing.T) {
+	var got []time.Duration
+	for n := range 9 {
+		c := with(unread(), native, func(c *policies.Case) {
+			c.Sends, c.Budget = n+1, 20
+			c.Profile.NativeWindow = map[intent.WriteType]time.Duration{intent.Create: 48 * time.Hour}
+		})
+		d := policies.Decide(c, policies.Standard())
+		if d.Kind != policies.Wait {
+			t.Fatalf("after %d sends: %s", n+1, d.Kind)
+		}
+		got = append(got, d.After)
+	}
+	s, m, h := time.Second, time.Minute, time.Hour
+	want := []time.Duration{5 * s, 20 * s, 80 * s, 320 * s, 21*m + 20*s, h, h, h, h}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

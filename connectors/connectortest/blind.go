@@ -1,0 +1,202 @@
+package connectortest
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// BlindHarness is how the suite gets at a destination at which nothing can be
+// read ([connectors.Profile.Blind]). It is tested for what it can be: that a send
+// is made once, that its error says what is known and no more, and that copies
+// under one key are told apart where the profile says so.
+type BlindHarness struct {
+	// Open returns a destination that took nothing, once for each check. It runs
+	// in the check's bubble. Required.
+	Open func(t *testing.T) *BlindFixture
+	// Lacks declares, by vice, what the destination cannot have, and the reason.
+	// Default nothing. Only the vices of a write count.
+	Lacks map[Vice]string
+}
+
+// BlindFixture is one open destination. All of it is required.
+type BlindFixture struct {
+	Connector connectors.Connector
+	Profile   connectors.Profile
+	// Intent returns a good intent of the first of the profile's write types, or
+	// a create; one n always the same, two n two.
+	Intent func(n int) intent.WriteIntent
+	// Set switches a vice on for the next write, and only for that one.
+	Set func(v Vice) error
+	// Sends returns how many writes reached the destination, Effects how many of
+	// them it took for new.
+	Sends, Effects func() int
+}
+
+// RunBlind runs the suite.
+func RunBlind(t *testing.T, h BlindHarness) {
+	if h.Open == nil {
+		t.Fatal("harness: Open is required")
+	}
+	for name, do := range map[string]func(*blindCheck){
+		"profile": blindProfile, "read": blindRead, "answered": blindAnswered, "concurrent": blindConcurrent, "copies": blindCopies,
+	} {
+		t.Run(name, func(t *testing.T) { h.run(t, do) })
+	}
+	for _, v := range blindVices {
+		t.Run(string(v.vice), func(t *testing.T) {
+			if reason, ok := h.Lacks[v.vice]; ok {
+				t.Logf("not checked, declared: no %s: %s", v.vice, reason)
+				return
+			}
+			h.run(t, func(c *blindCheck) { blindVice(c, v) })
+		})
+	}
+}
+
+// blindVices are those of a write, what a connector must say of each, and how many
+// sends and effects there are then.
+var blindVices = []blindCase{
+	{LostAnswer, connectors.FateUnknown, 1, 1},
+	{DroppedBefore, connectors.FateUnknown, 1, 0},
+	{BadGateway, connectors.FateUnknown, 1, 1},
+	{LateCommit, connectors.FateUnknown, 1, 1},
+	{PhantomSuccess, connectors.FateAnswered, 1, 0},
+	{Unreachable, connectors.FateNotSent, 0, 0},
+	{Refused, connectors.FateRefused, 1, 0},
+	{Throttled, connectors.FateThrottled, 1, 0},
+}
+
+type blindCase struct {
+	vice           Vice
+	want           connectors.Fate
+	sends, effects int
+}
+
+type blindCheck struct {
+	*testing.T
+	f *BlindFixture
+}
+
+func (h BlindHarness) run(t *testing.T, do func(*blindCheck)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := h.Open(t)
+		if f.Connector == nil || f.Intent == nil || f.Set == nil || f.Sends == nil || f.Effects == nil {
+			t.Fatal("harness: the fixture is not whole")
+		}
+		do(&blindCheck{t, f})
+	})
+}
+
+// request is a send of message n as the engine makes it.
+func (c *blindCheck) request(n int) connectors.Request {
+	c.Helper()
+	in := c.f.Intent(n)
+	if in.Workflow == "" {
+		in.Workflow, in.Tool, in.Call = "connectortest", "connectortest", n
+	}
+	r := connectors.Request{Intent: in, Stamp: in.Stamp(), IdempotencyKey: intent.SendKey(in.StructuralKey(), 0)}
+	if checker, ok := c.f.Connector.(connectors.Checker); ok {
+		if err := checker.Check(in); err != nil {
+			c.Fatalf("check: %v; nothing was wrong with it", err)
+		}
+	}
+	if p, ok := c.f.Connector.(connectors.Preparer); ok {
+		prepared, err := p.Prepare(c.Context(), r)
+		if err != nil {
+			c.Fatalf("prepare: %v; nothing was wrong with it", err)
+		}
+		r.Prepared = prepared
+	}
+	r.Attempt = 1
+	return r
+}
+
+// counted compares what reached the destination with what should have.
+func (c *blindCheck) counted(sends, effects int) {
+	c.Helper()
+	synctest.Wait()
+	if s, e := c.f.Sends(), c.f.Effects(); s != sends || e != effects {
+		c.Errorf("%d sends and %d effects, want %d and %d", s, e, sends, effects)
+	}
+}
+
+func blindProfile(c *blindCheck) {
+	if !c.f.Profile.Blind {
+		c.Error("the profile does not say that it is blind; run the other suite")
+	}
+	if err := c.f.Profile.Valid(); err != nil {
+		c.Error(err)
+	}
+}
+
+// blindRead: a read that finds nothing would be a lie.
+func blindRead(c *blindCheck) {
+	r := c.request(1)
+	if _, err := c.f.Connector.Write(c.Context(), r); err != nil {
+		c.Fatal(err)
+	}
+	if o, err := c.f.Connector.Read(c.Context(), connectors.Query{Intent: r.Intent, Stamp: r.Stamp}); err == nil {
+		c.Errorf("a read of what cannot be read finds %d records and no error", len(o.Records))
+	}
+}
+
+func blindAnswered(c *blindCheck) {
+	for n := range 3 {
+		if _, err := c.f.Connector.Write(c.Context(), c.request(n)); err != nil {
+			c.Errorf("message %d: %v; nothing was wrong with it", n, err)
+		}
+	}
+	c.counted(3, 3)
+}
+
+func blindConcurrent(c *blindCheck) {
+	var wg sync.WaitGroup
+	for n := range 16 {
+		r := c.request(n)
+		wg.Go(func() {
+			if _, err := c.f.Connector.Write(c.Context(), r); err != nil {
+				c.Errorf("message %d: %v; nothing was wrong with it", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	c.counted(16, 16)
+}
+
+// blindCopies: what the profile says of copies is so, also after an answer that
+// was lost.
+func blindCopies(c *blindCheck) {
+	r := c.request(1)
+	if c.f.Profile.NativeWindow[r.Intent.Write] <= 0 {
+		c.Log("the profile says that copies are not told apart")
+		return
+	}
+	if err := c.f.Set(LostAnswer); err != nil {
+		c.Fatal(err)
+	}
+	for attempt := range 3 {
+		r.Attempt = attempt + 1
+		if _, err := c.f.Connector.Write(c.Context(), r); attempt > 0 && err != nil {
+			c.Errorf("copy %d: %v", attempt, err)
+		}
+	}
+	c.counted(3, 1)
+}
+
+func blindVice(c *blindCheck, v blindCase) {
+	if err := c.f.Set(v.vice); err != nil {
+		c.Fatalf("harness: set %s: %v; a vice that cannot be is declared in Lacks", v.vice, err)
+	}
+	_, err := c.f.Connector.Write(c.Context(), c.request(1))
+	if got := connectors.FateOf(err); got != v.want {
+		c.Errorf("the write says %q (%v), want %q", got, err, v.want)
+	}
+	c.counted(v.sends, v.effects)
+	if _, err := c.f.Connector.Write(c.Context(), c.request(2)); err != nil {
+		c.Errorf("the next one: %v; nothing was wrong with it", err)
+	}
+}
