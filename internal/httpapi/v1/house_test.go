@@ -308,7 +308,7 @@ func TestPlacesAreBoundedByTenant(t *testing.T) {
 
 func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, simulated.Lagging.Options(), nil)
 		b.inside.waiting, b.inside.streams = newPlaces(0, 0), newPlaces(0, 0)
 		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=1").problem(tooManyWaiting)
 		if len(b.world.Calls()) != 0 {

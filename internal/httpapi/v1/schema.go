@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -89,8 +90,9 @@ var leftOut = map[string][]string{
 	undoName:    {"tenant", "workflow", "step", "tool", "destination", "kind", "key"},
 }
 
-// known are the schemas of types whose JSON cannot be seen from their fields.
-func known() map[reflect.Type]*jsonschema.Schema {
+// known are the schemas of types that have a name in the document, or whose JSON
+// cannot be seen from their fields.
+var known = sync.OnceValue(func() map[reflect.Type]*jsonschema.Schema {
 	all := map[reflect.Type]*jsonschema.Schema{
 		of[time.Time]():          {Type: "string", Format: "date-time"},
 		of[json.RawMessage]():    {Description: "any JSON"},
@@ -109,7 +111,7 @@ func known() map[reflect.Type]*jsonschema.Schema {
 		all[t] = &jsonschema.Schema{Ref: componentBase + name}
 	}
 	return all
-}
+})
 
 func enum[T any](values ...T) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "string"}
@@ -130,11 +132,11 @@ func schemaOf(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) *jsonsc
 	return s
 }
 
-// schemas are all components of the document.
-func schemas() map[string]any {
+// schemas are all components of the document. They follow from the types alone.
+var schemas = sync.OnceValue(func() map[string]any {
 	all := map[string]any{}
 	for t, name := range components {
-		types := known()
+		types := maps.Clone(known())
 		delete(types, t)
 		s := generic(schemaOf(t, types))
 		tidy(s, slices.Contains(requests, name))
@@ -144,7 +146,7 @@ func schemas() map[string]any {
 		maps.Copy(all, intentSchema(name, members))
 	}
 	return all
-}
+})
 
 // generic is a schema as plain JSON.
 func generic(s *jsonschema.Schema) map[string]any {
