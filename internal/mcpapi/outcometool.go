@@ -1,0 +1,14 @@
+package mcpapi
+
+import (
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/internal/mcpapi/tool"
+)
+
+// OutcomeTool is get_outcome, for other servers whose tools submit to the same
+// office.
+func (s *Server) OutcomeTool() (*mcp.Tool, mcp.ToolHandler) { return getOutcome(), s.outcome }
+
+// OutcomeToolName is its name, which no other tool may bear.
+const OutcomeToolName = tool.GetOutcome

@@ -1,0 +1,140 @@
+package mcpgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/office"
+)
+
+// Config is what a gateway is made of.
+type Config struct {
+	// Destination is the name under which Connector is registered. Both are
+	// required.
+	Destination string
+	Connector   *mcp.Connector
+	// Tenant is whose server it is: nobody else meets its tools. Required.
+	Tenant string
+	// Reads lists tools that only read, besides those of the contract. Hide lists
+	// tools that nobody sees.
+	Reads, Hide []string
+	// Wait is how long a call waits for its outcome, at most 50 s. Default 20 s.
+	Wait time.Duration
+	// Version is that of the program, for clients.
+	Version string
+	// Workflow names the session of [Gateway.Stdio]. Default random.
+	Workflow string
+	// In and Out are the streams of [Gateway.Stdio]. Default those of the process.
+	In  io.Reader
+	Out io.Writer
+	// Origins are those of web pages that may ask. Default the server's own.
+	Origins []string
+	// Logger is told which tools are hidden or withdrawn, and why. Default
+	// nothing.
+	Logger *slog.Logger
+}
+
+// Gateway is a server in front of another. It is safe for concurrent use.
+type Gateway struct {
+	office *office.Office
+	config Config
+	log    *slog.Logger
+	client *mcp.Client
+	// full is for who may submit, others for who may not, or is of another
+	// tenant: they meet get_outcome alone.
+	full, others *sdk.Server
+	door         *mcpapi.Door
+
+	turn chan struct{} // held by whoever asks for the tools behind the gate
+
+	mu    sync.Mutex
+	shown map[string]shown
+	said  map[string]string // why a tool is not shown, as it was logged last
+}
+
+// New makes a gateway and asks the server behind it for its tools, until ctx
+// ends; that it cannot be reached yet is logged and no error.
+func New(ctx context.Context, o *office.Office, c Config) (*Gateway, error) {
+	switch {
+	case c.Connector == nil || c.Destination == "" || c.Tenant == "":
+		return nil, errors.New("gateway: Connector, Destination and Tenant are required")
+	case c.Wait < 0 || c.Wait > maxWait:
+		return nil, fmt.Errorf("gateway: the wait is %s; want at most %s", c.Wait, maxWait)
+	case c.Wait == 0:
+		c.Wait = defaultWait
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	outcomes, err := mcpapi.New(o, mcpapi.Config{Version: c.Version, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{office: o, config: c, log: c.Logger.With("gateway", c.Destination), client: c.Connector.Client(),
+		turn: make(chan struct{}, 1), shown: map[string]shown{}, said: map[string]string{}}
+	g.full, g.others = g.server(instructions), g.server(otherInstructions)
+	for _, s := range []*sdk.Server{g.full, g.others} {
+		s.AddTool(outcomes.OutcomeTool())
+	}
+	g.full.AddReceivingMiddleware(g.through)
+	g.door = mcpapi.NewDoor(g.serverFor, mcpapi.DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Logger: c.Logger})
+	g.client.OnChange(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+		defer cancel()
+		g.refresh(ctx)
+	})
+	g.refresh(ctx)
+	return g, nil
+}
+
+const instructions = `The tools of another server. Those that change something are sent at most once and then read back by readback; their answer says what became of it: "verified" is true only when it was seen there. Do what "what_to_do" says. Never call such a tool a second time because its answer came late or was not what you hoped: call get_outcome with the id instead.`
+
+const otherInstructions = `get_outcome says what became of a write. These credentials cannot use the other tools of this server.`
+
+func (g *Gateway) server(instructions string) *sdk.Server {
+	return sdk.NewServer(&sdk.Implementation{Name: "readback-gateway", Version: g.config.Version}, &sdk.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &sdk.ServerCapabilities{
+			Tools:   &sdk.ToolCapabilities{ListChanged: true},
+			Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{}, Completions: &sdk.CompletionCapabilities{},
+		},
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }, // who asks decides what there is
+		Logger:       slog.New(slog.DiscardHandler),
+	})
+}
+
+// serverFor is the server that somebody meets.
+func (g *Gateway) serverFor(who access.Identity) *sdk.Server {
+	if who.Tenant == g.config.Tenant && who.May(access.Submit) == nil {
+		return g.full
+	}
+	return g.others
+}
+
+// HTTP is the gateway over streamable HTTP.
+func (g *Gateway) HTTP(who access.Resolver) http.Handler { return g.door.HTTP(who) }
+
+// Stdio serves one client on standard input and output until it has gone or ctx
+// ends. Whoever started the process is who.
+func (g *Gateway) Stdio(ctx context.Context, who access.Identity) error {
+	in, out := g.config.In, g.config.Out
+	if in == nil {
+		in = os.Stdin
+	}
+	if out == nil {
+		out = os.Stdout
+	}
+	return g.door.Stdio(ctx, who, in, out)
+}

@@ -1,0 +1,196 @@
+package mcpgate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/internal/mcpapi"
+)
+
+// class is what the gateway makes of a tool.
+type class string
+
+const (
+	reads  class = "reads"  // passes through
+	twin   class = "twin"   // is verified by a contract
+	blind  class = "blind"  // is sent once, and never verified
+	hidden class = "hidden" // is not shown
+)
+
+// shown is a tool as it is listed now.
+type shown struct {
+	class  class
+	digest string
+	tool   *sdk.Tool // as the server behind lists it
+}
+
+// refresh asks the server behind the gate for its tools where what is known is
+// old, and lists them anew where something has changed. That it cannot be
+// reached changes nothing: a call says so.
+func (g *Gateway) refresh(ctx context.Context) {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return
+	}
+	tools, err := g.client.Tools(ctx, false)
+	if err != nil {
+		g.log.WarnContext(ctx, "the tools of the server cannot be listed", "error", err)
+		return
+	}
+	now := map[string]shown{}
+	for _, t := range tools {
+		c, why := g.classify(t, tools)
+		g.say(t.Name, c, why)
+		if c == hidden {
+			continue
+		}
+		d, err := mcp.Digest(t)
+		if err != nil {
+			g.say(t.Name, hidden, fmt.Errorf("it cannot be written as JSON: %w", err))
+			continue
+		}
+		now[t.Name] = shown{c, d, t}
+	}
+	g.list(now)
+}
+
+// list brings what clients see to what there is.
+func (g *Gateway) list(now map[string]shown) {
+	g.mu.Lock()
+	before := g.shown
+	g.shown = now
+	g.mu.Unlock()
+	var gone []string
+	for name := range before {
+		if _, there := now[name]; !there {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) > 0 {
+		g.full.RemoveTools(gone...)
+	}
+	for name, s := range now {
+		if old, there := before[name]; there && old.class == s.class && old.digest == s.digest {
+			continue
+		}
+		if err := g.add(s); err != nil {
+			g.say(name, hidden, err)
+			g.mu.Lock()
+			delete(g.shown, name)
+			g.mu.Unlock()
+			g.full.RemoveTools(name)
+		}
+	}
+}
+
+// add lists a tool. The library panics at tools that it cannot list.
+func (g *Gateway) add(s shown) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it cannot be listed: %v", p)
+		}
+	}()
+	switch s.class {
+	case reads:
+		g.full.AddTool(s.tool, g.pass)
+	case twin:
+		check, err := schemaOf(s.tool)
+		if err != nil {
+			g.log.Warn("the schema of a tool is not understood; its arguments are checked by its contract alone", "tool", s.tool.Name, "error", err)
+		}
+		g.full.AddTool(g.describe(s), g.verified(s.tool, check))
+	case blind:
+		g.full.AddTool(g.describe(s), g.unverified(s.tool))
+	}
+	return nil
+}
+
+// say logs why a tool is hidden or withdrawn, once.
+func (g *Gateway) say(name string, c class, why error) {
+	text := string(c)
+	if why != nil {
+		text += ": " + why.Error()
+	}
+	g.mu.Lock()
+	again := g.said[name] == text
+	g.said[name] = text
+	g.mu.Unlock()
+	switch {
+	case again:
+	case why != nil:
+		g.log.Warn("a tool is not shown", "tool", name, "reason", why)
+	default:
+		g.log.Info("a tool is shown", "tool", name, "as", string(c))
+	}
+}
+
+// classify says what becomes of a tool; the error says why it is not shown.
+func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
+	contract := g.config.Connector.Contract()
+	outcome := mcpapi.OutcomeToolName
+	_, _, contracted := contract.Target(t.Name)
+	switch {
+	case slices.Contains(g.config.Hide, t.Name):
+		return hidden, fmt.Errorf("the configuration hides it")
+	case t.Name == outcome:
+		return hidden, fmt.Errorf("it is called as a tool of readback")
+	case slices.ContainsFunc(all, func(o *sdk.Tool) bool { return o != t && o.Name == t.Name }):
+		return hidden, fmt.Errorf("the server lists it twice")
+	}
+	if err := contract.Trusts(t); err != nil {
+		return hidden, err
+	}
+	switch {
+	case contracted:
+		if err := g.proven(t.Name, all); err != nil {
+			return hidden, err
+		}
+		return twin, nil
+	case slices.Contains(contract.Reads(), t.Name) || slices.Contains(g.config.Reads, t.Name):
+		return reads, nil
+	case g.config.Connector.Blind():
+		return blind, nil
+	}
+	return hidden, fmt.Errorf("it has no contract and is not declared to read; write a contract, name it in reads, or set uncontracted: allow")
+}
+
+// proven wants the tools that prove a write to be there, and to be those that the
+// contract was written for: without its proof a write is not offered.
+func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
+	contract := g.config.Connector.Contract()
+	for _, proof := range contract.Proofs(tool) {
+		i := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == proof })
+		if i < 0 {
+			return fmt.Errorf("%w: the tool %s, which proves it, is not there", mcp.ErrWithdrawn, proof)
+		}
+		if err := contract.Trusts(all[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe is a tool that writes, as clients see it: the same name and the same
+// arguments, and the outcome as its answer.
+func (g *Gateway) describe(s shown) *sdk.Tool {
+	t := *s.tool
+	t.OutputSchema = json.RawMessage(mcpapi.OutputSchema())
+	t.Annotations = nil // what the server said of itself is not passed on as ours
+	t.Meta = nil
+	t.Description += "\n\n" + twinAdvice
+	if s.class == blind {
+		t.Description = s.tool.Description + "\n\n" + blindAdvice
+	}
+	return &t
+}
+
+const twinAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
+
+const blindAdvice = `readback sends this once, never again, and nobody can look whether it was done: the answer is unverified, whatever it says. Do what "what_to_do" says, and do not call this again because an answer is missing.`
