@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -298,3 +299,13 @@ var errBroken = errors.New("a disk with secrets in its name is broken")
 func unavailableLedger() error { return fmt.Errorf("%w: %w", ledger.ErrUnavailable, errBroken) }
 
 func nativeOptions() simulated.Options { return simulated.Native.Options() }
+
+func readAll(t *testing.T, r *http.Response) []byte {
+	t.Helper()
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
