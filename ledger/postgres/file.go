@@ -220,6 +220,7 @@ func (l *Ledger) filedAtOnce(f ledger.Filing, got filed, changed []change, now t
 		c.rec.Now = now
 		r := row{n: got.stored.numbers[c.rec.ID], rec: c.rec, followed: false}
 		l.learn(r)
+		l.announce(c)
 		if did.Fresh = c.fresh; c.fresh {
 			did.Reserved = r.rec
 		} else {
@@ -234,8 +235,10 @@ func (l *Ledger) atOnce(f ledger.Filing, have row, now time.Time) (query string,
 	var c change
 	switch {
 	case f.Reserve != nil:
-		c.fresh = true
-		c.rec, c.events, err = ledger.Begin(*f.Reserve, "", now)
+		var rec ledger.Record
+		var events []ledger.Event
+		rec, events, err = ledger.Begin(*f.Reserve, "", now)
+		c = made(rec, events)
 	case len(f.Append) == 1:
 		c, err = advance(have, f.Append[0].Fence, f.Append[0].Events, now)
 	default:

@@ -119,6 +119,16 @@ const (
 	// milliseconds.
 	maxLooked = 500
 
+	// maxNumbered is how many changes get their place in the order of all in one
+	// transaction, or are forgotten in one: small rows side by side, some
+	// milliseconds. maxNumberings is how many such transactions one call makes:
+	// what lay for a week while nobody followed.
+	maxNumbered   = 1000
+	maxNumberings = 1000
+
+	// maxLook is how many writes one statement of a search looks at.
+	maxLook = 1000
+
 	// wakeEvery is the least time between two notifications that a process
 	// sends, and between two that it hears: all workers look when they hear one.
 	wakeEvery = 100 * time.Millisecond

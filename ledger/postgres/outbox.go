@@ -180,7 +180,7 @@ func (t *tx) admitFree(found []entry) (left []entry, err error) {
 			return nil, fmt.Errorf("%w: %w", errPlain, err)
 		}
 		of[e.ID] = e
-		free = append(free, change{rec: rec, fresh: true, events: events})
+		free = append(free, made(rec, events))
 	}
 	if len(free) == 0 {
 		return left, nil
@@ -193,7 +193,7 @@ func (t *tx) admitFree(found []entry) (left []entry, err error) {
 	for _, c := range free {
 		if n, stored := got[c.rec.ID]; stored {
 			c.rec.Now = t.now
-			t.stored = append(t.stored, row{n: n, rec: c.rec})
+			t.stored, t.done = append(t.stored, row{n: n, rec: c.rec}), append(t.done, c)
 			taken = append(taken, of[c.rec.ID].n)
 			continue
 		}

@@ -47,6 +47,7 @@ type Ledger struct {
 	memory  memory
 	window  time.Duration // as far back as an idempotency key blocks; 0 for ever
 	bell    ledger.Bell
+	herald  ledger.Bell
 	wake    wake
 	turns   turns
 	close   func() // once

@@ -37,9 +37,10 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		return did, err
 	}
 	p, _ = p.Checked() // as it was there
-	papers, failed := l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
-	did.Papers = papers
-	return did, cmp.Or(failed, err)
+	var failed, also error
+	did.Papers, failed = l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
+	did.Changes, also = l.pruneChanges(ctx)
+	return did, cmp.Or(failed, also, err)
 }
 
 func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
@@ -179,10 +180,14 @@ func (t *tx) bury(rows []row) error {
 }
 
 func (t *tx) forget(rows []row) error {
-	var ids []string
+	var ids, tenants, workflows []string
 	var numbers []int64
 	for _, r := range rows {
 		ids, numbers = append(ids, string(r.rec.ID)), append(numbers, r.n)
+		tenants, workflows = append(tenants, r.rec.Tenant), append(workflows, r.rec.Workflow)
+	}
+	if err := t.exec("forget_search", tenants, workflows, numbers); err != nil {
+		return err
 	}
 	if err := t.exec("forget_events", numbers); err != nil {
 		return err

@@ -39,6 +39,7 @@ func newStatements(schema string) statements {
 		s[strings.TrimSuffix(path.Base(name), ".sql")] = mustRead(texts, name)
 	}
 	s.withPapers()
+	s.withDoors()
 	for name, of := range stores {
 		text := s[name]
 		s[name] = of.many(text)
@@ -74,12 +75,13 @@ const (
 )
 
 // identityTypes are those of the columns that never change.
-const identityTypes = "text text text text text text text bigint bytea text "
+const identityTypes = "text text text text text text text bigint bytea text text text "
 
 // The types of the columns that changes change, and those of events.
 const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
 
-var eventTypes = strings.Fields("text bigint text bytea bytea")
+// The last six are of the change that an event is told as.
+var eventTypes = strings.Fields("text bigint text bytea bytea text text bigint bigint bigint boolean")
 
 // single is the name of the statement for one change with so many events.
 // Without lists the database knows as much about it the first time as the
@@ -104,7 +106,7 @@ func (o storing) one(text string, events int) string {
 	}
 	of := "(VALUES " + strings.Join(values, ", ") + ")"
 	if events == 0 {
-		of = "(SELECT NULL::text, 0::bigint, ''::text, NULL::bytea, NULL::bytea WHERE FALSE)"
+		of = "(SELECT NULL::text, 0::bigint, ''::text, NULL::bytea, NULL::bytea, ''::text, ''::text, 0::bigint, 0::bigint, 0::bigint, FALSE WHERE FALSE)"
 	}
 	return strings.NewReplacer("{rows}", rows, "{events}", of).Replace(text)
 }

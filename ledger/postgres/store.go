@@ -109,7 +109,7 @@ type binding struct {
 	id, tenant, destination, tool, structuralKey, idempotencyKey, about []string
 	created                                                             []int64
 	intent                                                              [][]byte
-	stepOf                                                              []string
+	stepOf, workflow, correlationID                                     []string
 
 	wasFence, wasSeq []int64
 	alone            []bool
@@ -121,6 +121,10 @@ type binding struct {
 	eventID, eventBody         []string
 	eventSeq                   []int64
 	eventEvidence, eventDiffer [][]byte
+
+	toldKind, toldSettlement     []string // "" for an event that is not told
+	toldAt, toldSends, toldReads []int64
+	toldSaved                    []bool
 }
 
 func newBinding(n int) *binding { return &binding{id: make([]string, 0, n)} }
@@ -137,7 +141,8 @@ func (b *binding) add(c change) error {
 		b.tenant, b.destination, b.tool = append(b.tenant, of.tenant), append(b.destination, of.destination), append(b.tool, of.tool)
 		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
 		b.about, b.created, b.intent = append(b.about, of.about), append(b.created, of.created), append(b.intent, r.Intent)
-		b.stepOf = append(b.stepOf, r.StepOf())
+		b.stepOf, b.workflow = append(b.stepOf, r.StepOf()), append(b.workflow, r.Workflow)
+		b.correlationID = append(b.correlationID, r.CorrelationID)
 	} else {
 		b.wasFence, b.wasSeq, b.alone = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.alone, c.alone)
 	}
@@ -149,7 +154,25 @@ func (b *binding) add(c change) error {
 	}
 	b.owner, b.leaseUntil = append(b.owner, r.Owner), append(b.leaseUntil, nanos(r.LeaseUntil))
 	b.leaseFor, b.fences, b.blocks = append(b.leaseFor, int64(r.LeaseFor)), append(b.fences, r.Fence), append(b.blocks, blocks(r))
-	return b.addEvents(of.id, c.events)
+	if err := b.addEvents(of.id, c.events); err != nil {
+		return err
+	}
+	b.addTold(c)
+	return nil
+}
+
+// addTold adds as what the events of a change are told.
+func (b *binding) addTold(c change) {
+	told := c.told()
+	for _, e := range c.events {
+		var t ledger.Change
+		if len(told) > 0 && told[0].Seq == e.Seq {
+			t, told = told[0], told[1:]
+		}
+		b.toldKind, b.toldSettlement = append(b.toldKind, string(t.Kind)), append(b.toldSettlement, string(t.Settlement))
+		b.toldAt, b.toldSaved = append(b.toldAt, nanos(t.At)), append(b.toldSaved, t.Saved)
+		b.toldSends, b.toldReads = append(b.toldSends, int64(t.Sends)), append(b.toldReads, int64(t.Reads))
+	}
 }
 
 func (b *binding) addEvents(id string, events []ledger.Event) error {
@@ -166,7 +189,7 @@ func (b *binding) addEvents(id string, events []ledger.Event) error {
 
 // identity is what never changes about the writes.
 func (b *binding) identity() []any {
-	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf}
+	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf, b.workflow, b.correlationID}
 }
 
 // changing is what changes in their lives.
@@ -178,5 +201,8 @@ func (b *binding) changing() []any {
 }
 
 func (b *binding) events() []any {
-	return []any{b.eventID, b.eventSeq, b.eventBody, b.eventEvidence, b.eventDiffer}
+	return []any{
+		b.eventID, b.eventSeq, b.eventBody, b.eventEvidence, b.eventDiffer,
+		b.toldKind, b.toldSettlement, b.toldAt, b.toldSends, b.toldReads, b.toldSaved,
+	}
 }

@@ -122,8 +122,10 @@ type tx struct {
 	ctx context.Context
 	pgx pgx.Tx
 	now time.Time // the database's, when it was looked at last
-	// stored are the writes as this transaction left them.
+	// stored are the writes as this transaction left them, done what it did to
+	// them.
 	stored []row
+	done   []change
 }
 
 // within runs f in one transaction, and runs it again when other transactions
@@ -204,6 +206,7 @@ func (t *tx) commit() error {
 			t.l.ring()
 		}
 	}
+	t.l.announce(t.done...)
 	return nil
 }
 
@@ -245,13 +248,13 @@ func (t *tx) store(c change) (row, error) {
 	}
 	c.rec.Now = t.now
 	r := row{n: n, rec: c.rec}
-	t.stored = append(t.stored, r)
+	t.stored, t.done = append(t.stored, r), append(t.done, c)
 	return r, nil
 }
 
 // goneOn is the change of a row to what the record is now.
 func goneOn(from row, to ledger.Record, events []ledger.Event) change {
-	return change{rec: to, events: events, wasFence: from.rec.Fence, wasSeq: from.rec.Seq}
+	return change{before: from.rec, rec: to, events: events, wasFence: from.rec.Fence, wasSeq: from.rec.Seq}
 }
 
 // one reads at most one row of a statement of the transaction.

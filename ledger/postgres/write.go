@@ -19,7 +19,7 @@ func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Re
 		if err != nil {
 			return change{}, &notBegunError{err}
 		}
-		return change{rec: rec, fresh: true, events: events}, nil
+		return made(rec, events), nil
 	})
 	var notBegun *notBegunError
 	switch {
@@ -94,7 +94,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err != nil {
 		return ledger.Record{}, false, fmt.Errorf("%w: %w", errPlain, err)
 	}
-	r, err := t.store(change{rec: rec, fresh: true, events: events})
+	r, err := t.store(made(rec, events))
 	if err == nil {
 		err = t.hurry(last)
 	}

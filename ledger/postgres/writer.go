@@ -19,12 +19,21 @@ import (
 // change is what is to be stored about one write: a new one, or one that has
 // gone on, if it still is as it was.
 type change struct {
+	before ledger.Record // what it was before the events
 	rec    ledger.Record
 	fresh  bool
 	alone  bool // leaves its line, and nobody may stand behind it
 	events []ledger.Event
 
 	wasFence, wasSeq int64
+}
+
+// told is what is to be told of a change.
+func (c change) told() []ledger.Change { return ledger.ChangesOf(c.before, c.rec, c.events) }
+
+// made is the change that makes a new write.
+func made(rec ledger.Record, events []ledger.Event) change {
+	return change{before: rec.Identity(), rec: rec, fresh: true, events: events}
 }
 
 // operation is one call that wants one change. Prepare makes it at a time; it
@@ -324,6 +333,7 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 		n, applied := got.numbers[o.change.rec.ID]
 		if applied {
 			w.operations.Add(1)
+			l.announce(o.change)
 		}
 		o.change.rec.Now = now
 		o.done <- answer{applied: applied, row: row{n: n, rec: o.change.rec}}

@@ -6,7 +6,7 @@
 -- caller has looked for what is in the way.
 WITH {guard}{papers},
 i AS (SELECT * FROM {rows}
-	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of,
+	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of, workflow, correlation_id,
 		state, due, settled_at, key_digest, behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
 w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of,
@@ -23,8 +23,14 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL)){whole}
 	ORDER BY i.id
 	ON CONFLICT DO NOTHING
-	RETURNING w.n, w.id),
+	RETURNING w.n, w.id, w.tenant, w.destination),
+x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id){filed}
+	FROM w JOIN x ON x.id = w.id),
+u AS (INSERT INTO @ledger_untold (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
+	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
+	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
+s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
+	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.idempotency_key, i.about FROM w JOIN i ON i.id = w.id){filed}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g

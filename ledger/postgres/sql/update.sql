@@ -14,8 +14,12 @@ w AS (UPDATE @ledger_writes AS w SET
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)
 		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint{whole}
-	RETURNING w.n, w.id),
+	RETURNING w.n, w.id, w.tenant, w.destination),
+x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
-	FROM w JOIN {events} AS x (id, seq, body, evidence, mismatches) ON x.id = w.id){filed}
+	FROM w JOIN x ON x.id = w.id),
+u AS (INSERT INTO @ledger_untold (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
+	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
+	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq){filed}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g

@@ -1,0 +1,1 @@
+DELETE FROM @ledger_changes WHERE n <= $1::bigint
