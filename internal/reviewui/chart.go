@@ -41,8 +41,9 @@ type bar struct {
 }
 
 type tick struct {
-	At   float64
-	Text string
+	At     float64
+	Text   string
+	Anchor string // of times: which end of the text stands there
 }
 
 type legend struct {
@@ -80,7 +81,7 @@ func drawn(id, title, unit string, times []time.Time, step time.Duration, all []
 	top := niceTop(most)
 	c.Most = figure(most)
 	for _, level := range []float64{0, top / 2, top} {
-		c.Across = append(c.Across, tick{c.Plot.Y + c.Plot.H*(1-level/top), figure(level)})
+		c.Across = append(c.Across, tick{At: c.Plot.Y + c.Plot.H*(1-level/top), Text: figure(level)})
 	}
 	slot := c.Plot.W / float64(max(len(times), 1))
 	for i, at := range times {
@@ -98,7 +99,11 @@ func drawn(id, title, unit string, times []time.Time, step time.Duration, all []
 	for i := range maxTicks {
 		n := (len(times) - 1) * i / (maxTicks - 1)
 		if n >= 0 && n < len(times) {
-			c.Along = append(c.Along, tick{c.Plot.X + slot*(float64(n)+0.5), shortTime(times[n], step)})
+			anchor := "middle"
+			if i == maxTicks-1 {
+				anchor = "end"
+			}
+			c.Along = append(c.Along, tick{c.Plot.X + slot*(float64(n)+0.5), shortTime(times[n], step), anchor})
 		}
 	}
 	c.tell(times, step, all)
@@ -182,7 +187,7 @@ type lagRow struct {
 const (
 	lagLeft  = 10
 	lagRight = 20
-	lagLine  = 34
+	lagLine  = 42
 	lagTop   = 26
 )
 
@@ -196,14 +201,14 @@ func lagsOf(lines []lag.Line) *lagChart {
 	for _, l := range lines {
 		low, high = min(low, decade(l.P50)), max(high, decade(l.P99))
 	}
-	low, high = math.Floor(low), max(math.Ceil(high), math.Floor(low)+1)
+	low, high = math.Floor(low), max(math.Ceil(high), math.Floor(low)+2)
 	c := &lagChart{Width: chartWidth, Height: lagTop + lagLine*len(lines)}
 	at := func(d time.Duration) float64 {
 		return lagLeft + (decade(d)-low)/(high-low)*(chartWidth-lagLeft-lagRight)
 	}
 	for e := low; e <= high; e++ {
 		d := time.Duration(math.Pow(10, e) * float64(time.Second))
-		c.Marks = append(c.Marks, tick{at(d), plainTime(d)})
+		c.Marks = append(c.Marks, tick{At: at(d), Text: plainTime(d)})
 	}
 	for i, l := range lines {
 		name := report.Clip(l.Kind, maxName)
@@ -212,8 +217,8 @@ func lagsOf(lines []lag.Line) *lagChart {
 		} else {
 			name += ", by any way"
 		}
-		row := lagRow{Name: name, Y: float64(lagTop + lagLine*i + 22), From: at(l.P50), To: at(l.P99), Writes: strconv.Itoa(int(math.Round(l.Count))),
-			P50: tick{at(l.P50), plainTime(l.P50)}, P90: tick{at(l.P90), plainTime(l.P90)}, P99: tick{at(l.P99), plainTime(l.P99)}}
+		row := lagRow{Name: name, Y: float64(lagTop + lagLine*i + 30), From: at(l.P50), To: at(l.P99), Writes: strconv.Itoa(int(math.Round(l.Count))),
+			P50: tick{At: at(l.P50), Text: plainTime(l.P50)}, P90: tick{At: at(l.P90), Text: plainTime(l.P90)}, P99: tick{At: at(l.P99), Text: plainTime(l.P99)}}
 		row.Words = fmt.Sprintf("%s: half within %s, 90%% within %s, 99%% within %s", name, row.P50.Text, row.P90.Text, row.P99.Text)
 		c.Rows = append(c.Rows, row)
 	}

@@ -69,7 +69,6 @@ type comparison struct {
 	Sheets   []sheet
 	More     int // records that are not shown
 	Old      bool
-	Asked    []part
 }
 
 // reading is one read of the destination: what was found and how that differs.
@@ -176,7 +175,7 @@ func compare(v office.View, p *painter) comparison {
 	if obs, _, ok := observationOf(v.Record.Before); ok && !c.read.before {
 		c.before = &obs
 	}
-	out := comparison{Old: c.before != nil}
+	out := comparison{Old: c.before != nil && len(c.before.Records) > 0}
 	out.Headline, out.When = c.headline(), c.when()
 	out.Notices = c.notices()
 	found := c.read.obs.Records
@@ -232,8 +231,11 @@ func (c *comparer) headline() string {
 	case n == 0:
 		what = "The last read found no record."
 	}
-	if c.read.before {
+	switch {
+	case c.read.before:
 		what += " It was made before anything was sent."
+	case c.before != nil && len(c.before.Records) == 0:
+		what += " Before the send there was none."
 	}
 	return what
 }

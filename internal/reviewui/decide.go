@@ -41,7 +41,8 @@ func decisionOf(form url.Values) decision {
 	case labels[s.word] == "":
 		s.problems["choice"] = "That is not one of the choices."
 	case force && !s.vouched:
-		s.problems["vouch"] = "This is only done on your word; say that you have looked."
+		s.problems["choice"] = "This is only done on your word: say that you have looked."
+		s.problems["vouch"] = "Say that you have looked."
 	}
 	var err error
 	if s.seq, err = strconv.ParseInt(form.Get("seq"), 10, 64); err != nil || s.digest == "" {

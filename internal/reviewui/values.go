@@ -89,7 +89,7 @@ func (p *painter) pair(want, got any) (w, g shown) {
 	}
 	x, y := []rune(oneLine(a)), []rune(oneLine(b))
 	head, tail := alike(x, y)
-	if head+tail < 3 { // two quotation marks are no likeness
+	if 3*(head+tail) < max(len(x), len(y)) { // they are two different texts
 		return w, g
 	}
 	w.Parts, g.Parts = parted(x, head, tail), parted(y, head, tail)

@@ -63,11 +63,11 @@ func sagaStanding(s saga.State) badge {
 func breakerStanding(b guards.BreakerState) badge {
 	switch b.State {
 	case "closed":
-		return badge{"good", "✓", "open for business"}
+		return badge{"good", "✓", "breaker closed"}
 	case "half-open":
-		return badge{"warn", "◐", "trying one send"}
+		return badge{"warn", "◐", "breaker half open: one send is tried"}
 	}
-	return badge{"bad", "■", "breaker open, nothing is sent"}
+	return badge{"bad", "■", "breaker open: nothing is sent"}
 }
 
 // httpLink is an address of the web, "" for any other: what a destination says
@@ -201,6 +201,9 @@ func secondSend(p connectors.Profile) string {
 }
 
 func readsOf(p connectors.Profile) string {
+	if p.Blind {
+		return "None: nothing can be read there. What it answered is reported, and never verified."
+	}
 	var all []string
 	for _, r := range p.Reads {
 		strength := "may lag"

@@ -121,6 +121,9 @@ func (d *desk) showWrite(v *visit, status int, view office.View, not decision, y
 	b.Deciding = deciding{Action: b.Self + "/decision", Digest: r.Digest, Seq: r.Seq, Reason: not.typed,
 		Vouched: not.vouched, Problem: not.problems, Error: not.failed}
 	for _, c := range view.Choices {
+		if !c.Allowed && !belongs(c.Word, r.State) {
+			continue // it is for writes that stand elsewhere
+		}
 		one := choiceOf(c)
 		one.Checked = one.Value == not.value && c.Allowed
 		b.Deciding.Any = b.Deciding.Any || c.Allowed
@@ -323,10 +326,19 @@ func choiceOf(c engine.Choice) choice {
 	if c.Force {
 		one.Value += forced
 		one.Label += ", on my word"
-		one.Vouch = "I have looked at the destination myself, and vouch that the effect is not there."
+		one.Vouch = "I have looked at the destination myself, and vouch for it."
+		if c.Word == engine.WordRetry {
+			one.Vouch = "I have looked at the destination myself, and vouch that the effect is not there."
+		}
 	}
-	one.Effect, one.Danger, one.Why = report.Clip(c.Effect, maxText), report.Clip(c.Danger, maxText), report.Clip(c.Why, maxText)
+	one.Effect, one.Danger, one.Why = sentence(c.Effect), sentence(c.Danger), sentence(c.Why)
 	return one
+}
+
+// belongs reports whether a word is for writes that stand so.
+func belongs(w engine.Word, s ledger.State) bool {
+	approval := w == engine.WordApprove || w == engine.WordDeny
+	return approval == (s == ledger.Held)
 }
 
 // forced marks what is only taken on somebody's word.

@@ -90,7 +90,8 @@
       changed++;
     }
     if (changed) { document.title = page.title; say("This page was brought up to date: " + page.title); }
-    if (waiting) say("This has changed since you began to write. What you decide is about what you saw, and will be refused; look at the page again first.");
+    const note = document.querySelector("[data-stale]");
+    if (waiting && note) { note.hidden = false; say(note.textContent); }
   };
   const soon = () => { if (!due) { due = true; setTimeout(fresh, 250); } };
   const source = new EventSource(feed);

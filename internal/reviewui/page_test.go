@@ -1,0 +1,296 @@
+package reviewui
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// checkPage says what is wrong with the make of any page.
+func checkPage(t *testing.T, a answer) {
+	t.Helper()
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for what, n := range map[string]int{"h1": 1, "main": 1, "header": 1, "footer": 1, "title": 1} {
+		if found := len(a.all(func(e *html.Node) bool { return e.Data == what && e.Namespace == "" })); found != n {
+			add("%d elements %s, want %d", found, what, n)
+		}
+	}
+	ids, labels := map[string]int{}, map[string]bool{}
+	for _, n := range a.all(func(*html.Node) bool { return true }) {
+		if id, ok := attr(n, "id"); ok {
+			ids[id]++
+		}
+		if n.Data == "label" {
+			of, _ := attr(n, "for")
+			labels[of] = text(n) != ""
+		}
+		for _, at := range n.Attr {
+			if strings.HasPrefix(at.Key, "on") || at.Key == "style" || at.Key == "srcdoc" {
+				add("<%s> has the attribute %s=%q", n.Data, at.Key, at.Val)
+			}
+		}
+	}
+	for id, n := range ids {
+		if n > 1 {
+			add("the id %q is there %d times", id, n)
+		}
+	}
+	for _, n := range a.all(func(n *html.Node) bool { return slices.Contains([]string{"input", "select", "textarea"}, n.Data) }) {
+		id, _ := attr(n, "id")
+		if kind, _ := attr(n, "type"); kind != "hidden" && !labels[id] {
+			add("the field %q has no label", id)
+		}
+	}
+	for _, n := range a.all(func(*html.Node) bool { return true }) {
+		for _, name := range []string{"aria-labelledby", "aria-describedby"} {
+			if v, ok := attr(n, name); ok && ids[v] != 1 {
+				add("<%s> has %s=%q, which is nowhere", n.Data, name, v)
+			}
+		}
+	}
+	wrong = append(wrong, checkReach(a)...)
+	if diff := cmp.Diff([]string(nil), wrong); diff != "" {
+		t.Errorf("the make of the page (-want +got):\n%s", diff)
+	}
+}
+
+// checkReach says what a page runs, shows or leads to that it should not.
+func checkReach(a answer) (wrong []string) {
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	for _, n := range a.all(func(n *html.Node) bool {
+		return slices.Contains([]string{"script", "img", "link", "iframe", "object", "embed", "style", "base", "foreignObject"}, n.Data)
+	}) {
+		src, _ := attr(n, "src")
+		href, _ := attr(n, "href")
+		if !strings.HasPrefix(src+href, "/static/") || text(n) != "" {
+			add("<%s> loads %q and holds %q", n.Data, src+href, text(n))
+		}
+	}
+	for _, n := range a.all(tag("a")) {
+		href, ok := attr(n, "href")
+		rel, _ := attr(n, "rel")
+		switch {
+		case ok && (strings.HasPrefix(href, "/") && !strings.HasPrefix(href, "//") || strings.HasPrefix(href, "#")):
+		case ok && (strings.HasPrefix(href, "https://") || strings.HasPrefix(href, "http://")) && rel == "noreferrer noopener":
+		default:
+			add("a link leads to %q with rel %q", href, rel)
+		}
+		if text(n) == "" {
+			add("the link to %q has no text", href)
+		}
+	}
+	for _, n := range a.all(tag("form")) {
+		if action, _ := attr(n, "action"); !strings.HasPrefix(action, "/") || strings.HasPrefix(action, "//") {
+			add("a form sends to %q", action)
+		}
+	}
+	for _, n := range a.all(tag("svg")) {
+		if label, _ := attr(n, "aria-label"); label == "" {
+			add("a picture has no text")
+		}
+	}
+	return wrong
+}
+
+// furnished is a shop in which something of everything waits.
+func furnished(t *testing.T) (s *shop, paths []string) {
+	t.Helper()
+	s = newShop(t)
+	held, review := s.held(t, "A-1"), s.review(t, "A-2")
+	verified := s.write(t, order("A-3", nil))
+	as := access.Identity{Tenant: "acme", Name: "olga", Role: engine.RoleOperator}
+	if err := s.office.Stop(t.Context(), as, guards.Scope{Destination: "orders", Tool: "bulk"}, "imports are doubled today"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.office.BeginSaga(t.Context(), as, saga.Plan{ID: "trip 1/2", Steps: []saga.Step{{Name: "one", Intent: order("S-1", func(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" })}}}); err != nil {
+		t.Fatal(err)
+	}
+	return s, []string{"/inbox", writePath(held), writePath(review), writePath(verified), "/destinations", "/activity", "/activity?in=1h", "/activity?in=7d",
+		"/search", "/search?q=run-1", "/search?state=review", "/search?q=nothing", "/search?since=gestern", "/sagas", "/sagas?state=running", sagaPath("trip 1/2"), "/help", "/nowhere"}
+}
+
+func TestEveryPageIsWellMadeForEverybody(t *testing.T) {
+	s, paths := furnished(t)
+	for _, who := range []person{operator, reviewer, auditor} {
+		for _, path := range paths {
+			t.Run(who.role+path, func(t *testing.T) {
+				a := who.get(t, s, path)
+				want := http.StatusOK
+				if path == "/nowhere" {
+					want = http.StatusNotFound
+				}
+				if a.Status != want {
+					t.Fatalf("status %d, want %d: %s", a.Status, want, a.text())
+				}
+				checkPage(t, a)
+				checkHeaders(t, a)
+				if !strings.Contains(a.text(), who.name) {
+					t.Error("the page does not say who is logged in")
+				}
+				posts := 0
+				for _, f := range a.all(tag("form")) {
+					action, _ := attr(f, "action")
+					if method, _ := attr(f, "method"); method == "post" && action != "/theme" {
+						posts++
+					}
+				}
+				if who == auditor && posts > 0 {
+					t.Errorf("an auditor is offered %d forms that change something", posts)
+				}
+			})
+		}
+	}
+}
+
+func checkHeaders(t *testing.T, a answer) {
+	t.Helper()
+	want := map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	}
+	for name, value := range want {
+		if got := a.Header.Get(name); got != value {
+			t.Errorf("header %s is %q, want %q", name, got, value)
+		}
+	}
+}
+
+func TestPagesAreForPeopleWhoMayLook(t *testing.T) {
+	s, paths := furnished(t)
+	tests := map[string]struct {
+		who    person
+		want   int
+		reason string
+	}{
+		"agent":  {agent, http.StatusForbidden, "an agent never sees what others asked for"},
+		"nobody": {person{}, http.StatusUnauthorized, "who is not known sees nothing"},
+		"no such role": {person{"acme", "eve", "root"}, http.StatusForbidden,
+			"a role that is not in the table may nothing"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range paths {
+				a := tt.who.get(t, s, path)
+				if a.Status != tt.want {
+					t.Errorf("%s: status %d, want %d: %s", path, a.Status, tt.want, tt.reason)
+				}
+				if strings.Contains(a.Body, "A-1") || strings.Contains(a.Body, "wr_") && !strings.Contains(path, "wr_") {
+					t.Errorf("%s: something is told all the same: %s", path, a.text())
+				}
+				checkPage(t, a)
+				checkHeaders(t, a)
+			}
+		})
+	}
+}
+
+func TestAnotherTenantFindsNothing(t *testing.T) {
+	s, paths := furnished(t)
+	for _, path := range paths {
+		a := stranger.get(t, s, path)
+		if strings.HasPrefix(path, "/writes/") || path == sagaPath("trip 1/2") {
+			if a.Status != http.StatusNotFound {
+				t.Errorf("%s: status %d, want 404", path, a.Status)
+			}
+		}
+		for _, secret := range []string{"A-1", "A-2", "A-3", "bulk", "run-1"} {
+			if strings.Contains(a.text(), secret) {
+				t.Errorf("%s shows %q of another tenant", path, secret)
+			}
+		}
+	}
+}
+
+func TestWhoIsNotKnownIsSentToTheLogin(t *testing.T) {
+	d := (&desk{}).open(&Options{Who: byHeader{}, LoginPath: "/login"})
+	tests := map[string]struct {
+		path, next string
+		reason     string
+	}{
+		"a page":           {"/writes/wr_1?said=approve", "/login?next=%2Fwrites%2Fwr_1%3Fsaid%3Dapprove", "they come back to where they wanted to be"},
+		"two slashes":      {"//evil.example/x", "/login?next=%2Finbox", "a browser takes this for another site"},
+		"a page not there": {"/nowhere", "/login?next=%2Fnowhere", "who is not known learns nothing of what is there"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			a := person{}.get(t, d, "/inbox", func(r *http.Request) {
+				u, err := r.URL.Parse("http://desk.example" + tt.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.URL = u
+			})
+			if strings.HasPrefix(tt.path, "//") {
+				// The mux itself cleans such a path; what would be led to is looked at alone.
+				if got := ownPath(tt.path); got != "/inbox" {
+					t.Errorf("ownPath(%q) = %q: %s", tt.path, got, tt.reason)
+				}
+				return
+			}
+			if got := a.Header.Get("Location"); a.Status != http.StatusSeeOther || got != tt.next {
+				t.Errorf("status %d to %q, want 303 to %q: %s", a.Status, got, tt.next, tt.reason)
+			}
+		})
+	}
+}
+
+func TestEmptyPagesSayWhatWouldBeThere(t *testing.T) {
+	s := newShop(t)
+	for path, want := range map[string]string{"/inbox": "Nothing waits for a person", "/activity": "Nothing happened in this time", "/sagas": "No sagas", "/search?q=x": "Nothing found"} {
+		a := operator.get(t, s, path)
+		if !strings.Contains(a.text(), want) {
+			t.Errorf("%s does not say %q: %s", path, want, a.text())
+		}
+		checkPage(t, a)
+	}
+}
+
+func TestInboxCountsAndOrders(t *testing.T) {
+	s, _ := furnished(t)
+	a := reviewer.get(t, s, "/inbox")
+	var titles, counts []string
+	for _, n := range a.all(class("go")) {
+		titles = append(titles, text(n))
+	}
+	for _, n := range a.all(class("tally")) {
+		counts = append(counts, text(n))
+	}
+	if diff := cmp.Diff([]string{`create order at "orders" where order_id = "A-1"`, `create order at "orders" where order_id = "A-2"`}, titles); diff != "" {
+		t.Errorf("what waits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1 in review", "1 held", "0 steps to approve", "0 sagas"}, counts); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	if title := text(a.all(tag("title"))[0]); !strings.HasPrefix(title, "(2) Inbox") {
+		t.Errorf("the title is %q, want the count in it", title)
+	}
+}
+
+func TestRoutesAreThoseThatAreServed(t *testing.T) {
+	s := newShop(t)
+	for _, r := range Routes() {
+		if r.Method != http.MethodGet && r.Act != access.Decide && r.Act != access.Operate && r.Pattern != "/theme" {
+			t.Errorf("%s %s changes something and takes only the right to %s", r.Method, r.Pattern, r.Act)
+		}
+		path := strings.NewReplacer("{$}", "", "{file...}", "desk.css", "{id}", "x", "{workflow}", "x", "{step}", "x").Replace(r.Pattern)
+		if r.Pattern == "/updates" {
+			continue // it does not end by itself
+		}
+		a := operator.send(t, s, http.MethodPut, path, nil)
+		if r.Pattern != "/{$}" && a.Status != http.StatusMethodNotAllowed {
+			t.Errorf("PUT %s: status %d, want 405", path, a.Status)
+		}
+	}
+}
