@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,12 +131,28 @@ func (p *provider) ask(ctx context.Context) (*found, error) {
 	}
 	have := &found{config: p.config, verifier: op.Verifier(&oidc.Config{ClientID: p.config.ClientID, Now: p.now})}
 	have.config.Endpoint = op.Endpoint()
+	have.config.Endpoint.AuthStyle = p.style(op)
 	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL} {
 		if err := checkURL(what, where); err != nil {
 			return nil, err
 		}
 	}
 	return have, nil
+}
+
+// style is how the provider wants to be told who we are. Left to find out by
+// itself, the library sends a code twice when the first answer is no good.
+func (p *provider) style(op *oidc.Provider) oauth2.AuthStyle {
+	var said struct {
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	if err := op.Claims(&said); err != nil || p.config.ClientSecret == "" {
+		return oauth2.AuthStyleInParams
+	}
+	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
 }
 
 // checkURL refuses an address that others can listen to.

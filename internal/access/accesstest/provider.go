@@ -57,8 +57,7 @@ type Provider struct {
 	// URL is its issuer.
 	URL string
 
-	key, other *rsa.PrivateKey
-	mux        *http.ServeMux
+	mux *http.ServeMux
 
 	mu     sync.Mutex
 	vice   Vice
@@ -69,6 +68,17 @@ type Provider struct {
 
 // login is one that was begun and not redeemed.
 type login struct{ nonce, challenge, redirect string }
+
+// signing and otherKey are made once: that takes longer than most tests.
+var signing, otherKey = sync.OnceValue(newKey), sync.OnceValue(newKey)
+
+func newKey() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
 
 // New starts a provider on this machine, until the test ends.
 func New(tb testing.TB) *Provider {
@@ -86,13 +96,6 @@ func Silent(tb testing.TB, issuer string) *Provider {
 	tb.Helper()
 	p := &Provider{URL: issuer, mux: http.NewServeMux(), issued: map[string]login{}, asked: map[string]int{},
 		claims: map[string]any{"sub": "248289761001", "email": "Alice@example.com", "email_verified": true, "groups": []string{"operators"}}}
-	for _, key := range []**rsa.PrivateKey{&p.key, &p.other} {
-		made, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		*key = made
-	}
 	p.mux.HandleFunc("GET /.well-known/openid-configuration", p.configuration)
 	p.mux.HandleFunc("GET /keys", p.keys)
 	p.mux.HandleFunc("GET /authorize", p.authorize)
@@ -179,7 +182,7 @@ func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
-	answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
+	answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: signing().Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 }
 
 // authorize sends the browser back at once.
@@ -279,13 +282,13 @@ func (p *Provider) idToken(vice Vice, begun login) string {
 }
 
 func (p *Provider) sign(vice Vice, payload []byte) string {
-	with := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: "1"}}
+	with := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: signing(), KeyID: "1"}}
 	encoded := base64.RawURLEncoding.EncodeToString
 	switch vice {
 	case Unsigned:
 		return encoded([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encoded(payload) + "."
 	case OtherKey:
-		with.Key = jose.JSONWebKey{Key: p.other, KeyID: "1"}
+		with.Key = jose.JSONWebKey{Key: otherKey(), KeyID: "1"}
 	case Symmetric:
 		with = jose.SigningKey{Algorithm: jose.HS256, Key: []byte(Secret + Secret + Secret)}
 	}

@@ -1,0 +1,272 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/internal/access"
+)
+
+// reached answers with what it was asked.
+var reached = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "%s %d", r.Method, len(body))
+})
+
+func ask(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestProtectRefuses(t *testing.T) {
+	_, secret := create(t, access.NewTokens(newFlaky(), nil), bot)
+	headers := func(n int) http.Header {
+		h := http.Header{}
+		for i := range n {
+			h.Add("X-Many", fmt.Sprint(i))
+		}
+		return h
+	}
+	h := access.Protect(reached, access.ProtectOptions{MaxBody: 10})
+	for name, c := range map[string]struct {
+		method, target string
+		header         http.Header
+		body           string
+		status         int
+		reason         string
+	}{
+		"a look":              {"GET", "/", nil, "", 200, "nothing is wrong with it"},
+		"a program":           {"POST", "/", nil, "0123456789", 200, "programs send no origin"},
+		"own page":            {"POST", "/", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Cookie": {"a=b"}}, "", 200, "it is ours"},
+		"own page, by origin": {"POST", "http://desk.example.org/", http.Header{"Origin": {"http://desk.example.org"}, "Cookie": {"a=b"}}, "", 200, "older browsers say only that"},
+		"other page":          {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"}}, "", 403, "it acts in somebody's name"},
+		"sister page":         {"POST", "/", http.Header{"Sec-Fetch-Site": {"same-site"}, "Cookie": {"a=b"}}, "", 403, "another host of the domain is another origin"},
+		"other origin":        {"POST", "http://desk.example.org/", http.Header{"Origin": {"http://evil.example.org"}, "Cookie": {"a=b"}}, "", 403, "it acts in somebody's name"},
+		"no origin at all":    {"POST", "http://desk.example.org/", http.Header{"Origin": {"null"}, "Cookie": {"a=b"}}, "", 403, "frames without a name have it"},
+		"other page, no name": {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "in --dev nobody needs a cookie"},
+		"other page, PUT":     {"PUT", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "it changes something"},
+		"other page, DELETE":  {"DELETE", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "it changes something"},
+		"other page looks":    {"GET", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"}}, "", 200, "a link changes nothing"},
+		"token in a browser":  {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x"}}, "", 200, "no page sends this unasked"},
+		"token and cookie":    {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x"}, "Cookie": {"a=b"}}, "", 403, "who it is may come of the cookie"},
+		"basic in a browser":  {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Basic YTpi"}}, "", 403, "browsers send it by themselves"},
+		"two tokens":          {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x", "Bearer y"}}, "", 403, "that is no bearer token"},
+		"method override":     {"POST", "/", http.Header{"X-Http-Method-Override": {"DELETE"}}, "", 400, "some take it for a DELETE"},
+		"method":              {"POST", "/", http.Header{"X-Http-Method": {"DELETE"}}, "", 400, "some take it for a DELETE"},
+		"other override":      {"GET", "/", http.Header{"X-Method-Override": {"POST"}}, "", 400, "some take it for a POST"},
+		"TRACE":               {"TRACE", "/", nil, "", 405, "it repeats headers"},
+		"token in query":      {"GET", "/v1/writes?token=" + secret, nil, "", 400, "it is logged everywhere"},
+		"hidden in query":     {"GET", "/v1/writes?x=%72bk_" + secret[4:], nil, "", 400, "it is logged everywhere"},
+		"any access token":    {"GET", "/v1/writes?access_token=x", nil, "", 400, "it is not looked at"},
+		"token in path":       {"GET", "/v1/writes/" + secret, nil, "", 400, "it is logged everywhere"},
+		"a word like it":      {"GET", "/search?q=rbk_", nil, "", 200, "it is no token"},
+		"long address":        {"GET", "/?q=" + strings.Repeat("a", 8<<10), nil, "", 414, "it is no search"},
+		"many headers":        {"GET", "/", headers(101), "", 431, "no caller needs them"},
+		"as many as may be":   {"GET", "/", headers(100), "", 200, "it is the bound"},
+		"many cookies":        {"GET", "/", http.Header{"Cookie": {strings.Repeat("a", 17<<10)}}, "", 431, "no browser sends them"},
+		"large body":          {"POST", "/", nil, "0123456789a", 413, "it is more than what is read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(c.method, c.target, strings.NewReader(c.body))
+			for name, values := range c.header {
+				r.Header[name] = values
+			}
+			w := ask(h, r)
+			if w.Code != c.status {
+				t.Errorf("%s: got %d, want %d: %s", c.reason, w.Code, c.status, w.Body)
+			}
+			if strings.Contains(w.Body.String(), secret[21:40]) {
+				t.Error("the answer repeats the token")
+			}
+			if w.Code == 200 {
+				return
+			}
+			var problem struct {
+				Title, Detail string
+				Status        int
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != c.status || problem.Detail == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("the answer is no problem document: %v, %s", err, w.Body)
+			}
+		})
+	}
+}
+
+func TestProtectBoundsBodiesOfUnknownLength(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", struct{ io.Reader }{strings.NewReader(strings.Repeat("a", 11))})
+	r.ContentLength = -1
+	if w := ask(access.Protect(reached, access.ProtectOptions{MaxBody: 10}), r); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d", w.Code)
+	}
+}
+
+func TestProtectSetsHeaders(t *testing.T) {
+	own := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'")
+	})
+	want := map[string]string{
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+	}
+	check := func(w *httptest.ResponseRecorder) {
+		t.Helper()
+		for name, value := range want {
+			if got := w.Header().Get(name); got != value {
+				t.Errorf("%s is %q, want %q", name, got, value)
+			}
+		}
+	}
+	check(ask(access.Protect(reached, access.ProtectOptions{}), httptest.NewRequest("GET", "/", nil)))
+	check(ask(access.Protect(reached, access.ProtectOptions{}), httptest.NewRequest("TRACE", "/", nil)))
+	secure := httptest.NewRequest("GET", "/", nil)
+	secure.TLS = &tls.ConnectionState{}
+	want["Strict-Transport-Security"], want["Content-Security-Policy"] = "max-age=31536000", "default-src 'self'"
+	check(ask(access.Protect(own, access.ProtectOptions{}), secure))
+}
+
+func TestProtectCatchesPanics(t *testing.T) {
+	_, secret := create(t, access.NewTokens(newFlaky(), nil), bot)
+	var log bytes.Buffer
+	o := access.ProtectOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	panics := func(p any) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /writes/{id}", func(http.ResponseWriter, *http.Request) { panic(p) })
+		return access.Protect(mux, o)
+	}
+	r := httptest.NewRequest("GET", "/writes/hidden-id?q=hidden-query", nil)
+	r.Header.Set("Cookie", "hidden-cookie=1")
+	w := ask(panics("what nobody should read "+secret), r)
+	if w.Code != 500 || strings.Contains(w.Body.String(), "nobody") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, hidden := range []string{"hidden", secret[21:40]} {
+		if strings.Contains(log.String(), hidden) {
+			t.Errorf("the log has %q", hidden)
+		}
+	}
+	for _, said := range []string{"GET /writes/{id}", "what nobody should read", "protect_test.go"} {
+		if !strings.Contains(log.String(), said) {
+			t.Errorf("the log does not have %q:\n%s", said, log.String())
+		}
+	}
+	for name, h := range map[string]http.Handler{
+		"aborted on purpose": panics(http.ErrAbortHandler),
+		"after it began": access.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half of it")
+			panic("x")
+		}), o),
+		"after a flush": access.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.(http.Flusher).Flush()
+			panic("x")
+		}), o),
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // the very value
+					t.Errorf("%s: it panics with %v; want the connection broken off", name, p)
+				}
+			}()
+			ask(h, httptest.NewRequest("GET", "/writes/1", nil))
+		}()
+	}
+}
+
+// turning is a resolver that may say something else each time.
+type turning struct{ says func() error }
+
+func (s turning) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, s.says() }
+
+func TestProtectEndsWhatLosesItsCredentials(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		ends   bool
+		reason string
+	}{
+		"known":          {nil, false, "nothing has changed"},
+		"revoked":        {access.ErrUnknown, true, "it must not follow events any more"},
+		"not to be told": {access.ErrUnavailable, true, "a minute after the ledger went away"},
+		"nobody":         {access.ErrNoCredentials, false, "a page for everybody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var end error
+				h := access.Protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					select {
+					case <-r.Context().Done():
+						end = context.Cause(r.Context())
+					case <-time.After(time.Hour):
+					}
+				}), access.ProtectOptions{Who: turning{func() error {
+					if time.Since(began) < time.Minute {
+						return nil
+					}
+					return c.err
+				}}})
+				ask(h, httptest.NewRequest("GET", "/v1/events", nil))
+				if took := time.Since(began); c.ends && (!errors.Is(end, c.err) || took > time.Minute+5*time.Second) || !c.ends && end != nil {
+					t.Errorf("%s: it ended after %s with %v", c.reason, took, end)
+				}
+			})
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		err           error
+		status        int
+		header, value string
+	}{
+		"no credentials": {access.ErrNoCredentials, 401, "WWW-Authenticate", `Bearer realm="readback"`},
+		"unknown":        {fmt.Errorf("x: %w", access.ErrUnknown), 401, "WWW-Authenticate", `Bearer realm="readback"`},
+		"forbidden":      {fmt.Errorf("x: %w", access.ErrForbidden), 403, "", ""},
+		"unavailable":    {fmt.Errorf("x: %w", access.ErrUnavailable), 503, "Retry-After", "1"},
+		"too slow":       {context.DeadlineExceeded, 503, "Retry-After", "1"},
+		"too many":       {&access.TooManyError{After: 1500 * time.Millisecond}, 429, "Retry-After", "2"},
+		"anything":       {io.ErrUnexpectedEOF, 500, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, header := access.Refused(c.err)
+			if status != c.status || c.header != "" && header.Get(c.header) != c.value {
+				t.Errorf("got %d, %v", status, header)
+			}
+		})
+	}
+}
+
+func TestFirst(t *testing.T) {
+	tokens := access.NewTokens(newFlaky(), nil)
+	_, secret := create(t, tokens, bot)
+	both := access.First(tokens, access.Dev("dev"))
+	if who := resolve(t, both, with(secret), nil); who.Via != "token" {
+		t.Errorf("%+v", who)
+	}
+	resolve(t, both, with(secret+"a"), access.ErrUnknown) // and not believed by the next
+	if who := resolve(t, both, httptest.NewRequest("GET", "/", nil), nil); who.Via != "dev" {
+		t.Errorf("%+v", who)
+	}
+	resolve(t, access.First(tokens), httptest.NewRequest("GET", "/", nil), access.ErrNoCredentials)
+	resolve(t, access.First(), with(secret), access.ErrUnknown)
+	inQuery := httptest.NewRequest("GET", "/?access_token="+url.QueryEscape(secret)+"&token="+secret, nil)
+	resolve(t, access.First(tokens), inQuery, access.ErrNoCredentials)
+}
