@@ -84,7 +84,7 @@ func next(o engine.Outcome, name string) string {
 	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview:
 		return fmt.Sprintf(" Call %s with id %q %s. Do not call %s again for this: it would not go faster, and could be done twice.", tool.GetOutcome, o.ID, when, again)
 	case engine.StatusNotApplied, engine.StatusExpired:
-		return fmt.Sprintf(" A new call is a call of %s.", again)
+		return fmt.Sprintf(" To make a new call, call %s again; a client that names its calls gives it a new name.", again)
 	}
 	return ""
 }
@@ -129,7 +129,7 @@ func Refused(err error, name string) (Result, bool) {
 		r.WhatToDo = fmt.Sprintf("Mend the arguments that are named and call %s again.", name)
 	case errors.As(err, &blocked) && blocked.Received == blocked.Prior.Digest:
 		prior := OutcomeOf(engine.OutcomeOf(blocked.Prior), name)
-		prior.Text = "This operation was begun before; nothing was sent again. " + prior.Text
+		prior.Text = begunBefore + prior.Text
 		return prior, false
 	case errors.As(err, &blocked):
 		r.ID, r.Text = string(blocked.Prior.ID), fmt.Sprintf("Nothing was done: the operation was begun before, by write %s, with other values.", blocked.Prior.ID)
@@ -174,6 +174,27 @@ func refusal(err error, name string) (text, todo, again string) {
 		return "Nothing was done: " + err.Error() + ".", "The client gives the call a name that cannot be. Tell a person.", string(engine.AgainNo)
 	}
 	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, tell a person.", string(engine.AgainLater)
+}
+
+// Reason is an error for the log, without what a model gave: that may be secret.
+func Reason(err error) string {
+	var (
+		bad     *tool.ArgumentsError
+		blocked *ledger.BlockedError
+	)
+	switch {
+	case errors.As(err, &bad):
+		var names []string
+		for _, p := range bad.Problems {
+			names = append(names, p.Argument)
+		}
+		return fmt.Sprintf("%v: %q", tool.ErrArguments, names)
+	case errors.As(err, &blocked):
+		return fmt.Sprintf("the operation was begun by write %s", blocked.Prior.ID)
+	case errors.Is(err, intent.ErrInvalid):
+		return intent.ErrInvalid.Error()
+	}
+	return err.Error()
 }
 
 // answer is a result as the protocol has it: structured, and the same as text

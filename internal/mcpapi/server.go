@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
 	"github.com/readback-go/readback/internal/office"
@@ -116,7 +117,7 @@ func (s *Server) write(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		out, err := s.submit(ctx, req, t)
 		if err != nil {
-			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "error", err)
+			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "reason", Reason(err))
 			return AnswerError(t.Explain(err), t.Name)
 		}
 		return Answer(out, t.Name)
@@ -143,10 +144,28 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	ctx, release := s.patient(ctx)
 	defer release()
 	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
-	// A client that gives up undoes nothing: only the wait ends, and the outcome is
-	// in progress.
-	return s.office.Submit(ctx, v.Who, w, t.WaitFor())
+	return Submit(ctx, s.office, v.Who, w, t.WaitFor())
 }
+
+// Submit submits the intent of a call and waits for its outcome for so long. An
+// operation that was begun before has the outcome of the write that began it. A
+// client that gives up undoes nothing: only the wait ends, and the outcome is in
+// progress.
+func Submit(ctx context.Context, o *office.Office, who access.Identity, w intent.WriteIntent, wait time.Duration) (engine.Outcome, error) {
+	out, err := o.Submit(ctx, who, w, wait)
+	var blocked *ledger.BlockedError
+	if !errors.As(err, &blocked) || blocked.Received != blocked.Prior.Digest {
+		return out, err
+	}
+	prior, outErr := o.Outcome(ctx, who, blocked.Prior.ID, wait)
+	if outErr != nil {
+		return out, err // which says as much as is known
+	}
+	prior.Replayed, prior.Text = true, begunBefore+prior.Text
+	return prior, nil
+}
+
+const begunBefore = "This operation was begun before; nothing was sent again. "
 
 // patient is a context that ends, too, when the process is to end.
 func (s *Server) patient(ctx context.Context) (context.Context, func()) {
@@ -191,7 +210,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	case errors.Is(err, ledger.ErrNotFound):
 		return answer(noSuch(id), true)
 	case err != nil:
-		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", err)
+		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", Reason(err))
 		return answer(Result{
 			ID: string(id), Status: StatusUnknown, AskAgain: string(engine.AgainLater), Text: "readback cannot say now what became of it.",
 			WhatToDo: "Call get_outcome again in a minute. Do not make the write again.",

@@ -33,15 +33,11 @@ func (t Tool) Intent(arguments []byte) (intent.WriteIntent, error) {
 			*part = nil
 		}
 	}
-	key, err := t.operation(given)
-	if err != nil {
-		return intent.WriteIntent{}, err
-	}
-	w.IdempotencyKey = key
 	if err := t.valid(w); err != nil {
 		return intent.WriteIntent{}, err
 	}
-	return w, nil
+	w.IdempotencyKey, err = t.operation(given)
+	return w, err
 }
 
 // plain is the intent of every call.

@@ -1,0 +1,7 @@
+package mcpapi
+
+// For tests alone.
+var (
+	Mark        = mark
+	MetaRequest = metaRequest
+)
