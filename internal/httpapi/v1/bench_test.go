@@ -9,9 +9,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -38,6 +40,7 @@ type bench struct {
 	closing chan struct{}
 	inside  *api
 	door    http.Handler
+	late    bool // bodies do not arrive in time
 }
 
 // book is a ledger that can be broken.
@@ -226,6 +229,9 @@ func (b *bench) askIn(ctx context.Context, who, method, target, body string, hea
 			r.Header.Del(name)
 		}
 		r.Header.Add(name, value)
+	}
+	if b.late {
+		r.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded))
 	}
 	w := httptest.NewRecorder()
 	b.door.ServeHTTP(w, r)

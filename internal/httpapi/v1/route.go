@@ -165,7 +165,7 @@ func (r route) kinds() []*kind {
 		all = append(all, notFound)
 	}
 	if r.body != nil {
-		all = append(all, tooLarge, unsupportedType)
+		all = append(all, tooLarge, unsupportedType, bodyTimeout)
 	}
 	if r.waits || r.stream {
 		all = append(all, tooManyWaiting)

@@ -63,6 +63,7 @@ func TestEveryRoute(t *testing.T) {
 		body    func(route) string
 		headers []string
 		broken  error // of whoever finds out who asks
+		late    bool  // the body does not come in time
 	}
 	body := func(text string) func(route) string { return func(route) string { return text } }
 	tests := map[string]struct {
@@ -82,6 +83,7 @@ func TestEveryRoute(t *testing.T) {
 		"a body of another type":    {asked{headers: []string{"Content-Type: text/plain"}}, hasBody, unsupportedType},
 		"a compressed body":         {asked{headers: []string{"Content-Encoding: gzip"}}, hasBody, unsupportedType},
 		"too large a body":          {asked{body: func(r route) string { return strings.Repeat(" ", int(r.body.most)+1) }}, hasBody, tooLarge},
+		"a body that does not come": {asked{late: true}, hasBody, bodyTimeout},
 		"no body":                   {asked{body: body("")}, hasBody, invalidRequest},
 		"no object":                 {asked{body: body(`["a"]`)}, hasBody, invalidRequest},
 		"an unknown member":         {asked{body: body(`{"reasons":"x"}`)}, hasBody, invalidRequest},
@@ -102,6 +104,7 @@ func TestEveryRoute(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBench(t, simulated.Native.Options(), nil)
 						b.desk.fails(test.broken)
+						b.late = test.late
 						who, text := r.may(), r.right()
 						if test.who != "" {
 							who = strings.TrimSuffix(test.who, "-")

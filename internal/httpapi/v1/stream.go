@@ -75,6 +75,9 @@ func (s *stream) start(ctx context.Context) error {
 	}
 	if s.cursor != latest { // one that is none is refused while that can still be said
 		_, _, err := s.c.api.office.Follow(ctx, s.c.who, s.cursor, 1)
+		if errors.Is(err, ledger.ErrCursor) && s.c.r.Header.Get(headerLastID) != "" {
+			return badField(headerLastID, "is no id of an event; want one as it came")
+		}
 		if err != nil && !errors.Is(err, ledger.ErrTooFar) {
 			return err
 		}
@@ -99,7 +102,7 @@ func (s *stream) run(ctx context.Context) error {
 	defer beat.Stop()
 	defer ask.Stop()
 	for {
-		if err := s.look(ctx); err != nil {
+		if _, err := s.look(ctx); err != nil {
 			return err
 		}
 		if !pause(ctx, lookGap) {
@@ -110,10 +113,7 @@ func (s *stream) run(ctx context.Context) error {
 			case <-woken:
 				looked = true
 			case <-beat.C:
-				if time.Since(s.spoke) < heartbeat/2 {
-					continue
-				}
-				if err := s.say(": here\n\n"); err != nil {
+				if err := s.beat(ctx); err != nil {
 					return err
 				}
 			case <-ask.C:
@@ -154,32 +154,51 @@ func (s *stream) stillThem() error {
 	return nil
 }
 
-// look tells everything that happened since the last look.
-func (s *stream) look(ctx context.Context) error {
+// beat says that the stream is there, and takes its reader past what it does not
+// want to hear of: else a quiet tenant would ask ever more of a busy ledger, and be
+// told one day that it is too far behind.
+func (s *stream) beat(ctx context.Context) error {
+	if time.Since(s.spoke) < heartbeat/2 {
+		return nil
+	}
+	latest, err := s.c.api.office.Latest(ctx, s.c.who)
+	if err != nil {
+		return s.say(": here\n\n")
+	}
+	if told, err := s.look(ctx); err != nil {
+		return err
+	} else if told == 0 {
+		s.cursor = latest
+	}
+	return s.say(": here\nid: " + oneLine(s.cursor) + "\n\n")
+}
+
+// look tells everything that happened since the last look, and says how much.
+func (s *stream) look(ctx context.Context) (told int, err error) {
 	for {
 		if err := s.stillOpen(ctx); err != nil {
-			return err
+			return told, err
 		}
 		ask, cancel := context.WithTimeout(ctx, s.c.api.opts.Timeout)
 		changes, next, err := s.c.api.office.Follow(ask, s.c.who, s.cursor, streamPage)
 		cancel()
 		switch {
 		case errors.Is(err, ledger.ErrTooFar):
-			return s.missed(ctx, err)
+			return 1, s.missed(ctx, err)
 		case err != nil && (errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() == nil:
-			return nil // it is looked for again; nothing is lost
+			return 1, nil // it is looked for again; nothing is lost
 		case err != nil:
 			s.c.api.tell(s.c, http.StatusInternalServerError, err)
-			return err
+			return told, err
 		}
 		for _, change := range changes {
 			if err := s.tell(ctx, change); err != nil {
-				return err
+				return told, err
 			}
 		}
 		s.cursor = next
-		if len(changes) < streamPage {
-			return nil
+		if told += len(changes); len(changes) < streamPage {
+			return told, nil
 		}
 	}
 }
@@ -236,11 +255,17 @@ func (s *stream) event(name, id string, data any) error {
 		return err
 	}
 	var b bytes.Buffer
-	if !strings.ContainsAny(id, "\r\n\x00") {
-		fmt.Fprintf(&b, "id: %s\n", id)
-	}
-	fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", name, text)
+	fmt.Fprintf(&b, "id: %s\nevent: %s\ndata: %s\n\n", oneLine(id), name, text)
 	return s.say(b.String())
+}
+
+// oneLine is a cursor as it can stand in a stream. They are a ledger's, and have
+// no line ends; one that had could say anything.
+func oneLine(cursor string) string {
+	if strings.ContainsAny(cursor, "\r\n\x00") {
+		return ""
+	}
+	return cursor
 }
 
 // say writes a piece and waits until it is taken, for so long and no longer.

@@ -135,6 +135,7 @@ func (b *bench) listen(client *http.Client, who, target string, headers ...strin
 // next reads the next event; comments are passed over, unless they are asked for.
 func (l *listener) next() (said, error) {
 	var s said
+	here := false
 	for {
 		line, err := l.body.ReadString('\n')
 		if err != nil {
@@ -152,9 +153,11 @@ func (l *listener) next() (said, error) {
 			if s.Event != "" {
 				return s, nil
 			}
-			if value == "here" {
-				return said{Event: "heartbeat"}, nil
-			}
+			here = here || value == "here"
+		}
+		if line == "\n" && here {
+			s.Event = "heartbeat"
+			return s, nil
 		}
 	}
 }
@@ -231,10 +234,15 @@ func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
 		b := newBench(t, simulated.Native.Options(), nil)
 		l := b.listenSlowly(b.served(), stranger, "/v1/events?after=start")
 		began := time.Now()
-		b.submit(order("A-1"))
+		out := b.submit(order("A-1"))
 		s, err := l.next()
-		if err != nil || s.Event != "heartbeat" || time.Since(began) > 2*heartbeat {
+		if err != nil || strings.Contains(string(s.Data), string(out.ID)) || s.Event != "heartbeat" || time.Since(began) > 2*heartbeat {
 			t.Errorf("%+v %v after %s", s, err, time.Since(began))
+		}
+		// Its reader goes on behind what is not for it.
+		latest, err := b.ledger.Latest(t.Context())
+		if err != nil || s.ID != latest {
+			t.Errorf("the heartbeat has the id %q, want %q: %v", s.ID, latest, err)
 		}
 	})
 }
@@ -345,7 +353,9 @@ func TestStreamIsRefusedWhileThatCanBeSaid(t *testing.T) {
 	if p := b.ask(agent, "GET", "/v1/events?after=nonsense", "").problem(invalidRequest); p.Field != "after" {
 		t.Errorf("%+v", p)
 	}
-	b.ask(agent, "GET", "/v1/events", "", "Last-Event-ID: nonsense").problem(invalidRequest)
+	if p := b.ask(agent, "GET", "/v1/events", "", "Last-Event-ID: nonsense").problem(invalidRequest); p.Field != "Last-Event-ID" {
+		t.Errorf("%+v", p)
+	}
 	b.ask(agent, "GET", "/v1/events", "", "Accept: application/json").problem(notAcceptable)
 }
 
