@@ -55,6 +55,9 @@ const (
 	// minRest is what sends in hand have in any case when requests have used up
 	// the grace.
 	minRest = time.Second
+	// sampleLoses is the part of answers that the destination of --sample loses:
+	// so many that the second write of somebody who looks has probably met it.
+	sampleLoses = 0.5
 	// firstTry and longestTry are the pauses between attempts to reach a ledger
 	// at the start: a database that restarts is there again in seconds.
 	firstTry   = 500 * time.Millisecond

@@ -26,7 +26,7 @@ const (
 // serveSettings are what a server can be told on the command line; what is not
 // set there is as configured.
 type serveSettings struct {
-	dev            bool
+	dev, sample    bool
 	listen, ledger string
 	parallel       int
 	grace          time.Duration
@@ -58,7 +58,9 @@ reach the address may do everything. The tenant is that of the header X-Tenant-I
 else the configured one; a caller's name is the user of HTTP Basic, else
 X-User-ID; the role that of X-Role, else operator. Without a configuration
 (--config, $READBACK_CONFIG, ./readback.yaml) the ledger is then ` + devLedger + `
-in this folder, which is made when it is not there, and there are no destinations.
+in this folder, which is made when it is not there, and there are no destinations
+but, with --sample, one to try out: it keeps its effects in ` + sampleLog + `,
+and every other answer of it gets lost.
 
 A ledger in a database that cannot be reached is tried again and again; until it
 is, /readyz and every door answer 503.`,
@@ -68,6 +70,7 @@ is, /readyz and every door answer 503.`,
 	flags := cmd.Flags()
 	s.given = flags.Changed
 	flags.BoolVar(&s.dev, "dev", false, "ask nobody for credentials, on this machine alone")
+	flags.BoolVar(&s.sample, "sample", false, "with --dev and no configuration: a destination to try out, which loses answers")
 	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
 	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
@@ -127,7 +130,10 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 // serve is the whole of it: the doors, what is behind them, and what goes on
 // without anybody asking.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
-	c, err := a.serverConfig()
+	if s.sample && !s.dev {
+		return 0, usagef("--sample is there to try things out on this machine; want --dev too")
+	}
+	c, err := a.serverConfig(s)
 	if err == nil {
 		err = s.over(&c)
 	}
@@ -142,18 +148,31 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if s.sample { // and now there is a port for it as well
+		ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+		defer end()
+		if c, err = a.sampled(ctx, c); err == nil {
+			reg, err = a.preflight(c)
+		}
+		if err != nil {
+			return 0, errors.Join(err, l.Close())
+		}
+	}
 	sv := &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: "http://" + l.Addr().String()}
 	return 0, sv.run(ctx)
 }
 
-// serverConfig reads the configuration; there need be none.
-func (a *app) serverConfig() (config.Config, error) {
+// serverConfig reads the configuration; to try things out there need be none.
+func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 	c, err := a.settings()
-	if a.unconfigured(err) {
+	switch {
+	case a.unconfigured(err):
 		c, err = config.Without(a.environment(), devLedger)
 		if a.tenant != "" {
 			c.Tenant = a.tenant
 		}
+	case s.sample && err == nil:
+		return c, usagef("--sample is for a start without a configuration, and %s is one; want one of them", c.Path)
 	}
 	return c, err
 }

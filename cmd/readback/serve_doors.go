@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/httpapi"
+	v1 "github.com/readback-go/readback/internal/httpapi/v1"
+	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -22,6 +25,9 @@ import (
 type door struct {
 	path    string
 	handler http.Handler
+	// releases says that it releases whoever waits by itself, with a better hint
+	// than being cut off, when the server is to stop.
+	releases bool
 }
 
 // fits reports whether a path is behind the door. One that ends with a slash
@@ -42,37 +48,66 @@ type front struct {
 }
 
 // doors are what is behind each path, the first that fits.
-func (sv *serving) doors(h *house) ([]door, error) {
-	who, err := sv.who(h)
+func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
+	who, logins, err := sv.who(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	on := sv.config.Server
-	all := []door{{"/metrics", permitted(who, access.Trace, http.MethodGet, h.meter.Numbers(h.desk.log))}}
+	on, log := sv.config.Server, h.desk.log
+	all := []door{{path: "/metrics", handler: permitted(who, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
+	for _, r := range logins.Routes() {
+		all = append(all, door{path: r.Pattern, handler: logins})
+	}
 	if on.Gate {
-		all = append(all, door{"/api/v1/", httpapi.New(h.gate, &httpapi.Options{Who: who, Logger: h.desk.log})})
+		all = append(all, door{path: "/api/v1/", handler: httpapi.New(h.gate, &httpapi.Options{Who: who, Logger: log})})
+	}
+	if on.API {
+		api := v1.New(h.office, &v1.Options{Who: who, MaxWait: on.MaxWait, Version: built().Version, Closing: sv.front.closing.Done(), Logger: log})
+		all = append(all, door{path: "/v1/", handler: api, releases: true}, door{path: "/openapi.json", handler: api})
+	}
+	if on.MCP {
+		models, err := mcpapi.New(h.office, mcpapi.Config{Tools: sv.config.MCP.Tools, Registry: h.reg, Version: built().Version, Logger: log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, door{path: mcpapi.Path, handler: models.HTTP(who)})
 	}
 	return all, nil
 }
 
 // who finds out who sends a request: by an API token, by a login, and on this
 // machine alone by what a request says of itself.
-func (sv *serving) who(h *house) (access.Resolver, error) {
+func (sv *serving) who(ctx context.Context, h *house) (access.Resolver, *access.Logins, error) {
 	notes, ok := h.desk.ledger.(ledger.Notes)
 	if !ok {
-		return nil, errors.New("this ledger keeps no tokens")
+		return nil, nil, errors.New("this ledger keeps no tokens")
 	}
-	known := []access.Resolver{access.NewTokens(notes, &access.TokenOptions{Now: sv.app.now, Logger: h.desk.log})}
+	tokens := access.NewTokens(notes, &access.TokenOptions{Now: sv.app.now, Logger: h.desk.log})
+	o, err := sv.config.Logins(sv.app.env)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.Tokens, o.Logger = tokens, h.desk.log; sv.settings.dev && len(o.Key) == 0 {
+		o.Key = []byte(rand.Text() + rand.Text()) // nobody need log in here
+	}
+	logins, err := access.NewLogins(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	known := []access.Resolver{tokens, logins}
 	if sv.settings.dev {
 		known = append(known, access.Dev(h.desk.tenant))
 	}
-	return access.First(known...), nil
+	return access.First(known...), logins, nil
 }
 
 // credentials says what a caller needs.
 func (sv *serving) credentials() string {
-	if sv.settings.dev {
+	switch {
+	case sv.settings.dev:
 		return "not checked"
+	case sv.config.Server.OIDC.Issuer != "":
+		return "token or login"
 	}
 	return "token"
 }
@@ -140,7 +175,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, d := range *doors {
 		if d.fits(path) {
-			f.through(d.handler, w, r)
+			f.through(d, w, r)
 			return
 		}
 	}
@@ -150,20 +185,20 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // through lets a request through a door. Whoever waits, for an outcome or for
 // news, is released when the server is to stop: what became of a write can be
 // asked for elsewhere.
-func (f *front) through(h http.Handler, w http.ResponseWriter, r *http.Request) {
+func (f *front) through(d door, w http.ResponseWriter, r *http.Request) {
 	patient(w, r)
 	stream := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if stream { // it lasts as long as its reader likes
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	}
-	if stream || strings.Contains(r.Header.Get("Prefer"), "wait") {
+	if !d.releases && (stream || strings.Contains(r.Header.Get("Prefer"), "wait")) {
 		ctx, release := context.WithCancel(r.Context())
 		defer release()
 		defer context.AfterFunc(f.closing, release)()
 		r = r.WithContext(ctx)
 	}
-	h.ServeHTTP(w, r)
-	if stream && f.closing.Err() != nil && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
+	d.handler.ServeHTTP(w, r)
+	if stream && !d.releases && f.closing.Err() != nil && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
 		_, _ = fmt.Fprintf(w, ": the server is stopping; come back\nretry: %d\n\n", comeBack.Milliseconds()) // who is gone needs no hint
 	}
 }
@@ -217,7 +252,7 @@ type problem struct {
 
 // refuse answers with a problem.
 func refuse(w http.ResponseWriter, status int, kind, title, known string) {
-	answerJSON(w, "application/problem+json", status, problem{"urn:readback:problem:" + kind, title, status, known})
+	answerJSON(w, "application/problem+json", status, problem{"https://readback.invalid/problems/" + kind, title, status, known})
 }
 
 func answerJSON(w http.ResponseWriter, as string, status int, v any) {

@@ -52,7 +52,7 @@ func (sv *serving) run(ctx context.Context) error {
 		sv.shut(0)
 		return err
 	}
-	doors, err := sv.doors(h)
+	doors, err := sv.doors(ctx, h)
 	if err != nil {
 		sv.shut(0)
 		h.close()
@@ -152,8 +152,11 @@ func (sv *serving) announce(away error) error {
 	lines := []string{sv.where,
 		"Ledger: " + report.Safe(c.Ledger.String()),
 		"Configuration: " + report.Safe(c.Path)}
-	if c.Path == "" {
-		lines[2] = "Configuration: none; there are no destinations to look at, and no rules"
+	switch {
+	case sv.settings.sample:
+		lines[2] = sv.sampleText()
+	case c.Path == "":
+		lines[2] = "Configuration: none; there are no destinations to look at, and no rules. --sample has one to try out."
 	}
 	if away != nil {
 		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))

@@ -49,6 +49,7 @@ func serveProcess(t *testing.T, dir string, args ...string) *served {
 	t.Cleanup(func() { s.end(syscall.SIGKILL) })
 	r := bufio.NewReader(out)
 	if s.first, err = r.ReadString('\n'); err != nil {
+		close(s.drained)
 		t.Fatalf("no first line: %v\n%s", err, s.errs)
 	}
 	s.first = strings.TrimSpace(s.first)

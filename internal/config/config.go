@@ -99,6 +99,18 @@ func LoadOver(path string, env Environment) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
+	return read(path, text, env)
+}
+
+// Read is LoadOver for a text that is in no file. What it names is looked for in
+// the working directory, and its name stands in messages.
+func Read(name string, text []byte, env Environment) (Config, error) {
+	c, err := read(name, text, env)
+	c.Path = ""
+	return c, err
+}
+
+func read(path string, text []byte, env Environment) (Config, error) {
 	l := &loading{reader: newReader()}
 	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
 	if body, ok := l.Parse(text); ok {
