@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,10 @@ const (
 type Provider struct {
 	// URL is its issuer.
 	URL string
+	// Methods is how it wants to be told who asks: client_secret_basic,
+	// client_secret_post, none. To be set before it is first asked. Default
+	// anything, and it says nothing of it.
+	Methods []string
 
 	mux *http.ServeMux
 
@@ -173,12 +178,16 @@ func answer(w http.ResponseWriter, v any) {
 }
 
 func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{
+	said := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		// What a careless or a false provider lists, a login must not take.
 		"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
-	})
+	}
+	if p.Methods != nil {
+		said["token_endpoint_auth_methods_supported"] = p.Methods
+	}
+	answer(w, said)
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
@@ -209,21 +218,29 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 
 // redeem takes a code, which is good once.
 func (p *Provider) redeem(r *http.Request) (login, string) {
+	method := "client_secret_basic"
 	user, password, ok := r.BasicAuth()
 	if !ok {
-		user, password = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+		method, user, password = "client_secret_post", r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	} else if plain, err := url.QueryUnescape(password); err == nil {
 		password = plain
 	}
+	if password == "" {
+		method = "none"
+	}
+	known := method != "none"
+	if p.Methods != nil {
+		known = slices.Contains(p.Methods, method)
+	}
 	p.mu.Lock()
-	begun, known := p.issued[r.PostFormValue("code")]
+	begun, issued := p.issued[r.PostFormValue("code")]
 	delete(p.issued, r.PostFormValue("code"))
 	p.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	switch {
-	case user != ClientID || password != Secret:
+	case !known || user != ClientID || method != "none" && password != Secret:
 		return login{}, "invalid_client"
-	case !known || r.PostFormValue("redirect_uri") != begun.redirect || base64.RawURLEncoding.EncodeToString(sum[:]) != begun.challenge:
+	case !issued || r.PostFormValue("redirect_uri") != begun.redirect || base64.RawURLEncoding.EncodeToString(sum[:]) != begun.challenge:
 		return login{}, "invalid_grant"
 	}
 	return begun, ""
