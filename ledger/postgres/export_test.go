@@ -80,7 +80,7 @@ func (l *Ledger) Reserving(t testing.TB, res ledger.Reservation) (query string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, args, err = l.statement([]change{{rec: rec, fresh: true, events: events}}, now, false)
+	query, args, err = l.statement([]change{made(rec, events)}, now, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func TestUpgradeKnowsWhoBlocks(t *testing.T) {
 	}
 	must(t, pair(l, reservation(t, ask("no key", ""))))
 	d.exec(`CREATE TABLE was AS SELECT id, blocks FROM ledger_writes;
-		DROP TABLE ledger_papers; DROP INDEX ledger_writes_operation;
+		DROP TABLE ledger_papers, ledger_untold, ledger_changes, ledger_told, ledger_search; DROP INDEX ledger_writes_operation;
 		ALTER TABLE ledger_writes DROP COLUMN blocks, DROP COLUMN step_of;
 		CREATE INDEX ledger_writes_operation ON ledger_writes (tenant, tool, idempotency_key, created) WHERE idempotency_key <> '';
 		UPDATE ledger_meta SET version = 1, compatible_from = 1`)

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,21 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 		},
 		"due papers": func() error { _, _, err := l.DuePapers(ctx, "step", 1); return err },
 		"prune":      func() error { _, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: time.Hour}); return err },
+		"follow":     func() error { _, _, err := l.Follow(ctx, ledger.Following{Limit: 1000}); return err },
+		"latest":     func() error { _, err := l.Latest(ctx); return err },
+		"find": func() error {
+			for _, s := range []ledger.Search{{}, {Oldest: true}, {Workflow: rec.Workflow}, {Settlements: []ledger.Settlement{ledger.Denied}}} {
+				s.Tenant = rec.Tenant
+				if found, err := l.Find(ctx, s); err != nil || len(s.Settlements) == 0 && len(found.Records) == 0 {
+					return cmp.Or(err, fmt.Errorf("%+v found nothing", s))
+				}
+			}
+			return nil
+		},
+		"history": func() error {
+			_, err := l.History(ctx, ledger.Past{Tenant: rec.Tenant, Since: time.Now().Add(-time.Hour), Until: time.Now(), Step: time.Minute})
+			return err
+		},
 	}
 }
 

@@ -2,7 +2,7 @@
 -- have no number yet, and when that of the number happened.
 WITH {guard}
 SELECT {state}, t.last, coalesce((SELECT min(o.n) FROM @ledger_changes AS o), t.last + 1),
-	(SELECT h.at FROM @ledger_changes AS h WHERE h.n = $1::bigint), EXISTS (SELECT 1 FROM @ledger_untold),
+	(SELECT h.at FROM @ledger_changes AS h WHERE h.n = $1::bigint), (SELECT min(u.n) FROM @ledger_untold AS u) IS NOT NULL,
 	coalesce(c.n, 0), coalesce(c.at, 0), coalesce(c.tenant, ''), coalesce(c.write, ''), coalesce(c.seq, 0), coalesce(c.kind, ''),
 	coalesce(c.settlement, ''), coalesce(c.destination, ''), coalesce(c.sends, 0), coalesce(c.reads, 0), coalesce(c.saved, FALSE)
 FROM g CROSS JOIN @ledger_told AS t LEFT JOIN (
