@@ -136,5 +136,13 @@ func (g *Gateway) Stdio(ctx context.Context, who access.Identity) error {
 	if out == nil {
 		out = os.Stdout
 	}
+	return g.Speak(ctx, who, in, out)
+}
+
+// Speak is [Gateway.Stdio] on other streams.
+func (g *Gateway) Speak(ctx context.Context, who access.Identity, in io.Reader, out io.Writer) error {
 	return g.door.Stdio(ctx, who, in, out)
 }
+
+// Client is the session with the server behind the gate.
+func (g *Gateway) Client() *mcp.Client { return g.client }
