@@ -109,7 +109,7 @@ func waitingWrite(w office.Waiting) waiting {
 		one.Badges = append(one.Badges, badge{"bad", "⚠", "irreversible"})
 	}
 	if w.Risk != "" {
-		one.Badges = append(one.Badges, badge{"calm", "", "risk " + string(w.Risk)})
+		one.Badges = append(one.Badges, badge{"calm", "", "risk " + report.Clip(string(w.Risk), maxName)})
 	}
 	if r.State == ledger.Review && r.Verdict != "" {
 		one.Badges = append(one.Badges, badge{"calm", "", report.Clip(r.Verdict, maxName)})

@@ -89,7 +89,8 @@ func (p *painter) pair(want, got any) (w, g shown) {
 	}
 	x, y := []rune(oneLine(a)), []rune(oneLine(b))
 	head, tail := alike(x, y)
-	if 3*(head+tail) < max(len(x), len(y)) { // they are two different texts
+	const quotes = 2
+	if same := head + tail - quotes; same < 3 || 3*same < max(len(x), len(y))-quotes { // they are two different texts
 		return w, g
 	}
 	w.Parts, g.Parts = parted(x, head, tail), parted(y, head, tail)
@@ -149,25 +150,29 @@ func (p *painter) rest(text string) *rest {
 	return r
 }
 
-// document folds a JSON text away, indented.
+// document folds a JSON text away, indented; of a large one the beginning, as it
+// is.
 func (p *painter) document(title string, text json.RawMessage) *rest {
-	if len(text) == 0 {
+	switch size := humanize.Comma(int64(len(text))); {
+	case len(text) == 0:
 		return nil
+	case p.left < maxShort:
+		return &rest{Title: fmt.Sprintf("%s, %s bytes, too many for this page", title, size)}
+	case len(text) > maxLaidOut:
+		begin := strings.ToValidUTF8(report.Safe(string(text[:maxWhole])), "")
+		r := p.rest(begin)
+		r.Title, r.Cut = fmt.Sprintf("%s, the beginning of %s bytes", title, size), true
+		return r
 	}
 	var b bytes.Buffer
 	lines := report.Safe(string(text))
-	if len(text) <= maxEvidenceShown && json.Valid(text) && report.JSON(&b, text) == nil {
+	if json.Valid(text) && report.JSON(&b, text) == nil {
 		lines = strings.TrimSuffix(b.String(), "\n")
-	} else if len(lines) > maxEvidenceShown {
-		lines = lines[:maxEvidenceShown]
 	}
 	r := p.rest(lines)
 	r.Title = title + ", " + strings.TrimPrefix(r.Title, "show ")
 	return r
 }
-
-// maxEvidenceShown is how many bytes of JSON are laid out at all.
-const maxEvidenceShown = 2 << 20
 
 // oneLine is a value on one line, as JSON in which everything can be seen.
 func oneLine(v any) string {

@@ -121,10 +121,13 @@ func (d *desk) showWrite(v *visit, status int, view office.View, not decision, y
 	b.Deciding = deciding{Action: b.Self + "/decision", Digest: r.Digest, Seq: r.Seq, Reason: not.typed,
 		Vouched: not.vouched, Problem: not.problems, Error: not.failed}
 	for _, c := range view.Choices {
-		if !c.Allowed && !belongs(c.Word, r.State) {
+		if labels[c.Word] == "" || !c.Allowed && !belongs(c.Word, r.State) {
 			continue // it is for writes that stand elsewhere
 		}
 		one := choiceOf(c)
+		if slices.ContainsFunc(b.Choices, func(o choice) bool { return o.Value == one.Value }) {
+			continue
+		}
 		one.Checked = one.Value == not.value && c.Allowed
 		b.Deciding.Any = b.Deciding.Any || c.Allowed
 		b.Choices = append(b.Choices, one)
@@ -320,9 +323,6 @@ var labels = map[engine.Word]string{
 
 func choiceOf(c engine.Choice) choice {
 	one := choice{Choice: c, Value: string(c.Word), Label: labels[c.Word]}
-	if one.Label == "" {
-		one.Label = report.Clip(string(c.Word), maxName)
-	}
 	if c.Force {
 		one.Value += forced
 		one.Label += ", on my word"

@@ -1,0 +1,245 @@
+package reviewui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// seen makes evidence of records, given as JSON objects of their fields.
+func seen(t *testing.T, records ...string) json.RawMessage {
+	t.Helper()
+	obs := connectors.Observation{Records: []connectors.Record{}, Strength: connectors.Strong}
+	for i, fields := range records {
+		var f intent.Fields
+		if err := json.Unmarshal([]byte(fields), &f); err != nil {
+			t.Fatal(err)
+		}
+		obs.Records = append(obs.Records, connectors.Record{Ref: fmt.Sprintf("rec-%d", i+1), Fields: f})
+	}
+	text, err := json.Marshal(obs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// fieldsOf decodes the fields of an intent.
+func fieldsOf(t *testing.T, text string) intent.Fields {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	var f intent.Fields
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// judged is the record of a write after a read, with the differences that verify
+// itself finds.
+func judged(t *testing.T, w intent.WriteIntent, before, after []string) ledger.Record {
+	t.Helper()
+	r := ledger.Record{Sends: 1, State: ledger.Review}
+	var b *connectors.Observation
+	if before != nil {
+		r.Before = seen(t, before...)
+		obs, _, _ := observationOf(r.Before)
+		b = &obs
+	}
+	if after == nil {
+		return r
+	}
+	r.Evidence = seen(t, after...)
+	obs, _, _ := observationOf(r.Evidence)
+	j := verify.Judge(verify.Case{Intent: w, Stamp: w.Stamp(), Before: b, Seen: obs})
+	var err error
+	if r.Mismatches, err = json.Marshal(j.Mismatches); err != nil {
+		t.Fatal(err)
+	}
+	r.Verdict = j.Verdict.String()
+	return r
+}
+
+// spoken is a row as a person reads it.
+func spoken(f field) string {
+	side := func(s shown) string {
+		var b strings.Builder
+		for _, p := range s.Parts {
+			if p.Marked {
+				b.WriteString("[" + p.Text + "]")
+				continue
+			}
+			b.WriteString(p.Text)
+		}
+		if s.Note != "" {
+			return "(" + s.Note + ")"
+		}
+		if s.Empty != "" {
+			b.WriteString(" " + s.Empty)
+		}
+		return b.String()
+	}
+	text := fmt.Sprintf("%s %s: %s | %s | %s", f.Part, f.Path, f.Mark.Word, side(f.Want), side(f.Seen))
+	if f.Note != "" {
+		text += " | " + f.Note
+	}
+	return text
+}
+
+func TestDeclaredBesideObserved(t *testing.T) {
+	tests := map[string]struct {
+		change        func(*intent.WriteIntent)
+		expect        string
+		before, after []string
+		notices       []string
+		want          []string
+		reason        string
+	}{
+		"as declared": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1.0,"z":9}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1.0`},
+			reason: "what nobody named is not shown, and numbers are what they denote"},
+		"null, missing and empty": {expect: `{"a":null,"b":"","c":"x","d":[]}`, after: []string{`{"id":"x","b":null,"c":"","d":{}}`},
+			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: not there | null | (not there)`, `expected /b: differs | "" empty text | null | text wanted, null seen`,
+				`expected /c: differs | "x" | "" empty text`, `expected /d: differs | [] empty list | {} empty object | list wanted, object seen`},
+			reason: "these are three things"},
+		"another kind": {expect: `{"a":1999}`, after: []string{`{"id":"x","a":"1999"}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | 1999 | "1999" | number wanted, text seen`},
+			reason: "they look alike"},
+		"a letter": {expect: `{"a":"Hauptstraße 12"}`, after: []string{`{"id":"x","a":"Hauptstraße 21"}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "Hauptstraße [12]" | "Hauptstraße [21]"`},
+			reason: "where two long texts differ is marked"},
+		"deep inside": {expect: `{"a":{"b":{"c":1,"d":2}},"e":[1,{"f":2}]}`, after: []string{`{"id":"x","a":{"b":{"c":1,"d":3}},"e":[1,{"f":3}]}`},
+			want: []string{`key /id: as declared | "x" | "x"`, `expected /a/b/c: as declared | 1 | 1`, `expected /a/b/d: differs | 2 | 3`,
+				`expected /e: differs | [1,{"f":2}] | [1,{"f":3}] | at /e/1/f`},
+			reason: "one member of an object is one row; of a list the place is named"},
+		"above": {expect: `{"a":{"b":1}}`, after: []string{`{"id":"x","a":null}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: differs | 1 | (not there)`},
+			reason: "the object itself is something else"},
+		"names that need escapes": {expect: `{"a/b":1,"a":{"b":2}}`, after: []string{`{"id":"x","a/b":9,"a":{"b":2}}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: as declared | 2 | 2`, `expected /a~1b: differs | 1 | 9`},
+			reason: "a slash in a name is no step down"},
+		"ignored": {expect: `{"a":1,"b":2}`, change: func(w *intent.WriteIntent) { w.Ignore = []string{"/b"} }, after: []string{`{"id":"x","a":1,"b":3}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `expected /b: ignored | 2 | 3`},
+			reason: "what is ignored is not said to be as declared"},
+		"absent and there": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Absent = []string{"/b", "/c"} }, after: []string{`{"id":"x","a":1,"b":null}`},
+			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `absent /b: there, and should not be | (must not be there) | null`,
+				`absent /c: as declared | (must not be there) | (not there)`},
+			reason: "a field that is there with null is there"},
+		"payload": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Payload = intent.Fields{"p": "secretly other"} }, after: []string{`{"id":"x","a":1,"p":"another"}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `payload /p: sent, not verified | "[secretly ]other" | "[an]other"`},
+			reason: "payload is never called as declared"},
+		"collateral": {expect: `{"a":2}`, change: func(w *intent.WriteIntent) { w.Write = intent.Update }, before: []string{`{"id":"x","a":1,"n":"old","g":1}`}, after: []string{`{"id":"x","a":2,"n":"new","k":5}`},
+			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 2 | 2`, `not asked for /g: gone, though nobody asked | 1 | (not there) | what was there before stands as declared`,
+				`not asked for /k: new, though nobody asked | (nothing was there) | 5`, `not asked for /n: changed, though nobody asked | "old" | "new" | what was there before stands as declared`},
+			reason: "what nobody asked for is shown"},
+		"two records": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1}`, `{"id":"x","a":2}`}, notices: []string{"≠ Records: 1 wanted, 2 seen."},
+			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, "--",
+				`key /id: as declared | "x" | "x"`, `expected /a: differs | 1 | 2`},
+			reason: "each record is compared for itself"},
+		"no record": {expect: `{"a":1}`, after: []string{},
+			want:   []string{`key /id: no record | "x" | (no record)`, `expected /a: no record | 1 | (no record)`},
+			reason: "nothing is there"},
+		"not read": {expect: `{"a":1}`,
+			want:   []string{`key /id: not read yet | "x" | (not read)`, `expected /a: not read yet | 1 | (not read)`},
+			reason: "what was not read is not absent"},
+		"deleted": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{},
+			want: []string{`key /id: no record, as declared | "x" | (no record)`}, reason: "no record is what a delete wants"},
+		"still there": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{`{"id":"x"}`}, notices: []string{"≠ Records: 0 wanted, 1 seen."},
+			want: []string{`key /id: still there | "x" | "x"`}, reason: "it is not gone"},
+		"invisible": {expect: `{"a":"pay\u202e this\u200b"}`, after: []string{`{"id":"x","a":"pay this\u200b"}`},
+			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "pay[\u202e] this\u200b" | "pay this\u200b"`},
+			reason: "what cannot be seen is written out"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := intent.WriteIntent{Tenant: "acme", Workflow: "w", Tool: "t", Destination: "d", Kind: "k", Write: intent.Create,
+				Key: intent.Fields{"id": "x"}, Expect: fieldsOf(t, tt.expect)}
+			if tt.change != nil {
+				tt.change(&w)
+			}
+			c := compare(office.View{Record: judged(t, w, tt.before, tt.after), Intent: w, Profile: &connectors.Profile{}}, newPainter())
+			var got []string
+			for i, s := range c.Sheets {
+				if i > 0 {
+					got = append(got, "--")
+				}
+				for _, f := range s.Fields {
+					got = append(got, spoken(f))
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+			if diff := cmp.Diff(tt.notices, c.Notices); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
+	evidence := seen(t, `{"id":"x","a":"b"}`)
+	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
+	c := compare(office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w}, newPainter())
+	if want := []string{"≠ The record rec-1 stands under our key and does not bear our stamp: it is somebody else's."}; cmp.Diff(want, c.Notices) != "" {
+		t.Errorf("notices %q, want %q", c.Notices, want)
+	}
+	if !strings.Contains(c.Headline, "before anything was sent") {
+		t.Errorf("the headline %q does not say that it is the state from before", c.Headline)
+	}
+}
+
+func TestEvidenceThatIsTooLargeIsSaidToBe(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
+	c := compare(office.View{Record: ledger.Record{Sends: 1, Evidence: json.RawMessage(`{"too_large":2000000,"sha256":"ab"}`)}, Intent: w}, newPainter())
+	if !strings.Contains(c.Headline, "2000000 bytes, too many to keep") || c.Sheets[0].Fields[0].Mark != markUnread {
+		t.Errorf("headline %q, mark %q", c.Headline, c.Sheets[0].Fields[0].Mark.Word)
+	}
+}
+
+func TestHowFieldsAreCompared(t *testing.T) {
+	c := comparer{w: intent.WriteIntent{Compare: map[string]intent.Comparison{"/a": {{Name: intent.RuleNumeric, Tolerance: "0.005"}}, "/b": {}}},
+		byProf: map[string]intent.Comparison{"/a": {{Name: intent.RuleFold}}, "/b": {{Name: intent.RuleFold}}, "/c": {{Name: intent.RuleTrim}, {Name: intent.RuleTime, Precision: "1s"}}}}
+	for path, want := range map[string]string{
+		"/a": "as numbers, ± 0.005, as the intent says", "/b": "exact, as the intent says",
+		"/c/d": "blanks at the ends do not count; then as times, to 1s, as this destination needs", "/e": "exact",
+	} {
+		if got := c.how(path); got != want {
+			t.Errorf("%s is compared %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestWhatDiffersIsNeverLeftOut(t *testing.T) {
+	expect, got := map[string]any{}, map[string]any{}
+	for i := range 3 * maxFields {
+		name := fmt.Sprintf("f%03d", i)
+		expect[name], got[name] = "v", "v"
+	}
+	got["f359"] = "other"
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: expect}
+	got["id"] = "x"
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := compare(office.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w, Profile: &connectors.Profile{}}, newPainter()).Sheets[0]
+	if len(s.Fields) != maxFields || s.More != 3*maxFields+1-maxFields {
+		t.Errorf("%d rows and %d more", len(s.Fields), s.More)
+	}
+	if s.Fields[0].Path != "/f359" || s.Fields[0].Mark != markDiffers {
+		t.Errorf("first stands %s, which %s", s.Fields[0].Path, s.Fields[0].Mark.Word)
+	}
+}
