@@ -29,12 +29,13 @@ func (t Tool) propertyOf(a Argument) map[string]any {
 	p := map[string]any{"type": string(a.Type), "description": a.Description}
 	switch a.Type {
 	case String:
-		p["maxLength"] = maxText
-		if t.exact(a.Name) {
-			p["minLength"], p["maxLength"] = 1, maxKeyText
-		}
-		if len(a.Enum) > 0 {
+		switch {
+		case len(a.Enum) > 0:
 			p["enum"] = a.Enum
+		case t.exact(a.Name):
+			p["minLength"], p["maxLength"] = 1, maxKeyText
+		default:
+			p["maxLength"] = maxText
 		}
 	case Array:
 		p["items"] = map[string]any{"type": string(a.itemType())}
