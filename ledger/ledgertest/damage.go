@@ -98,6 +98,49 @@ var damages = map[string]tearing{
 			}
 		},
 	},
+	"search": {
+		"a search passes over what cannot be read, names it, and finds all else, in pages of any size",
+		func(h *harness, tear func(ledger.Record)) {
+			h.finder()
+			var good, bad []ledger.Record
+			for i := range 14 {
+				rec := heldUp(h, fmt.Sprint("w", i))
+				if i%2 == 0 || i > 10 { // the first, the last, and three in a row
+					tear(rec)
+					bad = append(bad, rec)
+					continue
+				}
+				good = append(good, rec)
+			}
+			h.done("other")
+			slices.Reverse(good)
+			slices.Reverse(bad)
+			for limit := 1; limit <= 15; limit++ {
+				var recs []ledger.Record
+				var unread []ledger.ID
+				s := ledger.Search{Tenant: "a", States: []ledger.State{ledger.Held}, Destination: "shop", Limit: limit}
+				for n := 0; ; n++ {
+					found := h.search(s)
+					recs = append(recs, found.Records...)
+					for _, u := range found.Unread {
+						if unread = append(unread, u.ID); !errors.Is(u.Err, ledger.ErrCorrupt) {
+							h.Errorf("%s: error %v", u.ID, u.Err)
+						}
+					}
+					if s.After = found.Next; found.Next == "" || n > 100 {
+						break
+					}
+				}
+				if !slices.Equal(ids(recs), ids(good)) || !slices.Equal(unread, ids(bad)) {
+					h.Errorf("pages of %d: read %v, named %v; want %v and %v", limit, ids(recs), unread, ids(good), ids(bad))
+				}
+			}
+			found := h.search(ledger.Search{Tenant: "a", Workflow: "w0"})
+			if len(found.Records) != 0 || len(found.Unread) != 1 || found.Unread[0].ID != bad[len(bad)-1].ID {
+				h.Errorf("by its workflow: %v, unread %v", ids(found.Records), found.Unread)
+			}
+		},
+	},
 	"waits for a person": {
 		"what only people look at is met by nobody else: the survey names it",
 		func(h *harness, tear func(ledger.Record)) {

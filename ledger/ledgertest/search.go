@@ -232,6 +232,27 @@ var searching = map[string]scenario{
 			}
 		},
 	},
+	"how it ended": {
+		"what ended in one way is found among many that ended in others, also where their texts speak of it",
+		func(h *harness) {
+			h.finder()
+			var all []ledger.Record
+			for i := range 30 {
+				how := verified
+				if how.Reason = `"settlement":"not_applied"`; i%10 == 4 {
+					how = settled(ledger.NotApplied)
+				}
+				all = append(all, h.append(h.fresh(wish("a", fmt.Sprint("w", i)), announced), sent, seen, how))
+			}
+			for _, s := range []ledger.Search{
+				{Settlements: []ledger.Settlement{ledger.NotApplied}}, {Settlements: []ledger.Settlement{ledger.NotApplied, ledger.Verified}},
+				{Settlements: []ledger.Settlement{ledger.NotApplied}, States: []ledger.State{ledger.Review}},
+			} {
+				s.Tenant = "a"
+				h.meets(s, selected(s, all))
+			}
+		},
+	},
 	"settled long ago": {
 		"a record at the destination is looked up by its key also when nothing is open about it any more",
 		func(h *harness) {

@@ -30,19 +30,20 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 	}
 	for looked, step := 0, s.Limit+1; ; step = maxLook {
 		step = min(step, ledger.MaxLooked-looked)
-		got, err := l.look(ctx, s, after, step, s.Limit-len(found.Records))
+		want := s.Limit - len(found.Records)
+		got, err := l.look(ctx, s, after, step, want)
 		if err != nil {
 			return ledger.Found{}, err
 		}
 		last, full := got.into(&found, s)
-		looked, after = looked+got.looked, got.last
+		more := got.looked == step && !got.ends(s)
+		if looked, after = looked+got.looked, got.last; full || len(got.rows) == want { // what fits may lie between them
+			after, more = last, got.looked == step || last != got.last
+		}
 		switch {
-		case full && (got.looked == step || last != got.last):
-			found.Next = ledger.FoundCursor(last)
+		case !more:
 			return found, nil
-		case full || got.looked < step || got.ends(s):
-			return found, nil
-		case looked >= ledger.MaxLooked:
+		case full || looked >= ledger.MaxLooked:
 			found.Next = ledger.FoundCursor(after)
 			return found, nil
 		}

@@ -1,12 +1,19 @@
 package sqlite_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/readback-go/readback/ledger"
@@ -86,5 +93,137 @@ func TestVersion3(t *testing.T) {
 	}
 	if needs, err := l.Read("SELECT compatible_from FROM ledger_meta"); err != nil || !slices.Equal(needs, []string{"4"}) {
 		t.Errorf("a program needs to know version %v, error %v", needs, err)
+	}
+}
+
+// tellsAll holds what a ledger tells against the writes that are settled in it:
+// each once, in the order in which that happened.
+func tellsAll(t *testing.T, l *sqlite.Ledger) {
+	t.Helper()
+	count, last := map[ledger.ID]int{}, time.Time{}
+	for q := (ledger.Following{}); ; {
+		changes, next, err := l.Follow(t.Context(), q)
+		must(t, err)
+		if len(changes) == 0 {
+			break
+		}
+		for _, c := range changes {
+			if count[c.ID]++; c.At.Before(last) {
+				t.Errorf("%s at %s comes after one at %s", c.ID, c.At, last)
+			}
+			last = c.At
+		}
+		q.After = next
+	}
+	settled, err := l.Read("SELECT id FROM ledger_writes WHERE state = 'settled'")
+	must(t, err)
+	for _, id := range settled {
+		if count[ledger.ID(id)] != 1 {
+			t.Errorf("%s was told %d times", id, count[ledger.ID(id)])
+		}
+	}
+	if len(count) != len(settled) {
+		t.Errorf("%d were told of, %d are settled", len(count), len(settled))
+	}
+}
+
+// Several processes write, and are killed, while others follow: all hear the same.
+func TestFollowWhileProcessesAreKilled(t *testing.T) {
+	path := file(t)
+	follow := func(l *sqlite.Ledger, after string, heard *[]ledger.Change) string {
+		changes, next, err := l.Follow(context.Background(), ledger.Following{After: after, Limit: 7})
+		if err != nil {
+			t.Error(err)
+		}
+		*heard = append(*heard, changes...)
+		return next
+	}
+	heard := make([][]ledger.Change, 2)
+	var readers, writers sync.WaitGroup
+	var done atomic.Bool
+	ledgers := []*sqlite.Ledger{open(t, path, nil), open(t, path, nil)}
+	for i, l := range ledgers {
+		readers.Go(func() {
+			for after := ""; !t.Failed(); {
+				ended := done.Load()
+				next := follow(l, after, &heard[i])
+				if ended && next == after {
+					return
+				}
+				after = next
+			}
+		})
+	}
+	for i := range 3 {
+		cmd := process(t, "storm", path, fmt.Sprint("p", i))
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		writers.Go(func() {
+			lines := bufio.NewScanner(out)
+			for n := 0; lines.Scan(); n++ {
+				if n == 150+100*i {
+					_ = cmd.Process.Kill()
+				}
+			}
+			_ = cmd.Wait() // it was killed
+		})
+	}
+	writers.Wait()
+	done.Store(true)
+	readers.Wait()
+	tellsAll(t, ledgers[0])
+	if diff := cmp.Diff(heard[0], heard[1]); diff != "" || len(heard[0]) == 0 {
+		t.Errorf("two heard different things, %d in all:\n%s", len(heard[0]), diff)
+	}
+}
+
+// A ledger that was put back from a copy goes on with the same numbers: who has
+// heard what is lost hears so, and is not told half of it.
+func TestPutBack(t *testing.T) {
+	path, c := file(t), newClock()
+	l, err := sqlite.Open(t.Context(), path, &sqlite.Options{Now: c.now})
+	must(t, err)
+	must(t, pair(l, reservation(t, asked("w1"))))
+	must(t, l.Close())
+	copied, err := os.ReadFile(path)
+	must(t, err)
+	latest := func(names ...string) (cursor string) {
+		l, err := sqlite.Open(t.Context(), path, &sqlite.Options{Now: c.now})
+		must(t, err)
+		defer l.Close()
+		for _, name := range names {
+			c.move(time.Second)
+			must(t, pair(l, reservation(t, asked(name))))
+		}
+		cursor, err = l.Latest(t.Context())
+		must(t, err)
+		return cursor
+	}
+	before := latest("w2", "w3")
+	must(t, os.WriteFile(path, copied, 0o600))
+	latest("w4", "w5", "w6")
+	l = open(t, path, nil)
+	if _, _, err := l.Follow(t.Context(), ledger.Following{After: before}); !errors.Is(err, ledger.ErrTooFar) {
+		t.Errorf("error %v, want that something was missed", err)
+	}
+}
+
+// What lay ahead of a clock that was set right does not keep what is behind it for
+// ever.
+func TestChangesAheadOfTheClock(t *testing.T) {
+	c, path := newClock(), file(t)
+	c.move(10_000 * time.Hour)
+	l, err := sqlite.Open(t.Context(), path, &sqlite.Options{Now: c.now})
+	must(t, err)
+	must(t, pair(l, reservation(t, asked("w1"))))
+	must(t, l.Close())
+	c.move(-10_000 * time.Hour)
+	l = open(t, path, &sqlite.Options{Now: c.now, ResetClock: true})
+	must(t, pair(l, reservation(t, asked("w2"))))
+	must(t, pair(l, reservation(t, asked("w3"))))
+	did, err := l.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: time.Hour})
+	if err != nil || did.Changes != 1 {
+		t.Errorf("%d changes were pruned, error %v; want the one from the future", did.Changes, err)
 	}
 }

@@ -220,6 +220,7 @@ func holds(t *testing.T, path string, told map[string]string) {
 	if check, err := l.Read("PRAGMA integrity_check"); err != nil || len(check) != 1 || check[0] != "ok" {
 		t.Errorf("integrity: %v, error %v", check, err)
 	}
+	tellsAll(t, l)
 	found := map[string]ledger.State{}
 	f := ledger.Filter{Tenant: "acme", Limit: 1000}
 	for {
