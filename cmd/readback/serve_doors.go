@@ -66,7 +66,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		all = append(all, door{path: "/v1/", handler: api, releases: true}, door{path: "/openapi.json", handler: api})
 	}
 	if on.MCP {
-		models, err := mcpapi.New(h.office, mcpapi.Config{Tools: sv.config.MCP.Tools, Registry: h.reg, Version: built().Version, Logger: log})
+		models, err := h.models(mcpapi.Config{Closing: sv.front.closing.Done()})
 		if err != nil {
 			return nil, err
 		}
