@@ -184,11 +184,7 @@ func Reason(err error) string {
 	)
 	switch {
 	case errors.As(err, &bad):
-		var names []string
-		for _, p := range bad.Problems {
-			names = append(names, p.Argument)
-		}
-		return fmt.Sprintf("%v: %q", tool.ErrArguments, names)
+		return fmt.Sprintf("%v: %d problems", tool.ErrArguments, len(bad.Problems)) // a model makes up names, too
 	case errors.As(err, &blocked):
 		return fmt.Sprintf("the operation was begun by write %s", blocked.Prior.ID)
 	case errors.Is(err, intent.ErrInvalid):

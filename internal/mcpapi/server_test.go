@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -279,5 +280,69 @@ func TestManyCallsAtOnceAreRefused(t *testing.T) {
 		}
 		wg.Wait()
 		diff(t, "statuses", counts, map[string]int{"in_progress": 64, "refused": 6})
+	})
+}
+
+// TestAnOperationUnderWayIsWaitedFor: the second call gets the outcome of the
+// first, whoever made it.
+func TestAnOperationUnderWayIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 10 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		var results [2]mcpapi.Result
+		var wg sync.WaitGroup
+		for i, name := range []string{"bot", "other"} {
+			s := b.stdio(agent(name), nil)
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second) // of the bubble's clock
+				results[i], _ = b.call(s, "create_order_once", order("A-1"), mcp.Meta{mcpapi.MetaWorkflow: "run-of-" + name})
+			})
+		}
+		wg.Wait()
+		if results[0].Status != "verified" || results[1].Status != "verified" || results[0].ID != results[1].ID || results[0].Replayed || !results[1].Replayed || b.effects() != 1 {
+			t.Errorf("%+v\n%+v\n%d effects", results[0], results[1], b.effects())
+		}
+		if !strings.HasPrefix(results[1].Text, "This operation was begun before") {
+			t.Errorf("the text is %q", results[1].Text)
+		}
+	})
+}
+
+// TestWhoWaitsIsToldWhenTheProcessEnds: the write goes on.
+func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		closing := make(chan struct{})
+		b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) { c.Closing = closing })
+		b.slow()
+		s := b.stdio(agent("bot"), nil)
+		time.AfterFunc(time.Second, func() { close(closing) })
+		begun := time.Now()
+		r, _ := b.call(s, "create_order", order("A-1"), nil)
+		if r.Status != "in_progress" || time.Since(begun) > 2*time.Second {
+			t.Errorf("%+v after %s", r, time.Since(begun))
+		}
+	})
+}
+
+// TestLogsHoldNothingThatAModelGave: arguments may be secret.
+func TestLogsHoldNothingThatAModelGave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) {
+			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		s := b.stdio(agent("bot"), nil)
+		const secret = "hunter2"
+		for _, arguments := range []map[string]any{
+			{"order_id": secret + " ", "amount_cents": 1}, {"order_id": "A", "amount_cents": secret}, {"order_id": "A", "amount_cents": 1, secret: 1},
+			{"order_id": secret, "amount_cents": 1}, {"order_id": secret, "amount_cents": 2},
+		} {
+			b.call(s, "create_order_once", arguments, nil)
+		}
+		if text := log.String(); strings.Contains(text, secret) || !strings.Contains(text, "call without outcome") {
+			t.Errorf("the log says:\n%s", text)
+		}
 	})
 }
