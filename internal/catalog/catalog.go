@@ -8,6 +8,7 @@ import (
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/jira"
 	"github.com/readback-go/readback/connectors/mail"
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/connectors/sql"
@@ -15,7 +16,7 @@ import (
 
 // All are the sheets of every destination, by name.
 func All() []connectors.Sheet {
-	all := slices.Concat(imap.Sheets(), jira.Sheets(), mail.Sheets(), rest.Sheets(), simulated.Sheets(), sql.Sheets())
+	all := slices.Concat(imap.Sheets(), jira.Sheets(), mail.Sheets(), mcp.Sheets(), rest.Sheets(), simulated.Sheets(), sql.Sheets())
 	slices.SortFunc(all, func(a, b connectors.Sheet) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

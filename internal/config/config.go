@@ -182,6 +182,7 @@ func (l *loading) finish(c *Config) {
 	c.Risks = l.checkRisks(l.risks, c.Destinations)
 	l.checkGate(*c)
 	l.checkTools(c.MCP, c.Destinations)
+	l.checkGateways(c.MCP.Gateways, c.Destinations, c.Tenant)
 	line := c.Server.Line
 	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line

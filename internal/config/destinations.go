@@ -25,6 +25,7 @@ var types = map[string]func() settings{
 	"imap":       func() settings { return &imapSettings{} },
 	"jira":       func() settings { return &jiraSettings{} },
 	"mail":       func() settings { return &mailSettings{} },
+	"mcp":        func() settings { return &mcpSettings{} },
 	"postgresql": func() settings { return &postgresSettings{} },
 	"rest":       func() settings { return &restSettings{} },
 	"simulated":  func() settings { return &simulatedSettings{Class: string(simulated.Plain)} },

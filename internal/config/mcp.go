@@ -17,6 +17,8 @@ import (
 type MCP struct {
 	// Tools are the kinds of write that models may make. Default none.
 	Tools []tool.Tool
+	// Gateways stand in front of servers of others. Default none.
+	Gateways []Gateway
 
 	places []toolPlaces // of the tools, in their order
 }
@@ -123,7 +125,8 @@ func valueOf(r *yamlfile.Reader, n yamlfile.Node, field string, depth int) any {
 
 func (r *reader) mcp(e yamlfile.Entry) MCP {
 	var s struct {
-		Tools []toolSettings `yaml:"tools"`
+		Tools   []toolSettings             `yaml:"tools"`
+		Gateway map[string]gatewaySettings `yaml:"gateway"`
 	}
 	var m MCP
 	if e.Value.IsNull() { // the word alone, with everything below it commented out
@@ -132,6 +135,7 @@ func (r *reader) mcp(e yamlfile.Entry) MCP {
 	if !r.Fill(e.Value, e.Name, &s) {
 		return m
 	}
+	m.Gateways = r.gateways(s.Gateway)
 	for _, t := range s.Tools {
 		m.Tools = append(m.Tools, r.tool(t))
 		m.places = append(m.places, t.places())

@@ -1,0 +1,53 @@
+package mcp
+
+import (
+	"github.com/readback-go/readback/connectors"
+)
+
+const (
+	here     = "this package"
+	protocol = "modelcontextprotocol.io/specification/2025-11-25"
+	ofServer = "the server's own code, in the version that the contract names"
+)
+
+// Sheets are what is known about the servers of the contracts that come with the
+// package, a sheet for each kind of record.
+func Sheets() []connectors.Sheet {
+	var all []connectors.Sheet
+	for _, name := range Shipped() {
+		c, err := ShippedContract(name)
+		if err != nil { // a test loads them all
+			continue
+		}
+		profiles := c.Profiles()
+		for _, kind := range c.Kinds() {
+			all = append(all, connectors.Sheet{Name: "mcp-" + name + "-" + kind, System: "MCP server " + name, Kind: kind, Type: "mcp",
+				Profile: profiles[kind], Claims: claims()})
+		}
+	}
+	return all
+}
+
+// claims hold for every server behind a contract.
+func claims() []connectors.Claim {
+	return []connectors.Claim{
+		{About: connectors.TopicNative, Source: protocol,
+			Says: "None in the protocol. A tool may have an argument for a key; then the contract names it. The hint idempotentHint is not believed."},
+		{About: connectors.TopicLookup, Source: here,
+			Says: "By the tools that the contract names: the business key goes into their arguments, and is compared again on every record of the answer."},
+		{About: connectors.TopicStrong, Source: ofServer,
+			Says: "One process answers reads and writes from one store: a read shows every call that had been carried out when it began."},
+		{About: connectors.TopicLagging, Source: here,
+			Says: "None that is known of these servers. A contract that does not say strong has weak reads."},
+		{About: connectors.TopicSettle, Source: here, Says: "Not declared: the reads are strong."},
+		{About: connectors.TopicHorizon, Source: here, Assumed: true,
+			Says: "A call that was given up is carried out within a moment or, when the process has died, never."},
+		{About: connectors.TopicConditional, Source: protocol, Says: "None: a call of a tool cannot be bound to what was read before."},
+		{About: connectors.TopicUnique, Source: ofServer,
+			Says: "The write types that the contract calls idempotent: carried out a second time they leave what the first time left. Two calls at once are kept apart by this process where the contract says serial, and by nobody between processes."},
+		{About: connectors.TopicUndo, Source: here, Says: "By the write that the contract names, which must leave nothing else behind."},
+		{About: connectors.TopicIrreversible, Source: here, Says: "What the contract lists."},
+		{About: connectors.TopicValues, Source: here, Says: "As the answers show them; numbers beyond what a double holds exactly are refused in structured content."},
+		{About: connectors.TopicLimits, Source: here, Says: "200 records in one call, 8 MB in one answer; what a server bounds besides, it says nowhere."},
+	}
+}
