@@ -55,6 +55,9 @@ const (
 	// minRest is what sends in hand have in any case when requests have used up
 	// the grace.
 	minRest = time.Second
+	// reloadEvery is how often files are looked at for changes: soon enough for
+	// whoever waits for it, and a few calls that cost nothing.
+	reloadEvery = 3 * time.Second
 	// sampleLoses is the part of answers that the destination of --sample loses:
 	// so many that the second write of somebody who looks has probably met it.
 	sampleLoses = 0.5

@@ -144,6 +144,10 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	pair, err := loadPair(c)
+	if err != nil {
+		return 0, err
+	}
 	l, err := listen(ctx, c.Server) // before the ledger: who finds the port taken leaves none behind
 	if err != nil {
 		return 0, err
@@ -159,6 +163,10 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 		}
 	}
 	sv := &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: "http://" + l.Addr().String()}
+	if pair != nil {
+		sv.certificate.pair.Store(pair)
+		sv.where = "https://" + l.Addr().String()
+	}
 	return 0, sv.run(ctx)
 }
 

@@ -33,7 +33,16 @@ type serving struct {
 	front    *front
 	server   *http.Server
 
-	announced bool
+	certificate certificate
+	announced   bool
+}
+
+// listening is what is served on: with TLS where there is a certificate.
+func (sv *serving) listening() net.Listener {
+	if sv.certificate.pair.Load() == nil {
+		return sv.listener
+	}
+	return sv.certificate.wrap(sv.listener)
 }
 
 // run serves until ctx ends or a part of it fails.
@@ -46,7 +55,7 @@ func (sv *serving) run(ctx context.Context) error {
 	sv.server = httpapi.Server(all, sv.log)
 	sv.server.WriteTimeout = sv.config.Server.MaxWait + answerSlack
 	served := make(chan error, 1)
-	go func() { served <- sv.server.Serve(sv.listener) }()
+	go func() { served <- sv.server.Serve(sv.listening()) }()
 	h, err := sv.house(ctx)
 	if err != nil || h == nil {
 		sv.shut(0)
@@ -64,6 +73,7 @@ func (sv *serving) run(ctx context.Context) error {
 		h.close()
 		return err
 	}
+	h.beside["the reload"] = newReloader(sv, h).work
 	w := h.work(ctx, sv.config.Server.Parallel, sv.config.Server.Grace)
 	select {
 	case <-ctx.Done():

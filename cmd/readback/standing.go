@@ -35,7 +35,7 @@ func (d *desk) stand(reg *connectors.Registry) {
 func settings(limits map[string]config.Limits) map[string]guards.Settings {
 	all := make(map[string]guards.Settings, len(limits))
 	for name, l := range limits {
-		s := guards.Settings{Concurrency: l.Concurrency,
+		s := guards.Settings{Rate: l.Rate, Concurrency: l.Concurrency,
 			Breaker: guards.Breaker{Failures: l.Breaker.Failures, Window: l.Breaker.Window, Open: l.Breaker.Open}}
 		if l.Breaker.Off {
 			s.Breaker.Failures = -1

@@ -55,6 +55,8 @@ type Config struct {
 	MCP MCP
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
+
+	said map[string]string // in the file, by place
 }
 
 // Destination is one destination as the file names it.
@@ -114,6 +116,7 @@ func read(path string, text []byte, env Environment) (Config, error) {
 	l := &loading{reader: newReader()}
 	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
 	if body, ok := l.Parse(text); ok {
+		c.said = saidIn(body)
 		l.config(&c, body)
 		l.environment(&c, env, text)
 		l.finish(&c)

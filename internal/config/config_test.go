@@ -224,7 +224,7 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 		Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text",
 		Server: config.Server{Listen: "127.0.0.1:8080", PublicURL: "https://readback.example.org", CertFile: filepath.Join(filepath.Dir(path), "server.crt"), KeyFile: filepath.Join(filepath.Dir(path), "server.key"),
 			MaxWait: time.Minute, Grace: 50 * time.Second, Parallel: 16, API: true, Gate: true, MCP: true, Desk: true}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger", "MCP")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger", "MCP"), cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
 		t.Error(diff)
 	}
 	if _, p, err := reg.Lookup("mail", "message"); err != nil || p.Rate != (connectors.Rate{Calls: 100, Per: time.Minute}) {

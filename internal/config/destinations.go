@@ -165,9 +165,10 @@ func (b *Breaker) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Plac
 	*b = Breaker{Failures: int(s.Failures), Window: time.Duration(s.Window), Open: time.Duration(s.Open)}
 }
 
-// Limits is what a destination may be given to do, by all workers together. Its
-// rate stands in its profiles.
+// Limits is what a destination may be given to do, by all workers together.
 type Limits struct {
+	// Rate is how many sends it takes. Default that of its profiles.
+	Rate connectors.Rate
 	// Concurrency is how many sends may be under way. Default 0, not bounded.
 	Concurrency int
 	Breaker     Breaker
@@ -178,7 +179,7 @@ func (c Config) Limits() map[string]Limits {
 	all := make(map[string]Limits, len(c.Destinations))
 	for _, d := range c.Destinations {
 		p := d.settings.promises()
-		all[d.Name] = Limits{Concurrency: int(p.Concurrency), Breaker: p.Breaker}
+		all[d.Name] = Limits{Rate: p.Rate.Rate, Concurrency: int(p.Concurrency), Breaker: p.Breaker}
 	}
 	return all
 }

@@ -44,6 +44,8 @@ const (
 	// defaultParallel is how many writes are worked on at once, maxParallel the
 	// most: more than connections that a destination takes.
 	defaultParallel, maxParallel = 16, 1000
+	// maxFlat is how deep settings are told apart: deeper than a file may nest.
+	maxFlat = 64
 	// maxAge is the longest age that can be asked for.
 	maxAge = 100 * 365 * day
 

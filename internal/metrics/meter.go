@@ -17,12 +17,15 @@ import (
 // other stands for every word that is not on a list.
 const other = "other"
 
+// The results of a reload.
+const taken, refused = "taken", "refused"
+
 // Meter counts. Create one with [New]. It is safe for concurrent use.
 type Meter struct {
 	known    *connectors.Registry
 	registry *prometheus.Registry
 
-	sends, reads, ended, held, failed           *prometheus.CounterVec
+	sends, reads, ended, held, failed, reloads  *prometheus.CounterVec
 	sendSeconds, readSeconds, life, readsNeeded *prometheus.HistogramVec
 }
 
@@ -34,15 +37,18 @@ var _ engine.Meter = (*Meter)(nil)
 func New(known *connectors.Registry, from Sources) *Meter {
 	m := &Meter{
 		known: known, registry: prometheus.NewRegistry(),
-		sends: counter(sends), reads: counter(reads), ended: counter(ended), held: counter(held), failed: counter(failed),
+		sends: counter(sends), reads: counter(reads), ended: counter(ended), held: counter(held), failed: counter(failed), reloads: counter(reloads),
 		sendSeconds: histogram(sendSeconds, callBuckets), readSeconds: histogram(readSeconds, callBuckets),
 		life: histogram(lifeSeconds, lifeBuckets), readsNeeded: histogram(writeReads, readBuckets),
 	}
 	m.registry.MustRegister(
-		m.sends, m.reads, m.ended, m.held, m.failed, m.sendSeconds, m.readSeconds, m.life, m.readsNeeded,
+		m.sends, m.reads, m.ended, m.held, m.failed, m.reloads, m.sendSeconds, m.readSeconds, m.life, m.readsNeeded,
 		&collector{meter: m, from: from, now: time.Now},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	for _, result := range []string{taken, refused} { // so that an alert sees the first
+		m.reloads.WithLabelValues(result)
+	}
 	return m
 }
 
@@ -136,4 +142,14 @@ func (m *Meter) Failed(rec ledger.Record, err error) {
 	}
 	destination, kind := m.where(rec.Destination, rec.Kind)
 	m.failed.WithLabelValues(destination, kind, cause).Inc()
+}
+
+// Reloaded is told that a changed configuration was looked at, and whether it was
+// taken.
+func (m *Meter) Reloaded(inForce bool) {
+	result := refused
+	if inForce {
+		result = taken
+	}
+	m.reloads.WithLabelValues(result).Inc()
 }

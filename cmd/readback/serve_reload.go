@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/workflow/rules"
+)
+
+// reloader puts what can be changed under a running server into force when its
+// file has changed, or when SIGHUP comes: the rules of the gate, risk rules, the
+// limits of destinations, and certificates.
+//
+// Files are looked at every few seconds: what watches files hears nothing from
+// network file systems, and misses files that are put into place by exchanging a
+// link, as Kubernetes does.
+type reloader struct {
+	sv    *serving
+	house *house
+	// inForce is the configuration that is; looked is what the files looked like
+	// when they were last read.
+	inForce config.Config
+	looked  map[string]stamp
+}
+
+// stamp is what a file looks like from outside; the zero value is none.
+type stamp struct {
+	changed time.Time
+	size    int64
+}
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size()}
+}
+
+func newReloader(sv *serving, h *house) *reloader {
+	r := &reloader{sv: sv, house: h, inForce: sv.config}
+	r.looked = r.look()
+	return r
+}
+
+// look says what the files look like.
+func (r *reloader) look() map[string]stamp {
+	all := map[string]stamp{}
+	for _, path := range []string{r.inForce.Path, r.inForce.Gate.Rules, r.inForce.Server.CertFile, r.inForce.Server.KeyFile} {
+		if path != "" {
+			all[path] = stampOf(path)
+		}
+	}
+	return all
+}
+
+func (r *reloader) stale() bool {
+	now := r.look()
+	for path, s := range now {
+		if r.looked[path] != s {
+			return true
+		}
+	}
+	return len(now) != len(r.looked)
+}
+
+// work reloads until ctx ends.
+func (r *reloader) work(ctx context.Context) error {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGHUP)
+	defer signal.Stop(asked)
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-asked:
+			r.reload()
+		case <-tick.C:
+			if r.stale() {
+				r.reload()
+			}
+		}
+	}
+}
+
+// reload reads everything anew and puts all of it into force, or nothing.
+func (r *reloader) reload() {
+	r.looked = r.look() // before: what changes while it is read is read again
+	log := r.house.desk.log
+	c, set, pair, err := r.read()
+	r.house.meter.Reloaded(err == nil)
+	if err != nil {
+		log.Error("the configuration was read again and is not taken; what was in force stays so", "error", err)
+		return
+	}
+	if set != nil {
+		r.house.gate.SetRules(set)
+	} else {
+		r.house.gate.SetRules(nil)
+	}
+	r.house.gate.SetRisks(c.Risks)
+	r.house.engine.SetRisks(c.Risks)
+	if g := r.house.desk.standing.guards; g != nil {
+		g.Set(settings(c.Limits()))
+	}
+	if pair != nil {
+		r.sv.certificate.pair.Store(pair)
+	}
+	if left := restarts(c.Changed(r.inForce)); len(left) > 0 {
+		log.Warn("the configuration was read again; these settings are changed and need a restart", "settings", strings.Join(left, ", "))
+	}
+	r.inForce = c
+	r.looked = r.also()
+	log.Info("the configuration was read again", "rules", c.Gate.Rules, "risk rules", len(c.Risks))
+}
+
+// also is what was looked at, and files that are named now for the first time.
+func (r *reloader) also() map[string]stamp {
+	now := r.look()
+	for path := range now {
+		if s, ok := r.looked[path]; ok {
+			now[path] = s
+		}
+	}
+	return now
+}
+
+// read reads the configuration and all that it names and can be changed.
+func (r *reloader) read() (c config.Config, set *rules.Set, pair *tls.Certificate, err error) {
+	c = r.inForce // where there is no file, the rules and the certificate may still have one
+	if c.Path != "" {
+		if c, err = config.LoadOver(c.Path, r.sv.app.environment()); err != nil {
+			return c, nil, nil, err
+		}
+		if _, err = c.Registry(r.sv.app.env); err != nil { // what could not be started with is not taken
+			return c, nil, nil, err
+		}
+	}
+	if c.Gate.Rules != "" {
+		if set, _, err = gateRules(c); err != nil {
+			return c, nil, nil, err
+		}
+	}
+	pair, err = loadPair(c)
+	return c, set, pair, err
+}
+
+// reloadable are the settings that are taken while a server runs; * stands for
+// one name.
+var reloadable = []string{"gate.rules", "risk", "destinations.*.rate", "destinations.*.concurrency", "destinations.*.breaker", "server.tls"}
+
+// restarts are those settings that need one.
+func restarts(changed []string) []string {
+	var left []string
+	for _, path := range changed {
+		if !taken(path) {
+			left = append(left, path)
+		}
+	}
+	return left
+}
+
+func taken(path string) bool {
+	for _, pattern := range reloadable {
+		if covers(strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' }), strings.Split(pattern, ".")) {
+			return true
+		}
+	}
+	return false
+}
+
+func covers(path, pattern []string) bool {
+	if len(path) < len(pattern) {
+		return false
+	}
+	for i, p := range pattern {
+		if p != "*" && p != path[i] {
+			return false
+		}
+	}
+	return true
+}

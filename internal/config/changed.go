@@ -1,0 +1,54 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// Changed names the settings that two readings of a configuration have
+// differently, as the file writes them, in the order of the alphabet. What stands
+// elsewhere in the file, and what the environment says, is no difference.
+func (c Config) Changed(from Config) []string {
+	differ := map[string]bool{}
+	for _, one := range []map[string]string{c.said, from.said} {
+		for path := range one {
+			now, is := c.said[path]
+			before, was := from.said[path]
+			if is != was || now != before {
+				differ[path] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(differ))
+}
+
+// saidIn is every single value of a file, by its place.
+func saidIn(n yamlfile.Node) map[string]string {
+	said := map[string]string{}
+	flatten(newReader(), n, "", said, 0)
+	return said
+}
+
+func flatten(r *reader, n yamlfile.Node, path string, said map[string]string, depth int) {
+	switch {
+	case depth > maxFlat:
+	case n.IsMapping():
+		for _, e := range r.Mapping(n, path) {
+			name := e.Name
+			if path != "" {
+				name = path + "." + e.Name
+			}
+			flatten(r, e.Value, name, said, depth+1)
+		}
+	case n.IsList():
+		for i, e := range r.List(n, path) {
+			flatten(r, e, fmt.Sprintf("%s[%d]", path, i), said, depth+1)
+		}
+	default:
+		v, _ := r.Scalar(n, path)
+		said[path] = fmt.Sprintf("%T %v", v, v)
+	}
+}
