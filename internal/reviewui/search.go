@@ -69,13 +69,11 @@ func (d *desk) search(v *visit) error {
 	base := b.base()
 	d.choices(v, &b)
 	if len(b.Problem) == 0 && b.Asked {
-		if err := d.find(v, &b, base, q.Get("after")); err != nil {
-			f, expected := failureOf(err)
-			if expected && !errors.Is(err, ledger.ErrIllegalMove) || q.Get("after") == "" {
-				return err
-			}
-			// A cursor that was made up, or is of another search.
-			b.Error = "The next page cannot be found from here; search again. " + f.Text
+		switch err := d.find(v, &b, base, q.Get("after")); {
+		case errors.Is(err, ledger.ErrCursor):
+			b.Error = "The next page cannot be found from here: search again."
+		case err != nil:
+			return err
 		}
 	}
 	p := d.page(v, "Search", "search", b)

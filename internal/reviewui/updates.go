@@ -138,7 +138,7 @@ func (s *stream) still() error {
 // tell sends what has happened since.
 func (s *stream) tell(ctx context.Context) error {
 	changes, next, err := s.d.past.Follow(ctx, s.v.who, s.cursor, maxTold)
-	if errors.Is(err, ledger.ErrTooFar) {
+	if errors.Is(err, ledger.ErrTooFar) || errors.Is(err, ledger.ErrCursor) { // what was missed is looked up by the page
 		if next, err = s.d.past.Latest(ctx, s.v.who); err == nil {
 			s.cursor = next
 			return s.send(news{More: true})

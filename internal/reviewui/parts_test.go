@@ -1,0 +1,250 @@
+package reviewui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/lag"
+	"github.com/readback-go/readback/ledger"
+)
+
+func TestOwnPathsAlone(t *testing.T) {
+	for path, want := range map[string]string{
+		"/writes/wr_1?said=x": "/writes/wr_1?said=x", "/": "/", "": "/inbox", "//evil.example": "/inbox", "/\\evil.example": "/inbox",
+		"https://evil.example/": "/inbox", "javascript:alert(1)": "/inbox", "/a\r\nSet-Cookie: x=1": "/inbox", "inbox": "/inbox", "/%zz": "/inbox",
+	} {
+		if got := ownPath(path); got != want {
+			t.Errorf("ownPath(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestLinksOfTheWebAlone(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://shop.example/orders/1?x=1": "https://shop.example/orders/1?x=1", "http://localhost:8080/a": "http://localhost:8080/a",
+		"javascript:alert(1)": "", "JaVaScRiPt:alert(1)": "", " javascript:alert(1)": "", "data:text/html,x": "", "//evil.example": "", "/inbox": "", "": "",
+		"https://user:pass@shop.example/": "", "https://": "", "https://shop.example/\u202egnp": "", "https://" + strings.Repeat("a", 2100): "", "imap://mail.example/": "",
+	} {
+		if got := httpLink(address); got != want {
+			t.Errorf("httpLink(%q) = %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestStaticFilesAreKept(t *testing.T) {
+	d := (&desk{}).open(nil)
+	for _, name := range []string{"desk.css", "desk.js", "mark.svg"} {
+		a := person{}.get(t, d, names[name])
+		if a.Status != http.StatusOK || a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || len(a.Body) == 0 {
+			t.Errorf("%s: status %d, kept %q, %d bytes", name, a.Status, a.Header.Get("Cache-Control"), len(a.Body))
+		}
+		if strings.Contains(a.Body, "//cdn") || strings.Contains(a.Body, "@import") {
+			t.Errorf("%s fetches something from elsewhere", name)
+		}
+	}
+	for _, path := range []string{"/static/desk.css", "/static/../desk.go", "/static/", "/static/desk.000000000000.css"} {
+		if a := (person{}).get(t, d, path); a.Status == http.StatusOK {
+			t.Errorf("%s is served", path)
+		}
+	}
+}
+
+func TestLightAndDarkAreRemembered(t *testing.T) {
+	s := newShop(t)
+	for to, want := range map[string]string{"dark": "dark", "light": "light", "auto": "", "\"><script>": ""} {
+		a := auditor.send(t, s, http.MethodPost, "/theme", url.Values{"to": {to}, "back": {"https://evil.example/"}})
+		cookies := (&http.Response{Header: a.Header}).Cookies()
+		if a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/inbox" || len(cookies) != 1 || cookies[0].Value != want {
+			t.Fatalf("%s: status %d to %q, cookies %v", to, a.Status, a.Header.Get("Location"), cookies)
+		}
+		if c := cookies[0]; !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+			t.Errorf("the cookie is %v", c)
+		}
+		page := auditor.get(t, s, "/inbox", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: themeCookie, Value: to}) })
+		if got, _ := attr(page.all(tag("html"))[0], "data-theme"); got != want {
+			t.Errorf("%s: the page is %q, want %q", to, got, want)
+		}
+	}
+}
+
+func TestErrorsInPlainWords(t *testing.T) {
+	for err, want := range map[error]int{
+		ledger.ErrNotFound: 404, engine.ErrBusy: 409, ledger.ErrUnavailable: 503,
+		fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure): 503, errors.New("nil pointer in secret.go"): 500,
+	} {
+		a := operator.get(t, (&fake{err: err}).desk(nil), "/writes/wr_1")
+		checkPage(t, a)
+		if a.Status != want {
+			t.Errorf("%v: status %d, want %d", err, a.Status, want)
+		}
+		unsure := strings.Contains(a.text(), "was recorded, or was not")
+		if errors.Is(err, ledger.ErrUnsure) != unsure || strings.Contains(a.text(), "secret.go") {
+			t.Errorf("%v: the page says %q", err, a.text())
+		}
+	}
+}
+
+func TestWhatWasTypedIsGivenBackWhenTheLoginHasEnded(t *testing.T) {
+	d := (&fake{}).desk(&Options{Who: byHeader{}, LoginPath: "/login"})
+	a := person{}.send(t, d, http.MethodPost, "/writes/wr_1/decision", url.Values{"reason": {why}, "choice": {"approve"}})
+	if a.Status != http.StatusUnauthorized || !strings.Contains(a.text(), why) {
+		t.Errorf("status %d: %s", a.Status, a.text())
+	}
+	links := 0
+	for _, n := range a.all(tag("a")) {
+		if href, _ := attr(n, "href"); href == "/login?next=%2Finbox" {
+			links++
+		}
+	}
+	if links != 1 {
+		t.Errorf("%d links to the login", links)
+	}
+}
+
+func TestChartsAndTheirTablesAgree(t *testing.T) {
+	since := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
+	w := windows[1]
+	spans := []ledger.Span{
+		{From: since, Settled: map[ledger.Settlement]int{ledger.Verified: 3, ledger.Denied: 1}, Review: 2, Sends: 6, Reads: 8, Saved: 1},
+		{From: since.Add(47 * w.step), Settled: map[ledger.Settlement]int{ledger.Accepted: 2}, Held: 4, Sends: 1, Reads: 4},
+		{From: since.Add(-w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
+		{From: since.Add(48 * w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
+	}
+	b := activityOf(spans, since, w)
+	want := map[string][][]string{
+		"outcomes": {{"00:00", "3", "1", "0"}, {"23:30", "0", "0", "2"}},
+		"people":   {{"00:00", "2", "0"}, {"23:30", "0", "4"}},
+		"saved":    {{"00:00", "1"}},
+		"reads":    {{"00:00", "2"}, {"23:30", "2"}},
+		"sends":    {{"00:00", "1.50"}, {"23:30", "0.50"}},
+	}
+	for _, c := range b.Charts {
+		if diff := cmp.Diff(want[c.ID], c.Rows); diff != "" {
+			t.Errorf("table of %s (-want +got):\n%s", c.ID, diff)
+		}
+		numbers := 0
+		for _, row := range c.Rows {
+			for _, n := range row[1:] {
+				if n != "0" {
+					numbers++
+				}
+			}
+		}
+		if len(c.Bars) != numbers {
+			t.Errorf("%s has %d bars for %d numbers", c.ID, len(c.Bars), numbers)
+		}
+		for _, one := range c.Bars {
+			if one.Y < c.Plot.Y-0.01 || one.Y+one.H > c.Plot.Y+c.Plot.H+0.01 || one.X < c.Plot.X || one.X+one.W > c.Plot.X+c.Plot.W+0.01 {
+				t.Errorf("a bar of %s stands outside: %+v", c.ID, one)
+			}
+		}
+	}
+	var totals []string
+	for _, one := range b.Totals {
+		totals = append(totals, fmt.Sprint(one.N, " ", one.Word))
+	}
+	if diff := cmp.Diff([]string{"3 verified", "1 known not to be there", "2 settled by a person or a caller", "2 went to review", "4 held", "1 duplicates prevented"}, totals); diff != "" {
+		t.Errorf("totals (-want +got):\n%s", diff)
+	}
+}
+
+func TestEverySettlementIsInAChart(t *testing.T) {
+	for _, name := range phases[firstSettlement:] {
+		n := 0.0
+		for _, g := range groups {
+			n += settledAs(ledger.Span{Settled: map[ledger.Settlement]int{ledger.Settlement(name): 1}}, g.of)
+		}
+		if n != 1 {
+			t.Errorf("what is settled as %s is counted %v times", name, n)
+		}
+	}
+}
+
+func TestLagsStandInTheirOrder(t *testing.T) {
+	c := lagsOf([]lag.Line{{LagPath: engine.LagPath{Kind: "order"}, P50: 0, P90: 2 * time.Second, P99: time.Hour, Count: 3},
+		{LagPath: engine.LagPath{Kind: "order", Path: "get"}, P50: time.Second, P90: time.Second, P99: time.Second}})
+	for _, r := range c.Rows {
+		if r.P50.At > r.P90.At || r.P90.At > r.P99.At || r.P50.At < lagLeft || r.P99.At > float64(c.Width) {
+			t.Errorf("%s: half at %.0f, 90 of 100 at %.0f, 99 at %.0f", r.Name, r.P50.At, r.P90.At, r.P99.At)
+		}
+	}
+	if lagsOf(nil) != nil {
+		t.Error("nothing known is drawn")
+	}
+}
+
+func TestSearchGoesOnFromPageToPage(t *testing.T) {
+	s := newShop(t)
+	for i := range maxFound + 7 {
+		s.write(t, order(fmt.Sprintf("P-%02d", i), nil))
+	}
+	found, path, pages := map[string]bool{}, "/search?by=workflow&q=run-1&oldest=yes&destination=orders&state=verified", 0
+	for path != "" {
+		a := auditor.get(t, s, path)
+		if a.Status != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", path, a.Status, a.text())
+		}
+		checkPage(t, a)
+		for _, n := range a.all(class("go")) {
+			if found[text(n)] {
+				t.Errorf("%q is found twice", text(n))
+			}
+			found[text(n)] = true
+		}
+		path = ""
+		for _, n := range a.all(class("next")) {
+			path, _ = attr(n, "href")
+		}
+		if pages++; pages > 10 {
+			t.Fatal("there is always another page")
+		}
+	}
+	if len(found) != maxFound+7 || pages < 2 {
+		t.Errorf("%d writes on %d pages, want %d on two at least", len(found), pages, maxFound+7)
+	}
+}
+
+func TestSearchByEachName(t *testing.T) {
+	s := newShop(t)
+	id := s.write(t, order("N-1", func(w *intent.WriteIntent) { w.IdempotencyKey = "invoice:1" }))
+	r := s.record(t, id)
+	for _, q := range []string{string(id), "run-1", "corr-1", "invoice:1", r.KeyDigest} {
+		for _, who := range []person{auditor, stranger} {
+			a := who.get(t, s, "/search?q="+url.QueryEscape(q))
+			n := len(a.all(func(n *html.Node) bool {
+				href, _ := attr(n, "href")
+				return n.Data == "a" && href == writePath(id)
+			}))
+			if want := map[person]int{auditor: 1, stranger: 0}[who]; n != want {
+				t.Errorf("%s looks for %q and finds it %d times, want %d", who.name, q, n, want)
+			}
+		}
+	}
+	a := auditor.get(t, s, "/search?q=run-1&by=workflow&after=made-up")
+	if a.Status != http.StatusOK || !strings.Contains(a.text(), "search again") {
+		t.Errorf("a cursor that was made up: status %d: %s", a.Status, a.text())
+	}
+}
+
+func TestProfilesInWords(t *testing.T) {
+	all := map[string]string{}
+	for _, f := range profileFacts(connectors.Profile{}) {
+		all[f.Name] = f.Text
+	}
+	for name, want := range map[string]string{"A second send": "Could duplicate", "Settle time": "Nobody says", "Horizon": "never conclusive", "Our stamp": "no room", "Undo": "Nothing"} {
+		if !strings.Contains(all[name], want) {
+			t.Errorf("of a profile that declares nothing it is said: %s: %s; want %q in it", name, all[name], want)
+		}
+	}
+}
