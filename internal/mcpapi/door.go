@@ -1,12 +1,14 @@
 package mcpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -33,6 +35,15 @@ func Routes() []access.Route {
 		{Method: http.MethodGet, Pattern: Path, Act: access.Read},
 		{Method: http.MethodDelete, Pattern: Path, Act: access.Read},
 	}
+}
+
+// methods are the acts of [Routes] by method.
+func methods() map[string]access.Act {
+	all := map[string]access.Act{}
+	for _, r := range Routes() {
+		all[r.Method] = r.Act
+	}
+	return all
 }
 
 // sessionless is the first version of the protocol that has no sessions over
@@ -180,14 +191,21 @@ func (d *Door) HTTP(who access.Resolver) http.Handler {
 	stateless := mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: maxMessage * 2, Logger: d.options.Logger,
 	})
+	acts := methods()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.origin(r) {
 			refuse(w, http.StatusForbidden, "a page of another origin asks for this; it is not served to pages")
 			return
 		}
+		act, known := acts[r.Method]
+		if !known {
+			w.Header().Set("Allow", "POST, GET, DELETE")
+			refuse(w, http.StatusMethodNotAllowed, "want POST, GET or DELETE")
+			return
+		}
 		id, err := who.Resolve(r)
 		if err == nil {
-			err = id.May(access.Read)
+			err = id.May(act)
 		}
 		if err != nil {
 			unauthorized(w, err)
@@ -278,13 +296,15 @@ func loopback(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
+// unauthorized answers somebody who may not come in.
 func unauthorized(w http.ResponseWriter, err error) {
-	if errors.Is(err, access.ErrForbidden) {
-		refuse(w, http.StatusForbidden, "these credentials may not do this")
-		return
-	}
-	w.Header().Set("WWW-Authenticate", `Bearer realm="readback"`)
-	refuse(w, http.StatusUnauthorized, "no credentials, or such as are not valid (any more)")
+	status, header := access.Refused(err)
+	maps.Copy(w.Header(), header)
+	detail := map[int]string{
+		http.StatusUnauthorized: "no credentials, or such as are not valid (any more)",
+		http.StatusForbidden:    "these credentials may not do this",
+	}[status]
+	refuse(w, status, cmp.Or(detail, "it cannot be found out now who asks; try again later"))
 }
 
 // refuse answers what never reaches the protocol.

@@ -248,3 +248,19 @@ func TestNobodyMeansNoStdio(t *testing.T) {
 		t.Error("served nobody")
 	}
 }
+
+// TestABatch: version 2025-03-26 has them, and each call in one is a call.
+func TestABatch(t *testing.T) {
+	b := newBench(t, simulated.Unique.Options(), nil)
+	w := b.open(b.listen(), "bot")
+	w.header = http.Header{"Mcp-Protocol-Version": {"2025-03-26"}}
+	batch := "[" + callBody("7", "create_order", anOrder, "") + "," + callBody("8", "create_order", `{"order_id":"A-2","amount_cents":5}`, "") + "]"
+	for range 2 { // delivered again
+		if s := w.do(http.MethodPost, batch); s.status != http.StatusOK {
+			t.Errorf("%d %s", s.status, s.body)
+		}
+	}
+	if b.effects() != 2 {
+		t.Errorf("%d effects, want 2", b.effects())
+	}
+}

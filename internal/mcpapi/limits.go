@@ -20,12 +20,13 @@ const (
 	// remembered is how many requests of a session are told from new ones when
 	// they are delivered again: a redelivery comes within seconds.
 	remembered = 1024
-	// maxCounted bounds the workflows in which one session counts calls.
-	maxCounted = 10_000
+	// maxCounted bounds the tools and workflows in which one session counts calls:
+	// a client that names more of them numbers its calls itself.
+	maxCounted = 2000
 	// maxStreams is how many answers of a session are kept for a client that lost
-	// its connection, and maxReplay how many bytes: it comes back within minutes.
+	// its connection, and maxReplay how many bytes: an answer has a few kilobytes.
 	maxStreams = 64
-	maxReplay  = 1 << 20
+	maxReplay  = 256 << 10
 	// maxShown is how many mismatches a result lists, and maxValue the longest
 	// value in one, in bytes: a model needs to see what differs, not all of it.
 	maxShown = 20
