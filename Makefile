@@ -18,6 +18,16 @@ build: ## the command, into bin/readback
 demo: ## three ways to write 100 orders, counted by the destination
 	@$(GO) run ./cmd/readback demo
 
+.PHONY: run
+run: ## a server to try out, with a destination that loses answers; RUN="--listen 127.0.0.1:8090"
+	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/readback ./cmd/readback && cd $(BIN) && exec ./readback serve --dev --sample $(RUN)
+
+.PHONY: cross
+cross: ## builds for every system that is released, without cgo
+	@for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
+	  echo "$$target"; CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o /dev/null ./cmd/readback || exit 1; \
+	done
+
 .PHONY: test
 test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 	$(GO) vet ./...

@@ -14,12 +14,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/httpapi"
 	v1 "github.com/readback-go/readback/internal/httpapi/v1"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/mcpgate"
+	"github.com/readback-go/readback/internal/reviewui"
 	"github.com/readback-go/readback/ledger"
 )
+
+// loginPath is where whoever is not known logs in.
+const loginPath = "/login"
 
 // door is one door of the server: everything under a path, or the path alone.
 type door struct {
@@ -70,9 +76,51 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, door{path: mcpapi.Path, handler: models.HTTP(who)})
+		all = append(all, door{path: mcpapi.Path, handler: models.HTTP(who), releases: true})
+		gateways, err := h.gateways(ctx, who)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, gateways...)
+	}
+	if on.Desk {
+		o := &reviewui.Options{Who: who, Version: built().Version, Logger: log}
+		if !sv.settings.dev {
+			o.LoginPath = loginPath
+		}
+		all = append(all, door{path: "/", handler: reviewui.New(h.office, o)}) // everything else
 	}
 	return all, nil
+}
+
+// gateways are the doors in front of servers of others.
+func (h *house) gateways(ctx context.Context, who access.Resolver) ([]door, error) {
+	var all []door
+	for _, g := range h.desk.config.MCP.Gateways {
+		c, err := h.connectorOf(g.Destination)
+		if err != nil {
+			return nil, err
+		}
+		gate, err := mcpgate.New(ctx, h.office, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
+			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Logger: h.desk.log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, door{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who)})
+	}
+	return all, nil
+}
+
+// connectorOf is the destination that a gateway stands in front of.
+func (h *house) connectorOf(destination string) (*mcp.Connector, error) {
+	for _, kind := range kindsOf(h.reg, destination) {
+		if c, _, err := h.reg.Lookup(destination, kind); err == nil {
+			if found, ok := c.(*mcp.Connector); ok {
+				return found, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the destination %q is no server of the Model Context Protocol", destination)
 }
 
 // who finds out who sends a request: by an API token, by a login, and on this
