@@ -1,0 +1,137 @@
+package webhooks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors/webhook"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Gap is the type of the message that says that a hook was not told of everything.
+// No hook can do without it.
+const Gap = "readback.gap"
+
+// events are the types of messages about writes, by what happened.
+var events = []struct {
+	kind ledger.EventKind
+	name string
+}{
+	{ledger.EvHeld, "write.held"},
+	{ledger.EvAgreed, "write.agreed"},
+	{ledger.EvOverdue, "write.overdue"},
+	{ledger.EvApproved, "write.approved"},
+	{ledger.EvEscalated, "write.review"},
+	{ledger.EvDirected, "write.decided"},
+	{ledger.EvDeferred, "write.unverified"},
+	{ledger.EvYielded, "write.yielded"},
+	{ledger.EvSettled, "write.settled"},
+}
+
+// Events lists the types of messages that a hook can ask for.
+func Events() []string {
+	all := make([]string, 0, len(events))
+	for _, e := range events {
+		all = append(all, e.name)
+	}
+	return all
+}
+
+// DefaultEvents are those that a hook is told of that does not say: what has
+// ended, and what waits for a person.
+func DefaultEvents() []string {
+	return []string{"write.held", "write.overdue", "write.review", "write.settled"}
+}
+
+func eventOf(k ledger.EventKind) string {
+	for _, e := range events {
+		if e.kind == k {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// wants reports whether the hook is to be told of a change. A notice is never one.
+func (h Hook) wants(c ledger.Change) bool {
+	wanted := h.Events
+	if len(wanted) == 0 {
+		wanted = DefaultEvents()
+	}
+	return !strings.HasPrefix(c.Destination, Prefix) &&
+		(h.Tenant == "" || h.Tenant == c.Tenant) &&
+		(len(h.Destinations) == 0 || slices.Contains(h.Destinations, c.Destination)) &&
+		slices.Contains(wanted, eventOf(c.Kind))
+}
+
+// notice is the message about a change. Its structural key is made of the hook and
+// the event alone, so that there is one however often it is made. The record is as
+// it is now, which can be later; the zero record where it is gone.
+func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.WriteIntent {
+	data := map[string]any{
+		"write": string(c.ID), "event": number(c.Seq), "tenant": c.Tenant, "destination": c.Destination,
+		"sends": number(int64(c.Sends)), "reads": number(int64(c.Reads)),
+	}
+	give := func(name, text string) {
+		if text != "" {
+			data[name] = cut(text)
+		}
+	}
+	give("settlement", string(c.Settlement))
+	if rec.ID != "" {
+		out := engine.OutcomeOf(rec)
+		give("status", string(out.Status))
+		give("text", out.Text)
+		give("verdict", rec.Verdict)
+		give("workflow", rec.Workflow)
+		give("step", rec.Step)
+		give("tool", rec.Tool)
+		give("kind", rec.Kind)
+		give("correlation_id", rec.CorrelationID)
+	}
+	if s.opts.Desk != "" {
+		data["url"] = s.opts.Desk + "/writes/" + url.PathEscape(string(c.ID))
+	}
+	return message(h, c.Tenant, fmt.Sprintf("%s/%d", c.ID, c.Seq), eventOf(c.Kind), c.At, data)
+}
+
+// gap is the message that something was missed. The cursor behind which it was
+// says which gap it is.
+func (s *Sender) gap(h Hook, cursor string, now time.Time) intent.WriteIntent {
+	sum := sha256.Sum256([]byte(cursor))
+	tenant := h.Tenant
+	if tenant == "" {
+		tenant = s.opts.Tenant
+	}
+	return message(h, tenant, "gap/"+hex.EncodeToString(sum[:8]), Gap, now, map[string]any{
+		"text": "Some changes were not told: they were pruned before this hook was told of them. Look up the writes that you wait for.",
+	})
+}
+
+func message(h Hook, tenant, step, kind string, at time.Time, data map[string]any) intent.WriteIntent {
+	return intent.WriteIntent{
+		Tenant: tenant, Workflow: Prefix + h.Name, Step: step, Tool: "readback.notice",
+		Destination: Prefix + h.Name, Kind: webhook.Kind, Write: intent.Create, Reversibility: intent.Pivot,
+		Key:    intent.Fields{"message": step},
+		Expect: intent.Fields{"type": kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "data": data},
+	}
+}
+
+func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
+
+func cut(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
