@@ -308,7 +308,7 @@ func TestQueryPlans(t *testing.T) {
 	l := open(t, file(t), nil)
 	want := map[string]string{
 		"find":      "SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?)",
-		"operation": "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND tool=? AND idempotency_key=? AND <expr>>?); USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY", // of what is open
+		"operation": "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND idempotency_key=? AND tool=? AND <expr>>?); USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY", // of what is open
 		"last":      "SEARCH w USING INDEX ledger_writes_line (key_digest=? AND place>?)",
 		"next":      "SEARCH w USING INDEX ledger_writes_line (key_digest=? AND place>?)",
 		"before":    "SEARCH w USING INDEX ledger_writes_line (key_digest=? AND place<?)",

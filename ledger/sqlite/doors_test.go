@@ -26,13 +26,15 @@ func TestDoorQueryPlans(t *testing.T) {
 		"changes known":       "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH o; SCALAR SUBQUERY 2; SEARCH l; SCALAR SUBQUERY 3; SEARCH h USING INTEGER PRIMARY KEY (rowid=?)",
 		"changes":             "SEARCH c USING INTEGER PRIMARY KEY (rowid>?)",
 		"changes of a tenant": "SEARCH c USING INDEX ledger_changes_tenant (tenant=? AND n>?)",
-		"history":             "SEARCH c USING INDEX ledger_changes_time (tenant=? AND at>? AND at<?); USE TEMP B-TREE FOR GROUP BY", // of what is counted
+		"change at":           "SEARCH c USING INTEGER PRIMARY KEY (rowid>?)",
+		"history":             "SEARCH c USING INDEX ledger_changes_tenant (tenant=? AND n>?); USE TEMP B-TREE FOR GROUP BY", // of what is counted
 		"old changes":         "SEARCH c USING INTEGER PRIMARY KEY (rowid<?); SCALAR SUBQUERY 1; SEARCH l",
 		"forget changes":      "SEARCH ledger_changes USING INTEGER PRIMARY KEY (rowid<?)",
-		"search about":        "SEARCH s USING COVERING INDEX ledger_search_about (tenant=? AND key_digest=? AND rowid<?)",
-		"search operation":    "SEARCH s USING COVERING INDEX ledger_search_operation (tenant=? AND idempotency_key=? AND rowid<?)",
-		"search correlation":  "SEARCH s USING COVERING INDEX ledger_search_correlation (tenant=? AND correlation_id=? AND rowid<?)",
-		"search workflow":     "SEARCH s USING COVERING INDEX ledger_search_workflow (tenant=? AND workflow=? AND rowid<?)",
+		"search about":        "SEARCH s USING COVERING INDEX ledger_writes_about (key_digest=? AND tenant=? AND rowid<?)",
+		"search operation":    "SEARCH s USING INDEX ledger_writes_operation (tenant=? AND idempotency_key=?); USE TEMP B-TREE FOR ORDER BY", // of one for each window
+		"search nothing":      "SEARCH s USING COVERING INDEX ledger_writes_nothing (tenant=? AND idempotency_key=? AND rowid<?)",
+		"search correlation":  "SEARCH s USING COVERING INDEX ledger_workflows_correlation (tenant=? AND correlation_id=? AND n<?)",
+		"search workflow":     "SEARCH s USING PRIMARY KEY (tenant=? AND workflow=? AND n<?)",
 		"search state":        "SEARCH s USING COVERING INDEX ledger_writes_listing (tenant=? AND state=? AND n<?)",
 	}
 	for name, plan := range maps.Clone(want) {

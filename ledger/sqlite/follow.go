@@ -21,6 +21,9 @@ var sqlChanges string
 //go:embed sql/changes_tenant.sql
 var sqlChangesTenant string
 
+//go:embed sql/change_at.sql
+var sqlChangeAt string
+
 //go:embed sql/history.sql
 var sqlHistory string
 
@@ -164,7 +167,8 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 	}
 	var counts []ledger.Counted
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		if _, err := l.clock(conn); err != nil {
+		from, err := l.firstSince(conn, q.Since)
+		if err != nil {
 			return err
 		}
 		s, err := l.statement(conn, sqlHistory)
@@ -175,6 +179,7 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 		bindTime(s, 2, q.Since)
 		bindTime(s, 3, q.Until)
 		s.BindInt64(4, int64(q.Step))
+		s.BindInt64(5, from)
 		return each(l.path, s, func() error {
 			counts = append(counts, ledger.Counted{
 				Span: s.ColumnInt64(0), Kind: ledger.EventKind(s.ColumnText(1)), Settlement: ledger.Settlement(s.ColumnText(2)),
@@ -187,4 +192,30 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 		return nil, err
 	}
 	return q.Spans(counts), nil
+}
+
+// firstSince is the number of the first change at or after a time. Time does not
+// run backwards in a ledger, so that it is found by halving; where somebody has
+// set its clock back nevertheless, a history may begin too late.
+func (l *Ledger) firstSince(conn *sqlite.Conn, since time.Time) (int64, error) {
+	have, err := l.extent(conn, 0)
+	if err != nil {
+		return 0, err
+	}
+	s, err := l.statement(conn, sqlChangeAt)
+	if err != nil {
+		return 0, err
+	}
+	from, behind := have.oldest, have.newest+1
+	for from < behind && err == nil {
+		middle, at := from+(behind-from)/2, int64(0)
+		s.BindInt64(1, middle)
+		err = each(l.path, s, func() error { at = s.ColumnInt64(0); return nil })
+		if at < nanos(since) {
+			from = middle + 1
+		} else {
+			behind = middle
+		}
+	}
+	return from, err
 }

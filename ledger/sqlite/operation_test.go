@@ -22,7 +22,7 @@ func TestOperationIsOneProbe(t *testing.T) {
 	plan, err := l.Read("EXPLAIN QUERY PLAN " + sqlite.Queries["operation"])
 	must(t, err)
 	sorted := "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY" // those that are open beside each other, and no others
-	if len(plan) != 2 || plan[1] != sorted || !strings.HasPrefix(plan[0], "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND tool=? AND idempotency_key=? AND ") {
+	if len(plan) != 2 || plan[1] != sorted || !strings.HasPrefix(plan[0], "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND idempotency_key=? AND tool=? AND ") {
 		t.Errorf("plan %q: want one search of the index of operations, by all of its columns", plan)
 	}
 	for name, c := range map[string]struct {

@@ -168,6 +168,9 @@ func (t *tx) bury(r row) error {
 func (t *tx) forget(r row) error {
 	t.wrote = true
 	delete(t.remembered, r.rec.ID)
+	if err := t.nameWorkflow(t.forgetWorkflow, r.n, r.rec); err != nil {
+		return err
+	}
 	return t.onRow(t.forgetWrite, r.n) // its events go with it
 }
 

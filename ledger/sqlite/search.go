@@ -13,8 +13,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-//go:embed sql/insert_search.sql
-var sqlInsertSearch string
+//go:embed sql/insert_workflow.sql
+var sqlInsertWorkflow string
+
+//go:embed sql/forget_workflow.sql
+var sqlForgetWorkflow string
 
 //go:embed sql/search_workflow.sql
 var sqlSearchWorkflow string
@@ -24,6 +27,9 @@ var sqlSearchCorrelation string
 
 //go:embed sql/search_operation.sql
 var sqlSearchOperation string
+
+//go:embed sql/search_nothing.sql
+var sqlSearchNothing string
 
 //go:embed sql/search_about.sql
 var sqlSearchAbout string
@@ -63,13 +69,15 @@ type walk struct{ query, word string }
 
 // walks are the ways through the writes that a search may select.
 func walks(s ledger.Search) (all []walk) {
-	for _, w := range []walk{
-		{sqlSearchAbout, s.KeyDigest}, {sqlSearchOperation, s.IdempotencyKey},
-		{sqlSearchCorrelation, s.CorrelationID}, {sqlSearchWorkflow, s.Workflow},
-	} {
-		if w.word != "" {
-			return []walk{w}
-		}
+	switch {
+	case s.KeyDigest != "":
+		return []walk{{sqlSearchAbout, s.KeyDigest}}
+	case s.IdempotencyKey != "":
+		return []walk{{sqlSearchOperation, s.IdempotencyKey}, {sqlSearchNothing, s.IdempotencyKey}}
+	case s.CorrelationID != "":
+		return []walk{{sqlSearchCorrelation, s.CorrelationID}}
+	case s.Workflow != "":
+		return []walk{{sqlSearchWorkflow, s.Workflow}}
 	}
 	wanted := s.Walk()
 	if len(wanted) == 0 {
@@ -162,14 +170,13 @@ func mayFit(s ledger.Search, q *sqlite.Stmt) bool {
 		!created.Before(s.Since) && (s.Until.IsZero() || created.Before(s.Until))
 }
 
-// insertSearch keeps what a write is found by.
-func (t *tx) insertSearch(n int64, r ledger.Record) error {
-	s := t.search
-	s.BindInt64(1, n)
-	s.BindText(2, r.Tenant)
-	s.BindText(3, r.Workflow)
-	s.BindText(4, r.CorrelationID)
-	s.BindText(5, r.IdempotencyKey)
-	s.BindText(6, r.KeyDigest)
+// nameWorkflow keeps, or forgets, what a write is found by.
+func (t *tx) nameWorkflow(s *sqlite.Stmt, n int64, r ledger.Record) error {
+	s.BindText(1, r.Tenant)
+	s.BindText(2, r.Workflow)
+	s.BindInt64(3, n)
+	if s == t.insertWorkflow {
+		s.BindText(4, r.CorrelationID)
+	}
 	return exec(t.path, s)
 }

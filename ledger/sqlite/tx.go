@@ -86,7 +86,8 @@ type tx struct {
 	paper, insertPaper, updatePaper        *sqlite.Stmt
 	donePaper, stirring                    *sqlite.Stmt
 	forgetBound, forgetPaper               *sqlite.Stmt
-	change, search                         *sqlite.Stmt
+	change                                 *sqlite.Stmt
+	insertWorkflow, forgetWorkflow         *sqlite.Stmt
 	oldChanges, forgetChange               *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
@@ -110,7 +111,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlPaper: &t.paper, sqlInsertPaper: &t.insertPaper, sqlUpdatePaper: &t.updatePaper,
 		sqlDonePapers: &t.donePaper, sqlStirring: &t.stirring,
 		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
-		sqlChange: &t.change, sqlInsertSearch: &t.search,
+		sqlChange: &t.change, sqlInsertWorkflow: &t.insertWorkflow, sqlForgetWorkflow: &t.forgetWorkflow,
 		sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
 	} {
 		s, err := conn.Prepare(query)

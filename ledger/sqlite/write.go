@@ -218,7 +218,7 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	}
 	n = t.conn.LastInsertRowID()
 	t.remember(row{n: n, place: place, rec: r})
-	return n, t.insertSearch(n, r)
+	return n, t.nameWorkflow(t.insertWorkflow, n, r)
 }
 
 // updateWrite writes what changed about a write. One that has left its line

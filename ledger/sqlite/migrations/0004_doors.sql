@@ -19,31 +19,33 @@ CREATE TABLE ledger_changes (
 	saved       INTEGER NOT NULL
 ) STRICT;
 
--- Those of one tenant: behind a cursor, and within a time.
 CREATE INDEX ledger_changes_tenant ON ledger_changes (tenant, n);
-CREATE INDEX ledger_changes_time   ON ledger_changes (tenant, at);
 
--- What people find writes by, and what never changes about them: in a table of
--- its own, so that rows with evidence need neither be rewritten now nor opened
--- to be passed over. n is that of the write. Each index costs an insert with
--- each write, and nothing after that.
-CREATE TABLE ledger_search (
-	n               INTEGER PRIMARY KEY REFERENCES ledger_writes (n) ON DELETE CASCADE,
-	tenant          TEXT NOT NULL,
-	workflow        TEXT NOT NULL,
-	correlation_id  TEXT NOT NULL,
-	idempotency_key TEXT NOT NULL,
-	key_digest      TEXT NOT NULL
-) STRICT;
+-- What people find writes by. An index costs a page of the log with each write, so
+-- there are as few as can be: two that every write goes through (workflow, key),
+-- one for those with a correlation id, and the one by which business operations
+-- are looked up anyway, which begins with what a person knows from now on. Beside
+-- it stands what can block no other, which is little.
+CREATE TABLE ledger_workflows (
+	tenant         TEXT    NOT NULL,
+	workflow       TEXT    NOT NULL,
+	n              INTEGER NOT NULL,  -- that of the write; who deletes that deletes this
+	correlation_id TEXT    NOT NULL,
+	PRIMARY KEY (tenant, workflow, n)
+) STRICT, WITHOUT ROWID;
 
-INSERT INTO ledger_search (n, tenant, workflow, correlation_id, idempotency_key, key_digest)
-	SELECT w.n, w.tenant,
-		coalesce(CASE WHEN json_valid(w.body) THEN w.body ->> '$.workflow' END, ''),
-		coalesce(CASE WHEN json_valid(w.body) THEN w.body ->> '$.correlation_id' END, ''),
-		w.idempotency_key, coalesce(w.key_digest, '')
-	FROM ledger_writes AS w;
+INSERT INTO ledger_workflows (tenant, workflow, n, correlation_id)
+	SELECT w.tenant, coalesce(CASE WHEN json_valid(w.body) THEN w.body ->> '$.workflow' END, '') AS workflow, w.n,
+		coalesce(CASE WHEN json_valid(w.body) THEN w.body ->> '$.correlation_id' END, '')
+	FROM ledger_writes AS w
+	ORDER BY w.tenant, workflow, w.n;
 
-CREATE INDEX ledger_search_workflow    ON ledger_search (tenant, workflow);
-CREATE INDEX ledger_search_correlation ON ledger_search (tenant, correlation_id)  WHERE correlation_id <> '';
-CREATE INDEX ledger_search_operation   ON ledger_search (tenant, idempotency_key) WHERE idempotency_key <> '';
-CREATE INDEX ledger_search_about       ON ledger_search (tenant, key_digest)      WHERE key_digest <> '';
+CREATE INDEX ledger_workflows_correlation ON ledger_workflows (tenant, correlation_id, n) WHERE correlation_id <> '';
+
+CREATE INDEX ledger_writes_about ON ledger_writes (key_digest, tenant) WHERE key_digest IS NOT NULL;
+
+DROP INDEX ledger_writes_operation;
+CREATE INDEX ledger_writes_operation
+	ON ledger_writes (tenant, idempotency_key, tool, iif(state = 'settled', coalesce(settled_at, created), 9223372036854775807), step_of)
+	WHERE idempotency_key <> '' AND blocks IS NOT 0;
+CREATE INDEX ledger_writes_nothing ON ledger_writes (tenant, idempotency_key) WHERE idempotency_key <> '' AND blocks = 0;

@@ -1,0 +1,1 @@
+DELETE FROM ledger_workflows WHERE tenant = ?1 AND workflow = ?2 AND n = ?3
