@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/workflow/rules"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "The configuration: check it",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) {
+			return 0, usagef("config what? want check")
+		}),
+	}
+	var withEnv bool
+	check := &cobra.Command{
+		Use:   "check",
+		Short: "Check the configuration and all files that it names",
+		Long: `Check the configuration and what it names: the rules of the gate, declarations
+and contracts of destinations, tools, certificates. Everything that is wrong is
+listed by file and line. Nothing is connected to, and the ledger is not opened;
+` + "`readback doctor`" + ` does that.
+
+The file is often written elsewhere than it is used: secrets that it expects in
+environment variables count as set, and settings that the environment makes are
+left out. --env looks at both.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) { return a.checkConfig(withEnv) }),
+	}
+	check.Flags().BoolVar(&withEnv, "env", false, "look at the environment: settings it makes, and whether secrets are there")
+	cmd.AddCommand(check)
+	return cmd
+}
+
+// fault is one thing wrong with what is configured.
+type fault struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Problem string `json:"problem"`
+}
+
+// configured is what a check of the configuration found.
+type configured struct {
+	Path         string  `json:"path"`
+	Destinations int     `json:"destinations"`
+	Rules        int     `json:"rules"`
+	Tools        int     `json:"tools"`
+	Problems     []fault `json:"problems"`
+	Warnings     []fault `json:"warnings"`
+}
+
+// anySecret stands for a secret that is not looked at: long enough for each.
+const anySecret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func (a *app) checkConfig(withEnv bool) (int, error) {
+	path, err := config.Find(a.config, a.env)
+	if err != nil {
+		return 0, err
+	}
+	env, over := func(string) string { return anySecret }, config.Environment{}
+	if withEnv {
+		env, over = a.env, a.environment()
+	}
+	f := configured{Path: path, Problems: []fault{}, Warnings: []fault{}}
+	c, err := config.LoadOver(path, over)
+	if errors.Is(err, config.ErrMissing) {
+		return 0, err
+	}
+	f.add(c, err)
+	f.examine(c, env, err == nil)
+	code := exitVerified
+	if len(f.Problems) > 0 {
+		code = exitConfig
+	}
+	return code, a.print(f, f.text)
+}
+
+// examine checks what the configuration names; sound says that the file itself
+// is as it should be, without which nothing can be made of it.
+func (f *configured) examine(c config.Config, env func(string) string, sound bool) {
+	f.Destinations, f.Tools = len(c.Destinations), len(c.MCP.Tools)
+	if c.Gate.Rules != "" {
+		set, warnings, err := gateRules(c)
+		f.add(c, err)
+		if err == nil {
+			f.Rules = len(set.Rules())
+		}
+		for _, w := range warnings {
+			f.Warnings = append(f.Warnings, fault{File: w.Path, Line: w.Line, Field: "rule " + w.Rule, Problem: w.Text})
+		}
+	}
+	if !sound {
+		return
+	}
+	reg, err := c.Registry(env)
+	f.add(c, err)
+	if err == nil {
+		w := longestWindow(reg)
+		f.add(c, c.CheckRetention(w.lasts, w.what))
+	}
+	_, err = loadPair(c)
+	f.add(c, err)
+	_, err = c.Logins(env)
+	f.add(c, err)
+}
+
+// add takes the problems of an error, which may be nil.
+func (f *configured) add(c config.Config, err error) {
+	var invalid *config.InvalidError
+	var bad *rules.InvalidError
+	switch {
+	case err == nil:
+	case errors.As(err, &invalid):
+		for _, p := range invalid.Problems {
+			f.Problems = append(f.Problems, fault{invalid.Path, p.Line, p.Field, p.Problem})
+		}
+	case errors.As(err, &bad):
+		for _, p := range bad.Problems {
+			f.Problems = append(f.Problems, fault{bad.Path, p.Line, p.Field, p.Problem})
+		}
+	default:
+		f.Problems = append(f.Problems, fault{File: c.Path, Problem: err.Error()})
+	}
+}
+
+// String is a fault as compilers write theirs.
+func (f fault) String() string {
+	return report.Safe(f.File + config.Problem{Line: f.Line, Field: f.Field, Problem: f.Problem}.String())
+}
+
+func (f configured) text() string {
+	var b strings.Builder
+	for _, p := range f.Problems {
+		b.WriteString(p.String() + "\n")
+	}
+	for _, w := range f.Warnings {
+		b.WriteString("warning: " + w.String() + "\n")
+	}
+	switch n := len(f.Problems); n {
+	case 0:
+		fmt.Fprintf(&b, "%s is in order: %s, %s, %s\n", report.Safe(f.Path), plural(f.Destinations, "destination"), plural(f.Rules, "rule"), plural(f.Tools, "tool"))
+	default:
+		fmt.Fprintf(&b, "%s: %s\n", report.Safe(f.Path), plural(n, "problem"))
+	}
+	return b.String()
+}

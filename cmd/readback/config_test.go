@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// checks runs `readback config check` on a configuration and the files beside it.
+func checks(t *testing.T, files map[string]string, env map[string]string, args ...string) result {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		putFile(t, dir, name, text)
+	}
+	var out, errs bytes.Buffer
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(name string) string { return env[name] },
+		environ: func() []string {
+			var all []string
+			for name, value := range env {
+				all = append(all, name+"="+value)
+			}
+			return all
+		}}
+	code := a.run(t.Context(), append([]string{"--config", filepath.Join(dir, "readback.yaml"), "config", "check"}, args...))
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != len(files) {
+		t.Errorf("it left something behind: %v %v", left, err)
+	}
+	cut := strings.NewReplacer(dir+string(filepath.Separator), "")
+	return result{code, cut.Replace(out.String()), cut.Replace(errs.String())}
+}
+
+const whole = `ledger: readback.db
+destinations:
+  mail:
+    type: imap
+    addr: imap.example.org:993
+    username: ann
+    password_env: MAIL_PASSWORD
+gate:
+  rules: rules.yaml
+server:
+  tls: {cert_file: c.pem, key_file: k.pem}
+`
+
+func TestConfigCheck(t *testing.T) {
+	without := whole[:strings.Index(whole, "server:")]
+	tests := map[string]struct {
+		reason string
+		files  map[string]string
+		env    map[string]string
+		args   []string
+		code   int
+		want   string
+	}{
+		"in order": {"secrets count as set", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, nil, nil, 0,
+			"readback.yaml is in order: 1 destination, 1 rule, 0 tools\n"},
+		"no secret": {"it is asked for", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, nil, []string{"--env"}, exitConfig,
+			"readback.yaml:3: destinations.mail: password_env: the environment variable MAIL_PASSWORD is not set, or empty\n"},
+		"a secret": {"it is there", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, map[string]string{"MAIL_PASSWORD": "x"}, []string{"--env"}, 0,
+			"readback.yaml is in order: 1 destination, 1 rule, 0 tools\n"},
+		"a setting": {"the environment's comes first, and is wrong", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, map[string]string{"MAIL_PASSWORD": "x", "READBACK_LOG": "xml"}, []string{"--env"}, exitConfig,
+			"readback.yaml: READBACK_LOG: is \"xml\"; want text or json\n"},
+		"not asked": {"it was not asked to look there", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, map[string]string{"READBACK_LOG": "xml"}, nil, 0,
+			"readback.yaml is in order: 1 destination, 1 rule, 0 tools\n"},
+		"all of it": {"one run shows what is wrong with each file", map[string]string{"readback.yaml": whole, "rules.yaml": strings.ReplaceAll(allowing, "'true'", "tru")}, nil, nil, exitConfig,
+			"rules.yaml:4: "},
+		"no certificate": {"a server would not start", map[string]string{"readback.yaml": whole, "rules.yaml": allowing}, nil, nil, exitConfig,
+			"readback.yaml:10: server.tls: "},
+		"bad YAML": {"its line", map[string]string{"readback.yaml": "ledger: a\n\tx: y\n"}, nil, nil, exitConfig, "readback.yaml:2: "},
+		"two at once": {"the file and what it names", map[string]string{"readback.yaml": "ledger: a\nnope: 1\ngate: {rules: none.yaml}\n"}, nil, nil, exitConfig,
+			"gate.rules: rules: open none.yaml: no such file or directory\nreadback.yaml: 2 problems\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := checks(t, test.files, test.env, test.args...)
+			if r.code != test.code || !strings.Contains(r.out, test.want) {
+				t.Errorf("%s: want exit %d and %q\n%s", test.reason, test.code, test.want, r)
+			}
+		})
+	}
+}
+
+func TestConfigCheckForMachines(t *testing.T) {
+	r := checks(t, map[string]string{"readback.yaml": "ledger: a\nnope: 1\n"}, nil, "--json")
+	var got configured
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != exitConfig {
+		t.Fatalf("%v\n%s", err, r)
+	}
+	if len(got.Problems) != 1 {
+		t.Fatalf("%+v", got.Problems)
+	}
+	got.Problems[0].Problem, _, _ = strings.Cut(got.Problems[0].Problem, ";")
+	want := configured{Path: "readback.yaml", Problems: []fault{{"readback.yaml", 2, "nope", "is not known"}}, Warnings: []fault{}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The template is in order, secrets aside.
+func TestConfigCheckOfTheTemplate(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, args := range [][]string{{"init"}, {"config", "check"}} {
+		var out, errs bytes.Buffer
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: func(string) string { return "" }}
+		if code := a.run(t.Context(), args); code != 0 {
+			t.Errorf("%v: %s", args, result{code, out.String(), errs.String()})
+		}
+	}
+}
