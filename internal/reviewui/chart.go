@@ -122,11 +122,11 @@ func (c *bars) tell(times []time.Time, step time.Duration, all []series) {
 		c.Legend = append(c.Legend, legend{s.Class, s.Word, figure(total)})
 	}
 	for i, at := range times {
-		row, any := []string{spanName(at, step)}, false
+		row, some := []string{spanName(at, step)}, false
 		for _, s := range all {
-			row, any = append(row, figure(s.Values[i])), any || s.Values[i] != 0
+			row, some = append(row, figure(s.Values[i])), some || s.Values[i] != 0
 		}
-		if any {
+		if some {
 			c.Rows = append(c.Rows, row)
 		}
 	}

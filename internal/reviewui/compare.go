@@ -388,7 +388,7 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 		f.Mark = markMissing
 	default:
 		f.Mark = markDiffers
-		f.Note = kinds2(l.value, r, l.path)
+		f.Note = otherKind(l.value, r, l.path)
 	}
 	if deeper != "" {
 		f.Note = "at " + report.Clip(deeper, maxName)
@@ -396,9 +396,9 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 	return f
 }
 
-// kinds2 says that two values are of different kinds, which looks alike at
+// otherKind says that two values are of different kinds, which looks alike at
 // times: 1999 and "1999".
-func kinds2(want any, r *connectors.Record, path string) string {
+func otherKind(want any, r *connectors.Record, path string) string {
 	got, there := lookup(r, path)
 	if a, b := kindOf(want), kindOf(got); there && a != b {
 		return a + " wanted, " + b + " seen"

@@ -345,9 +345,19 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 			t.Fatalf("status %d: %s", a.Status, a.text())
 		}
 	}
-	page := reviewer.get(t, s, a.Header.Get("Location"))
-	if !strings.Contains(page.text(), why) || !strings.Contains(page.text(), "Stopped.") {
+	page := reviewer.get(t, s, a.Header.Get("Location"), func(r *http.Request) {
+		for _, c := range (&http.Response{Header: a.Header}).Cookies() {
+			r.AddCookie(c)
+		}
+	})
+	if !strings.Contains(page.text(), why) || !strings.Contains(page.text(), "Stopped. No worker") {
 		t.Errorf("the page does not tell of the stop: %s", page.text())
+	}
+	if again := (&http.Response{Header: page.Header}).Cookies(); len(again) != 1 || again[0].MaxAge >= 0 {
+		t.Errorf("it is told again and again: %v", again)
+	}
+	if page = reviewer.get(t, s, "/destinations?said=released"); strings.Contains(page.text(), "Released. What") {
+		t.Error("a link makes the page say that something was done")
 	}
 	release := operator.get(t, s, "/destinations").form(t, "/destinations/release")
 	if diff := cmp.Diff(url.Values{"destination": {"orders"}, "tool": {""}, "reason": {""}}, release); diff != "" {

@@ -231,4 +231,3 @@ func (a answer) form(t *testing.T, action string) url.Values {
 	t.Fatalf("no form sends to %s", action)
 	return nil
 }
-

@@ -14,11 +14,11 @@ import (
 
 // destinationsPage is what there is to write to.
 type destinationsPage struct {
-	All    []destination
-	Stops  []stopped
-	Past   []stopped // released
-	All2   *ask      // stops everything
-	Rights rights
+	All     []destination
+	Stops   []stopped
+	Past    []stopped // released
+	StopAll *ask      // stops everything
+	Rights  rights
 }
 
 // destination is one of them.
@@ -76,7 +76,7 @@ func (d *desk) showDestinations(v *visit, status int, not *ask) error {
 		view.Stop = v.stopForm(view.Anchor, one.Name, not)
 		b.All = append(b.All, view)
 	}
-	b.All2 = v.stopForm("all", "", not)
+	b.StopAll = v.stopForm("all", "", not)
 	for i, s := range stops {
 		view := v.stopped(fmt.Sprintf("r%d", i), s, not)
 		if s.Active || s.Damaged {
@@ -204,7 +204,7 @@ func (d *desk) switched(v *visit, form *ask, done string, do func(reason string)
 	}
 	err := do(reason)
 	if err == nil {
-		return v.to("/destinations?said=" + done)
+		return v.saying("/destinations", done)
 	}
 	f, expected := failureOf(err)
 	if !expected || f.Status == http.StatusNotFound || errors.Is(err, guards.ErrNotStopped) {

@@ -70,7 +70,7 @@ func (d *desk) inbox(v *visit) error {
 		b.Unread = append(b.Unread, fact{report.Clip(string(u.ID), maxName), unreadWhy(u)})
 	}
 	b.Counts = []tally{{"bad", "in review", review, "#writes"}, {"warn", "held", held, "#writes"},
-		{"warn", "steps to approve", len(in.Steps), "#steps"}, {"bad", "sagas", len(in.Sagas), "#sagas"}}
+		{"warn", "to approve at the gate", len(in.Steps), "#steps"}, {"bad", "sagas", len(in.Sagas), "#sagas"}}
 	total := len(in.Writes) + len(in.Steps) + len(in.Sagas)
 	b.Empty = total == 0 && len(in.Unread) == 0
 	title := "Inbox"
@@ -82,8 +82,7 @@ func (d *desk) inbox(v *visit) error {
 	return d.show(v, http.StatusOK, "inbox", p)
 }
 
-// fixed are the messages that a link can show: they claim nothing that is not
-// on the page.
+// fixed are the messages that are shown once, to whoever did something.
 var fixed = map[string]said{
 	"step":     {"good", "The gate has taken your decision about the step. It is kept with your name and reason."},
 	"stopped":  {"good", "Stopped. No worker sends what it holds, from within a second on."},
@@ -91,8 +90,24 @@ var fixed = map[string]said{
 	"saga":     {"good", "The saga has taken your decision. It stands here as it is now."},
 }
 
+// saidCookie carries the name of a message to the next page. No link can: what
+// it says was done was done.
+const saidCookie = "readback_said"
+
+// saying sends whoever asks to another page, on which a message is shown once.
+func (v *visit) saying(path, word string) error {
+	v.remember(saidCookie, word, time.Minute)
+	return v.to(path)
+}
+
+// fixedSaid is the message that is to be shown, nil for none.
 func fixedSaid(v *visit) *said {
-	if s, ok := fixed[v.r.URL.Query().Get("said")]; ok {
+	c, err := v.r.Cookie(saidCookie)
+	if err != nil {
+		return nil
+	}
+	v.remember(saidCookie, "", -time.Second)
+	if s, ok := fixed[c.Value]; ok {
 		return &s
 	}
 	return nil

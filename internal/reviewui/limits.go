@@ -24,6 +24,8 @@ const (
 	// how many of all values of a page together: a page must open on a phone.
 	maxWhole = 16 << 10
 	maxPage  = 128 << 10
+	// maxUnfolded is how many bytes of what a step would do are unfolded at once.
+	maxUnfolded = 2 << 10
 	// maxLaidOut is how many bytes of JSON are laid out in lines.
 	maxLaidOut = 256 << 10
 	// maxMark is how long two texts may be whose difference is looked for.

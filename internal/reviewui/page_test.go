@@ -270,7 +270,7 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	if diff := cmp.Diff([]string{`create order at "orders" where order_id = "A-1"`, `create order at "orders" where order_id = "A-2"`}, titles); diff != "" {
 		t.Errorf("what waits (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"1 in review", "1 held", "0 steps to approve", "0 sagas"}, counts); diff != "" {
+	if diff := cmp.Diff([]string{"1 in review", "1 held", "0 to approve at the gate", "0 sagas"}, counts); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	if title := text(a.all(tag("title"))[0]); !strings.HasPrefix(title, "(2) Inbox") {

@@ -110,13 +110,19 @@ func themeOf(r *http.Request) string {
 
 // theme remembers light or dark in the browser, and nothing else.
 func (d *desk) theme(v *visit) error {
-	c := &http.Cookie{Name: themeCookie, Value: v.form.Get("to"), Path: "/", MaxAge: int(themeAge.Seconds()),
-		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode}
-	if c.Value != "dark" && c.Value != "light" {
-		c.Value, c.MaxAge = "", -1
+	if to := v.form.Get("to"); to == "dark" || to == "light" {
+		v.remember(themeCookie, to, themeAge)
+	} else {
+		v.remember(themeCookie, "", -time.Second)
 	}
-	http.SetCookie(v.w, c)
 	return v.to(ownPath(v.form.Get("back")))
+}
+
+// remember keeps a word in the browser, below zero no longer. Nothing depends on
+// it but how pages look.
+func (v *visit) remember(name, word string, age time.Duration) {
+	http.SetCookie(v.w, &http.Cookie{Name: name, Value: word, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode})
 }
 
 // help says how the desk is used.
@@ -127,8 +133,8 @@ func (d *desk) help(v *visit) error {
 // home is the inbox.
 func (d *desk) home(v *visit) error { return v.to("/inbox") }
 
-// decides reports whether whoever asks decides and operates, for a body.
+// rights is what a page offers to whoever asks.
 func (v *visit) rights() rights { return rights{v.may(access.Decide), v.may(access.Operate)} }
 
-// rights is what a page offers.
+// rights says which forms are on a page.
 type rights struct{ Decide, Operate bool }

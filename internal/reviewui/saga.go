@@ -216,7 +216,7 @@ func (d *desk) turnSaga(v *visit, word string, do func(id, reason string) (saga.
 		return d.showSaga(v, http.StatusUnprocessableEntity, s, form)
 	}
 	if _, err = do(id, reason); err == nil {
-		return v.to(sagaPath(s.ID) + "?said=saga")
+		return v.saying(sagaPath(s.ID), "saga")
 	}
 	f, expected := failureOf(err)
 	if cancel, shut := v.sagaForms(s, nil); !expected || word == "/cancel" && cancel == nil || word == "/close" && shut == nil {

@@ -82,6 +82,7 @@ func stepBody(s workflow.PendingApproval) stepPage {
 	}
 	for _, doc := range []*rest{paint.document("what it is called with", s.StepInput), paint.document("the tool", tool), paint.document("the declared write", s.Intent)} {
 		if doc != nil {
+			doc.Open = len(doc.Text) <= maxUnfolded // somebody has to read it before they decide
 			b.Documents = append(b.Documents, doc)
 		}
 	}
@@ -118,7 +119,7 @@ func (d *desk) decideStep(v *visit) error {
 		return d.showStep(v, http.StatusUnprocessableEntity, b)
 	}
 	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", workflow.Said{Comment: reason, ApprovalID: seen}); err == nil {
-		return v.to("/inbox?said=step")
+		return v.saying("/inbox", "step")
 	}
 	f, expected := failureOf(err)
 	if !expected {

@@ -61,6 +61,9 @@ type stream struct {
 // listens has gone, may no more, or some minutes have passed: then the browser
 // asks again, and goes on where it was.
 func (d *desk) updates(v *visit) error {
+	if v.r.Method != http.MethodGet { // HEAD: there is no end to look for
+		return errMethod
+	}
 	leave, ok := d.listeners.enter(v.who)
 	if !ok {
 		v.w.Header().Set("Retry-After", "30")

@@ -50,7 +50,9 @@ func (w *wire) taken() string {
 }
 
 // changing knows somebody until they are not known any more.
-type changing struct{ who atomic.Pointer[access.Identity] }
+type changing struct {
+	who atomic.Pointer[access.Identity]
+}
 
 func (c *changing) Resolve(*http.Request) (access.Identity, error) {
 	if who := c.who.Load(); who != nil {
@@ -197,6 +199,9 @@ func TestWithoutUpdatesTheBrowserDoesNotComeBack(t *testing.T) {
 func TestUpdatesAreForWhoMayLook(t *testing.T) {
 	f := &fake{latest: "c1"}
 	d := f.desk(&Options{Who: byHeader{}, LoginPath: "/login"})
+	if a := reviewer.send(t, d, http.MethodHead, "/updates", nil); a.Status != http.StatusMethodNotAllowed {
+		t.Errorf("HEAD: status %d, want 405", a.Status)
+	}
 	for who, want := range map[person]int{agent: http.StatusForbidden, {}: http.StatusUnauthorized} {
 		a := who.get(t, d, "/updates", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
 		if a.Status != want {

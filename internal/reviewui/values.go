@@ -39,6 +39,7 @@ type rest struct {
 	Title string
 	Text  string // "" where there is too much of it
 	Cut   bool   // Text is not all
+	Open  bool   // it is unfolded from the start
 }
 
 // none is shown where there is no value.

@@ -59,6 +59,11 @@
   const write = document.querySelector("[data-write]");
   const busy = (el) => el.contains(document.activeElement) && document.activeElement !== document.body ||
     [...el.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => /^(checkbox|radio)$/.test(f.type) ? f.checked !== f.defaultChecked : f.value !== f.defaultValue);
+  const bare = (el) => { // without its times, which grow older by themselves
+    const copy = el.cloneNode(true);
+    for (const t of copy.querySelectorAll("time")) t.textContent = "";
+    return copy.innerHTML;
+  };
   let asked = 0, due = false, stale = false;
   const fresh = async () => {
     due = false;
@@ -86,6 +91,7 @@
       for (const s of put.querySelectorAll("details > summary")) if (open.has(s.textContent)) s.parentElement.open = true;
       old.replaceWith(put);
       if (focus) { const a = [...put.querySelectorAll("a")].find((x) => x.getAttribute("href") === focus); if (a) a.focus(); }
+      if (bare(old) === bare(now)) continue;
       put.classList.add("fresh");
       changed++;
     }
