@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
@@ -48,6 +49,8 @@ var kinds = []struct {
 	{config.ErrMissing, "configuration", exitConfig, ""},
 	{config.ErrInvalid, "configuration", exitConfig, ""},
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
+	{mcp.ErrInvalid, "contract", exitInvalid, "Nothing was sent. `readback contract print NAME` shows one that is right."},
+	{mcp.ErrUnreachable, "unreachable", exitUnavailable, "No tool was called."},
 	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/policies.md says what a rule can ask for."},
 	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
 	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},

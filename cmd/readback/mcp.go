@@ -26,8 +26,8 @@ const (
 
 // mcpSettings are what `readback mcp` can be told on the command line.
 type mcpSettings struct {
-	workflow, name string
-	grace          time.Duration
+	workflow, name, gateway string
+	grace                   time.Duration
 }
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -53,6 +53,7 @@ each process is a workflow of its own.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.workflow, "workflow", "", "the name of the session as a workflow (default $"+workflowVariable+", else a random one)")
+	flags.StringVar(&s.gateway, "gateway", "", "serve the gateway of this name in mcp.gateway, instead of the configured tools")
 	flags.StringVar(&s.name, "as", mcpName, "who makes the calls, for the record")
 	flags.DurationVar(&s.grace, "grace", grace, "how long sends and reads under way may last when the client has gone")
 	return cmd
@@ -90,7 +91,7 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 		d.close()
 		return err
 	}
-	server, err := h.models(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	server, err := h.speaker(ctx, a, s)
 	if err != nil {
 		h.close()
 		return err
@@ -100,10 +101,7 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 
 // speak serves the one client, and works, until the client has gone, ctx ends or
 // a part of it fails.
-func (h *house) speak(ctx context.Context, server *mcpapi.Server, s mcpSettings) error {
-	if len(h.desk.config.MCP.Tools) == 0 {
-		h.desk.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
-	}
+func (h *house) speak(ctx context.Context, server speaker, s mcpSettings) error {
 	speaking, hush := context.WithCancel(ctx)
 	defer hush()
 	spoken := make(chan error, 1)

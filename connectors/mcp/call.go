@@ -26,18 +26,26 @@ const grace = 250 * time.Millisecond
 // session could be had; every other error means that nobody knows, but for the
 // refusals that HTTP has words for.
 func (c *Client) Call(ctx context.Context, tool string, args any, progress func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
+	p := &sdk.CallToolParams{Name: tool, Arguments: args}
+	if progress != nil {
+		token, forget := c.follow(progress)
+		defer forget()
+		p.SetProgressToken(token)
+	}
+	r, err := c.attempt(ctx, p)
+	if errors.Is(err, sdk.ErrConnectionClosed) && connectors.FateOf(err) == connectors.FateNotSent {
+		return c.attempt(ctx, p) // the session was over before anything left us
+	}
+	return r, err
+}
+
+func (c *Client) attempt(ctx context.Context, p *sdk.CallToolParams) (*sdk.CallToolResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, connectors.NotSent(err)
 	}
 	s, err := c.session(ctx)
 	if err != nil {
 		return nil, connectors.NotSent(err)
-	}
-	p := &sdk.CallToolParams{Name: tool, Arguments: args}
-	if progress != nil {
-		token, forget := c.follow(progress)
-		defer forget()
-		p.SetProgressToken(token)
 	}
 	return c.once(ctx, s, p)
 }
@@ -120,6 +128,19 @@ func (c *Client) Tools(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
+	tools, err := s.list(ctx, fresh)
+	if !errors.Is(err, sdk.ErrConnectionClosed) {
+		return tools, err
+	}
+	c.drop(s) // it was over already
+	if s, err = c.session(ctx); err != nil {
+		return nil, err
+	}
+	return s.list(ctx, fresh)
+}
+
+// list asks for the tools, where what is known of them is old.
+func (s *session) list(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	select {
 	case s.listing <- struct{}{}:
 		defer func() { <-s.listing }()
@@ -136,7 +157,7 @@ func (c *Client) Tools(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	s.mu.Lock()
 	s.asOf = asked // a change that is told from here on wins
 	s.mu.Unlock()
-	tools, err = list(ctx, s.cs)
+	tools, err := list(ctx, s.cs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {

@@ -18,11 +18,9 @@ type Client struct {
 	server Server
 	log    *slog.Logger
 
-	// turn is held by whoever begins a session.
-	turn chan struct{}
-
 	mu        sync.Mutex
 	current   *session
+	starting  *start
 	failures  int
 	notBefore time.Time
 	closed    bool
@@ -52,7 +50,7 @@ func NewClient(s Server, log *slog.Logger) (*Client, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{server: s, log: log, turn: make(chan struct{}, 1), progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	c := &Client{server: s, log: log, progress: map[string]func(*sdk.ProgressNotificationParams){}}
 	return c, nil
 }
 
@@ -96,38 +94,16 @@ func (c *Client) Session(ctx context.Context) (*sdk.ClientSession, error) {
 }
 
 func (c *Client) session(ctx context.Context) (*session, error) {
-	if s, err := c.living(); s != nil || err != nil {
+	s, st, err := c.living(ctx)
+	if st == nil {
 		return s, err
 	}
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case <-st.done:
+		return st.s, st.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+		return nil, fmt.Errorf("%w: it is still starting: %w", ErrUnreachable, ctx.Err())
 	}
-	if s, err := c.living(); s != nil || err != nil {
-		return s, err
-	}
-	s, err := c.begin(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.failures++
-		if c.failures > 1 {
-			c.notBefore = time.Now().Add(pause(c.failures))
-		}
-		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	c.failures, c.notBefore = 0, time.Time{}
-	if c.closed {
-		go func() { _ = s.cs.Close() }()
-		return nil, fmt.Errorf("%w: closed", ErrUnreachable)
-	}
-	c.current = s
-	if c.changed != nil {
-		go c.changed()
-	}
-	return s, nil
 }
 
 // pause grows with every start that failed.
@@ -141,30 +117,70 @@ func pause(failures int) time.Duration {
 	return p
 }
 
-// living is the session that goes on, nil when there is none; the error says
-// that none may be begun now.
-func (c *Client) living() (*session, error) {
+// start is a session that begins. It goes on when whoever wanted it has no more
+// time: the next one finds it.
+type start struct {
+	done chan struct{}
+	s    *session
+	err  error
+}
+
+// living is the session that goes on, or the start of one; the error says that
+// none may be begun now.
+func (c *Client) living(ctx context.Context) (*session, *start, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, fmt.Errorf("%w: closed", ErrUnreachable)
+		return nil, nil, fmt.Errorf("%w: closed", ErrUnreachable)
 	}
 	if s := c.current; s != nil {
 		select {
 		case <-s.dead:
 			c.current = nil
 		default:
-			return s, nil
+			return s, nil, nil
 		}
 	}
-	if wait := time.Until(c.notBefore); wait > 0 {
-		return nil, fmt.Errorf("%w: it failed to start %d times; not tried again for %s", ErrUnreachable, c.failures, wait.Round(time.Millisecond))
+	if c.starting != nil {
+		return nil, c.starting, nil
 	}
-	return nil, nil
+	if wait := time.Until(c.notBefore); wait > 0 {
+		return nil, nil, fmt.Errorf("%w: it failed to start %d times; not tried again for %s", ErrUnreachable, c.failures, wait.Round(time.Millisecond))
+	}
+	c.starting = &start{done: make(chan struct{})}
+	go c.begin(context.WithoutCancel(ctx), c.starting)
+	return nil, c.starting, nil
 }
 
-// begin starts a session, within the caller's time.
-func (c *Client) begin(ctx context.Context) (*session, error) {
+// begin starts a session and tells whoever waits for it.
+func (c *Client) begin(ctx context.Context, st *start) {
+	s, err := c.open(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(st.done)
+	c.starting = nil
+	if err == nil && c.closed {
+		go func() { _ = s.cs.Close() }()
+		err = errors.New("closed")
+	}
+	if err != nil {
+		st.err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+		c.failures++
+		if c.failures > 1 {
+			c.notBefore = time.Now().Add(pause(c.failures))
+		}
+		return
+	}
+	c.failures, c.notBefore = 0, time.Time{}
+	c.current, st.s = s, s
+	if c.changed != nil {
+		go c.changed()
+	}
+}
+
+// open opens a session, within a bound of its own. A connection that hangs is
+// left to itself: ending it may take as long.
+func (c *Client) open(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	t, err := c.server.transport(ctx)
@@ -175,31 +191,28 @@ func (c *Client) begin(ctx context.Context) (*session, error) {
 		cs  *sdk.ClientSession
 		err error
 	}
-	done := make(chan result, 1)
-	var given sync.Once // who takes the result: we, or nobody
+	done := make(chan result)
 	go func() {
 		cs, err := c.client().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: c.protocol()})
-		took := false
-		given.Do(func() { done <- result{cs, err}; took = true })
-		if !took && err == nil {
-			_ = cs.Close() // nobody waits for it any more
+		select {
+		case done <- result{cs, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = cs.Close() // nobody waits for it any more
+			}
 		}
 	}()
-	var r result
 	select {
-	case r = <-done:
-	case <-ctx.Done():
-		given.Do(func() { r.err = ctx.Err() })
-		if r.err == nil {
-			r = <-done
+	case r := <-done:
+		if r.err != nil {
+			return nil, r.err
 		}
+		s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}
+		go c.watchOver(s)
+		return s, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}
-	go c.watchOver(s)
-	return s, nil
 }
 
 func (c *Client) protocol() string {

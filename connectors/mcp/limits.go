@@ -38,9 +38,9 @@ const (
 	// change a tool under us at any time, and need not say so.
 	freshTools = time.Minute
 
-	// handshake bounds the start of a session where its caller has more time:
-	// servers of npm that are fetched at their start take long.
-	handshake = 30 * time.Second
+	// handshake bounds the start of a session: servers that are fetched at their
+	// start take long.
+	handshake = 2 * time.Minute
 
 	// firstPause and longestPause lie between two starts that fail; the first
 	// failure alone makes nobody wait.

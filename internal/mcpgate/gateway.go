@@ -64,8 +64,8 @@ type Gateway struct {
 	said  map[string]string // why a tool is not shown, as it was logged last
 }
 
-// New makes a gateway and asks the server behind it for its tools, until ctx
-// ends; that it cannot be reached yet is logged and no error.
+// New makes a gateway and asks the server behind it for its tools, for some
+// seconds; that it cannot be reached yet is logged and no error.
 func New(ctx context.Context, o *office.Office, c Config) (*Gateway, error) {
 	switch {
 	case c.Connector == nil || c.Destination == "" || c.Tenant == "":
@@ -95,7 +95,7 @@ func New(ctx context.Context, o *office.Office, c Config) (*Gateway, error) {
 		defer cancel()
 		g.refresh(ctx)
 	})
-	g.refresh(ctx)
+	g.look(ctx)
 	return g, nil
 }
 

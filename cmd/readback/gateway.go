@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/mcpgate"
+)
+
+// speaker is a door that serves one client on standard input and output.
+type speaker interface {
+	Stdio(ctx context.Context, who access.Identity) error
+}
+
+// speaker is the door for the client of `readback mcp`: a gateway where one is
+// named, else the configured tools.
+func (h *house) speaker(ctx context.Context, a *app, s mcpSettings) (speaker, error) {
+	if s.gateway == "" {
+		if len(h.desk.config.MCP.Tools) == 0 {
+			h.desk.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
+		}
+		return h.models(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	}
+	all := h.desk.config.MCP.Gateways
+	i := slices.IndexFunc(all, func(g config.Gateway) bool { return g.Name == s.gateway })
+	if i < 0 {
+		var names []string
+		for _, g := range all {
+			names = append(names, g.Name)
+		}
+		return nil, usagef("--gateway is %q; mcp.gateway in the configuration names %q", s.gateway, strings.Join(names, ", "))
+	}
+	g := all[i]
+	c, err := h.connectorOf(g.Destination)
+	if err != nil {
+		return nil, err
+	}
+	return mcpgate.New(ctx, h.office, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
+		Version: built().Version, Logger: h.desk.log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+}
