@@ -201,11 +201,11 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x"))
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"issues", "jira", "mail", "orders", "outbox", "shop"}, reg.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"issues", "jira", "knowledge", "mail", "orders", "outbox", "shop"}, reg.Names()); diff != "" {
 		t.Error(diff)
 	}
 	if !c.Ledger.Database() || c.Ledger.String() != "postgres://readback@db.example.org/readback?sslmode=verify-full" {
