@@ -57,7 +57,7 @@ var rooms = map[string][]string{
 	"lag":               {"engine", "ledger"},
 
 	"internal/catalog":    {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
+	"internal/config":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":       {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":   {},
 	"internal/access":     {"engine", "ledger"},
@@ -89,7 +89,7 @@ var rooms = map[string][]string{
 	"internal/httpapi/contracttest": {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

@@ -53,6 +53,8 @@ type Config struct {
 	Server Server
 	// MCP is the door for models. Default no tools.
 	MCP MCP
+	// Webhooks are told of changes. Default none.
+	Webhooks []Webhook
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
@@ -166,6 +168,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.Metrics = l.metrics(e)
 		case "mcp":
 			c.MCP = l.mcp(e)
+		case "webhooks":
+			c.Webhooks = l.webhooks(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -178,12 +182,13 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "webhooks", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {
 	c.Risks = l.checkRisks(l.risks, c.Destinations)
 	l.checkGate(*c)
+	l.checkHooks(*c)
 	l.checkTools(c.MCP, c.Destinations)
 	l.checkGateways(c.MCP.Gateways, c.Destinations, c.Tenant)
 	line := c.Server.Line

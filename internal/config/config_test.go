@@ -79,9 +79,9 @@ func TestBadConfigurations(t *testing.T) {
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, server, log"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, server, log"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, server, log"}},
 		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
@@ -201,11 +201,11 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x"))
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x", "OPS_HOOK_SECRET", hookSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"issues", "jira", "knowledge", "mail", "orders", "outbox", "shop"}, reg.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"issues", "jira", "knowledge", "mail", "orders", "outbox", "shop", "webhook:ops"}, reg.Names()); diff != "" {
 		t.Error(diff)
 	}
 	if !c.Ledger.Database() || c.Ledger.String() != "postgres://readback@db.example.org/readback?sslmode=verify-full" {

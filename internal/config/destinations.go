@@ -132,6 +132,7 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 		}
 		there[d.Name] = err == nil
 	}
+	problems = append(problems, c.registerHooks(&reg, env)...)
 	problems = append(problems, c.MCP.unfit(&reg, there)...)
 	return &reg, invalid(c.Path, problems)
 }

@@ -68,7 +68,7 @@ func (h Hook) wants(c ledger.Change) bool {
 		wanted = DefaultEvents()
 	}
 	return !strings.HasPrefix(c.Destination, Prefix) &&
-		(h.Tenant == "" || h.Tenant == c.Tenant) &&
+		(len(h.Tenants) == 0 || slices.Contains(h.Tenants, c.Tenant)) &&
 		(len(h.Destinations) == 0 || slices.Contains(h.Destinations, c.Destination)) &&
 		slices.Contains(wanted, eventOf(c.Kind))
 }
@@ -108,9 +108,9 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 // says which gap it is.
 func (s *Sender) gap(h Hook, cursor string, now time.Time) intent.WriteIntent {
 	sum := sha256.Sum256([]byte(cursor))
-	tenant := h.Tenant
-	if tenant == "" {
-		tenant = s.opts.Tenant
+	tenant := s.opts.Tenant
+	if len(h.Tenants) > 0 {
+		tenant = h.Tenants[0]
 	}
 	return message(h, tenant, "gap/"+hex.EncodeToString(sum[:8]), Gap, now, map[string]any{
 		"text": "Some changes were not told: they were pruned before this hook was told of them. Look up the writes that you wait for.",

@@ -39,8 +39,8 @@ type Engine interface {
 type Hook struct {
 	// Name names it, and with [Prefix] its destination. Required.
 	Name string
-	// Tenant is the one that it is told of. Default: all of them.
-	Tenant string
+	// Tenants are those that it is told of. Default: all.
+	Tenants []string
 	// Events are the types of which it is told; see [Events]. Default
 	// [DefaultEvents].
 	Events []string

@@ -229,8 +229,8 @@ func TestFilters(t *testing.T) {
 		"default":             {webhooks.Hook{}, []string{"write.held A-1", "write.settled A-1", "write.settled A-2"}},
 		"one event":           {webhooks.Hook{Events: []string{"write.held"}}, []string{"write.held A-1"}},
 		"approvals":           {webhooks.Hook{Events: []string{"write.approved"}}, []string{"write.approved A-1"}},
-		"another tenant":      {webhooks.Hook{Tenant: "umbrella"}, nil},
-		"that tenant":         {webhooks.Hook{Tenant: "acme", Events: []string{"write.held"}}, []string{"write.held A-1"}},
+		"another tenant":      {webhooks.Hook{Tenants: []string{"umbrella"}}, nil},
+		"that tenant":         {webhooks.Hook{Tenants: []string{"umbrella", "acme"}, Events: []string{"write.held"}}, []string{"write.held A-1"}},
 		"another destination": {webhooks.Hook{Destinations: []string{"crm"}}, nil},
 		"that destination":    {webhooks.Hook{Destinations: []string{"crm", "orders"}, Events: []string{"write.held"}}, []string{"write.held A-1"}},
 	} {
@@ -422,7 +422,7 @@ func TestAGap(t *testing.T) {
 		if _, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: 1000 * time.Hour, Remember: 10000 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenant: "acme", Events: []string{"write.settled"}}), b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenant: "acme"}))()
+		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenants: []string{"acme"}, Events: []string{"write.settled"}}), b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenants: []string{"acme"}}))()
 		time.Sleep(time.Hour)
 		got := b.hooks["ops"].told()
 		slices.Sort(got)
