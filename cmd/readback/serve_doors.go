@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -280,7 +281,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 
 // unserved answers who came too early.
 func unserved(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Retry-After", fmt.Sprint(int(comeBack.Seconds())))
+	w.Header().Set("Retry-After", strconv.Itoa(int(comeBack.Seconds())))
 	if strings.HasPrefix(r.URL.Path, "/api/v1/") { // in the words of its contract
 		answerJSON(w, "application/json", http.StatusServiceUnavailable, map[string]string{
 			"error": "unavailable", "code": "UNAVAILABLE", "message": "the ledger cannot be reached yet; the same request may be made again later"})
