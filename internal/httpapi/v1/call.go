@@ -103,15 +103,11 @@ func (c *call) takePlace() (leave func(), err error) {
 	return c.api.waiting.take(c.who.Tenant, "send Prefer: wait=0 and ask for the outcome later")
 }
 
-// extend gives the connection the time that the call may take: the bounds of the
-// server are for those who say nothing.
+// extend gives the connection the time that the call may take: the bound of the
+// server on answers is for those who say nothing. One that cannot be extended
+// keeps the bound it has.
 func (c *call) extend(d time.Duration) {
-	control := http.NewResponseController(c.w)
-	until := time.Now().Add(d + slowReader)
-	// One that cannot be extended keeps the bounds it has. The one on reading would
-	// otherwise end the waiting: the server takes it for a caller that went away.
-	_ = control.SetReadDeadline(until)
-	_ = control.SetWriteDeadline(until)
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + slowReader))
 }
 
 // awaited is a context for waiting, which ends when the server is stopped too.

@@ -82,7 +82,6 @@ func (s *stream) start(ctx context.Context) error {
 			return err
 		}
 	}
-	_ = s.control.SetReadDeadline(time.Time{}) // see extend
 	h := s.c.w.Header()
 	h.Set("Content-Type", streamType)
 	h.Set("Cache-Control", "no-store")

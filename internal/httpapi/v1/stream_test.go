@@ -255,6 +255,7 @@ func TestStreamEnds(t *testing.T) {
 		within time.Duration
 	}{
 		"the token is revoked":     {"who is no longer known hears nothing", func(b *bench) { b.desk.revoke(agent) }, askAgain},
+		"the role is another one":  {"what it may hear may be less now", func(b *bench) { b.desk.makes(agent, "auditor@acme") }, askAgain},
 		"the server is stopped":    {"it must not wait for streams", func(b *bench) { close(b.closing) }, 0},
 		"it has lasted for long":   {"those that nobody listens to must not stay", func(*bench) {}, streamTime},
 		"tokens cannot be checked": {"that says nothing about them", func(b *bench) { b.desk.fails(unavailableLedger()) }, streamTime},
