@@ -1,10 +1,7 @@
 package reviewui
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +10,6 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -69,90 +65,6 @@ type comparison struct {
 	Sheets   []sheet
 	More     int // records that are not shown
 	Old      bool
-}
-
-// reading is one read of the destination: what was found and how that differs.
-type reading struct {
-	there    bool
-	before   bool // it was made before the send
-	obs      connectors.Observation
-	cut      string // what is kept instead of evidence that is too large
-	problems []problem
-}
-
-// problem is a recorded mismatch; null and not there stay apart.
-type problem struct {
-	verify.Mismatch
-	wanted, got bool
-}
-
-// readingOf is the last read that says something about a record.
-func readingOf(r ledger.Record, events []ledger.Event) reading {
-	if len(r.Evidence) > 0 {
-		return decodeReading(r.Evidence, r.Mismatches, false)
-	}
-	for _, e := range slices.Backward(events) {
-		if e.Kind == ledger.EvRead && e.Before && len(e.Evidence) > 0 && r.Sends == 0 {
-			return decodeReading(e.Evidence, e.Mismatches, true)
-		}
-	}
-	return reading{}
-}
-
-func decodeReading(evidence, mismatches json.RawMessage, before bool) reading {
-	n := reading{before: before, problems: problemsOf(mismatches)}
-	n.obs, n.cut, n.there = observationOf(evidence)
-	return n
-}
-
-// observationOf reads what a read found; cut says what is kept instead of one
-// that was too large.
-func observationOf(text json.RawMessage) (obs connectors.Observation, cut string, ok bool) {
-	var large struct {
-		TooLarge int    `json:"too_large"`
-		Sum      string `json:"sha256"`
-	}
-	if len(text) == 0 {
-		return obs, "", false
-	}
-	if json.Unmarshal(text, &large) == nil && large.TooLarge > 0 {
-		return obs, "What was seen has " + strconv.Itoa(large.TooLarge) + " bytes, too many to keep (SHA-256 " + report.Clip(large.Sum, maxName) + ").", false
-	}
-	if err := json.Unmarshal(text, &obs); err != nil {
-		return obs, "What was seen cannot be read.", false
-	}
-	return obs, "", true
-}
-
-func problemsOf(text json.RawMessage) []problem {
-	var raw []map[string]json.RawMessage
-	if json.Unmarshal(text, &raw) != nil {
-		return nil
-	}
-	var all []problem
-	for _, m := range raw {
-		var p problem
-		_ = json.Unmarshal(m["path"], &p.Path)       // what is no string stays empty
-		_ = json.Unmarshal(m["problem"], &p.Problem) // likewise
-		p.Want, p.wanted = decoded(m, "want")
-		p.Got, p.got = decoded(m, "got")
-		all = append(all, p)
-	}
-	return all
-}
-
-func decoded(m map[string]json.RawMessage, name string) (any, bool) {
-	text, there := m[name]
-	if !there {
-		return nil, false
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return report.Safe(string(text)), true
-	}
-	return v, true
 }
 
 // comparer lays one write out.
@@ -503,51 +415,6 @@ func lookup(r *connectors.Record, path string) (any, bool) {
 		return nil, false
 	}
 	return intent.Lookup(r.Fields, path)
-}
-
-// at is the recorded problem of a field: there, above it or below; deeper is
-// the place below it.
-func at(problems []problem, path string) (m *problem, deeper string) {
-	for i := range problems {
-		p := problems[i].Path
-		if p == "" || !related(path, p) || problems[i].Problem == verify.Changed {
-			continue
-		}
-		if len(p) > len(path) {
-			deeper = p
-		}
-		return &problems[i], deeper
-	}
-	return nil, ""
-}
-
-// related reports whether two places are one, or one is in the other.
-func related(a, b string) bool {
-	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
-}
-
-// under reports whether a place is one of these, or in one.
-func under(paths []string, path string) bool {
-	return slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(path, p+"/") })
-}
-
-// leaf is one value of an object.
-type leaf struct {
-	path  string
-	value any
-}
-
-// leaves are the values of an object, by place; lists are one value.
-func leaves(all []leaf, at intent.Pointer, m map[string]any) []leaf {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		path := at.AppendToken(name)
-		if sub, ok := m[name].(map[string]any); ok && len(sub) > 0 {
-			all = leaves(all, path, sub)
-			continue
-		}
-		all = append(all, leaf{string(path), m[name]})
-	}
-	return all
 }
 
 // how says by which rules a field is compared, and whose they are.

@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
@@ -210,6 +211,27 @@ func TestADecisionSentTwiceIsTakenOnce(t *testing.T) {
 	}
 	if r := s.record(t, id); approved != 1 || r.Sends != 1 || len(s.world.Records("H-1")) != 1 {
 		t.Errorf("%d approvals, %d sends, %d records; want one of each", approved, r.Sends, len(s.world.Records("H-1")))
+	}
+}
+
+func TestOneDecisionAtATime(t *testing.T) {
+	f := &fake{view: office.View{Record: ledger.Record{ID: "wr_1", State: ledger.Review, Seq: 5, Digest: "d"}}}
+	d := f.desk(nil)
+	form := url.Values{"choice": {"retry"}, "reason": {why}, "seq": {"5"}, "digest": {"d"}}
+	decided := 0
+	f.decide = func() { // the second press comes while the first is carried out
+		decided++
+		if decided > 1 {
+			return
+		}
+		a := reviewer.send(t, d, http.MethodPost, "/writes/wr_1/decision", form)
+		if a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/writes/wr_1?said=busy" {
+			t.Errorf("status %d to %q", a.Status, a.Header.Get("Location"))
+		}
+	}
+	reviewer.send(t, d, http.MethodPost, "/writes/wr_1/decision", form)
+	if decided != 1 {
+		t.Errorf("%d decisions at once", decided)
 	}
 }
 

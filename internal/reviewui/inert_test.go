@@ -37,6 +37,7 @@ type fake struct {
 	found        ledger.Found
 	spans        []ledger.Span
 	err          error
+	decide       func() // while a decision is carried out
 
 	changes chan []ledger.Change
 	woken   chan struct{}
@@ -51,6 +52,9 @@ func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.Fou
 	return f.found, f.err
 }
 func (f *fake) Decide(context.Context, access.Identity, ledger.ID, engine.Decision, time.Duration) (engine.Outcome, error) {
+	if f.decide != nil {
+		f.decide()
+	}
 	return engine.Outcome{}, f.err
 }
 func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error { return f.err }

@@ -119,6 +119,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 		{From: since, Settled: map[ledger.Settlement]int{ledger.Verified: 3, ledger.Denied: 1}, Review: 2, Sends: 6, Reads: 8, Saved: 1},
 		{From: since.Add(47 * w.step), Settled: map[ledger.Settlement]int{ledger.Accepted: 2}, Held: 4, Sends: 1, Reads: 4},
 		{From: since.Add(-w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
+		{From: since.Add(-time.Minute), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 		{From: since.Add(48 * w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 	}
 	b := activityOf(spans, since, w)
@@ -188,6 +189,9 @@ func TestSearchGoesOnFromPageToPage(t *testing.T) {
 	s := newShop(t)
 	for i := range maxFound + 7 {
 		s.write(t, order(fmt.Sprintf("P-%02d", i), nil))
+	}
+	for i := range 3 {
+		s.held(t, fmt.Sprintf("Q-%d", i))
 	}
 	found, path, pages := map[string]bool{}, "/search?by=workflow&q=run-1&oldest=yes&destination=orders&state=verified", 0
 	for path != "" {
