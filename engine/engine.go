@@ -193,6 +193,14 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
+	out, err := e.do(ctx, w, rec)
+	if err == nil && out.Replayed {
+		e.repeated(rec)
+	}
+	return out, err
+}
+
+func (e *Engine) do(ctx context.Context, w intent.WriteIntent, rec ledger.Record) (Outcome, error) {
 	var mine *flight
 	defer func() { e.vacate(mine) }()
 	if n := e.callers.Add(1); n > int64(e.opts.MaxFlights) {

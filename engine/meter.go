@@ -7,6 +7,13 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
+// repeated counts a call that was answered with the outcome of an earlier one.
+func (e *Engine) repeated(rec ledger.Record) {
+	if m, ok := e.opts.Meter.(RepeatMeter); ok {
+		m.Repeated(rec)
+	}
+}
+
 // unmetered is the meter that counts nothing.
 type unmetered struct{}
 

@@ -30,7 +30,7 @@ func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, 
 	}
 	if err := e.room(ctx, rec); err != nil {
 		if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
-			return rec.ID, e.same(ctx, rec)
+			return rec.ID, e.sameAgain(ctx, rec)
 		}
 		return "", err
 	}
@@ -48,7 +48,19 @@ func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, 
 	if err != nil {
 		return "", e.refusedReservation(rec.ID, err)
 	}
+	if !fresh {
+		e.repeated(rec)
+	}
 	return rec.ID, nil
+}
+
+// sameAgain counts a repeat, or refuses one that asks for something else.
+func (e *Engine) sameAgain(ctx context.Context, rec ledger.Record) error {
+	err := e.same(ctx, rec)
+	if err == nil {
+		e.repeated(rec)
+	}
+	return err
 }
 
 // same refuses a repeat that asks for something else.

@@ -79,3 +79,11 @@ type Meter interface {
 	// Failed: the ledger or the work on a write failed.
 	Failed(rec ledger.Record, err error)
 }
+
+// RepeatMeter is what a [Meter] can be besides: it is told of the calls that asked
+// for a write which somebody had asked for before, and that got its outcome.
+type RepeatMeter interface {
+	// Repeated: one such call was answered. Of the record only what it was
+	// reserved as counts.
+	Repeated(rec ledger.Record)
+}

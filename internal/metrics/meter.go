@@ -25,11 +25,14 @@ type Meter struct {
 	known    *connectors.Registry
 	registry *prometheus.Registry
 
-	sends, reads, ended, held, failed, reloads  *prometheus.CounterVec
-	sendSeconds, readSeconds, life, readsNeeded *prometheus.HistogramVec
+	sends, reads, ended, held, failed, reloads, replays *prometheus.CounterVec
+	sendSeconds, readSeconds, life, readsNeeded         *prometheus.HistogramVec
 }
 
-var _ engine.Meter = (*Meter)(nil)
+var (
+	_ engine.Meter       = (*Meter)(nil)
+	_ engine.RepeatMeter = (*Meter)(nil)
+)
 
 // New makes a meter for the registered destinations, on a registry of its own
 // beside the numbers of the Go runtime and the process. What happens at any
@@ -37,12 +40,12 @@ var _ engine.Meter = (*Meter)(nil)
 func New(known *connectors.Registry, from Sources) *Meter {
 	m := &Meter{
 		known: known, registry: prometheus.NewRegistry(),
-		sends: counter(sends), reads: counter(reads), ended: counter(ended), held: counter(held), failed: counter(failed), reloads: counter(reloads),
+		sends: counter(sends), reads: counter(reads), ended: counter(ended), held: counter(held), failed: counter(failed), reloads: counter(reloads), replays: counter(replays),
 		sendSeconds: histogram(sendSeconds, callBuckets), readSeconds: histogram(readSeconds, callBuckets),
 		life: histogram(lifeSeconds, lifeBuckets), readsNeeded: histogram(writeReads, readBuckets),
 	}
 	m.registry.MustRegister(
-		m.sends, m.reads, m.ended, m.held, m.failed, m.reloads, m.sendSeconds, m.readSeconds, m.life, m.readsNeeded,
+		m.sends, m.reads, m.ended, m.held, m.failed, m.reloads, m.replays, m.sendSeconds, m.readSeconds, m.life, m.readsNeeded,
 		&collector{meter: m, from: from, now: time.Now},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -96,7 +99,7 @@ func (m *Meter) Looked(rec ledger.Record, v verify.Verdict, took time.Duration) 
 
 var statuses = []engine.Status{
 	engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
-	engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied,
+	engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied, engine.StatusExpired, engine.StatusReported,
 }
 
 // Ended implements [engine.Meter].
@@ -112,6 +115,12 @@ func (m *Meter) Ended(rec ledger.Record) {
 	if o.Status == engine.StatusVerified {
 		m.readsNeeded.WithLabelValues(destination, kind).Observe(float64(rec.Reads))
 	}
+}
+
+// Repeated implements [engine.RepeatMeter].
+func (m *Meter) Repeated(rec ledger.Record) {
+	destination, kind := m.where(rec.Destination, rec.Kind)
+	m.replays.WithLabelValues(destination, kind).Inc()
 }
 
 // Held implements [engine.Meter].

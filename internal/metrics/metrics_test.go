@@ -89,6 +89,7 @@ func used(t *testing.T) *Meter {
 		m.Looked(rec, verify.Verified, time.Second)
 		m.Looked(rec, verify.Verdict(99), time.Second)
 		m.Ended(rec)
+		m.Repeated(rec)
 		m.Held(rec, engine.Hold{Rule: "rate"})
 		m.Held(rec, engine.Hold{Rule: "secret"})
 		m.Failed(rec, ledger.ErrFenced)

@@ -38,6 +38,8 @@ var (
 		"Sends that a guard did not let pass, by rule: rate, breaker, busy, stopped."}
 	failed = metric{"readback_failures_total", "counter", []string{"destination", "kind", "cause"},
 		"Failures of the ledger or of the work on a write, by cause: fenced, ledger_unavailable, ledger_corrupt, clock, other."}
+	replays = metric{"readback_replays_total", "counter", []string{"destination", "kind"},
+		"Calls that asked again for a write that somebody had asked for before, and got its outcome: none of them was sent."}
 	reloads = metric{"readback_reloads_total", "counter", []string{"result"},
 		"How often a changed configuration was looked at under a running server, by result: taken, refused. Of a refused one nothing is in force."}
 
@@ -76,7 +78,7 @@ var (
 
 // metrics is every name, in the order of the table.
 var metrics = []metric{
-	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, held, failed, reloads,
+	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, held, failed, replays, reloads,
 	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, outbox, outboxOldest, outboxRefused, damaged,
 	breaker, stops, paused, visibility,
 }
