@@ -65,7 +65,7 @@ var rooms = map[string][]string{
 	"internal/httpapi/v1": {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/mcpapi":     {"connectors", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/office", "ledger"},
 	"internal/mcpgate":    {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/mcpapi/tool", "internal/office", "ledger"},
-	"internal/reviewui":   {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "ledger", "verify", "workflow", "workflow/saga"},
+	"internal/reviewui":   {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/webhooks":   {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
 	"internal/office":     {"connectors", "engine", "guards", "intent", "internal/access", "lag", "ledger", "workflow", "workflow/saga"},
 	"internal/sagamatrix": {},

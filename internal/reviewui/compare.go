@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"

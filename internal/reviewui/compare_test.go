@@ -97,71 +97,73 @@ func spoken(f field) string {
 	return text
 }
 
+// besides are writes beside what was seen of them.
+var besides = map[string]struct {
+	change        func(*intent.WriteIntent)
+	expect        string
+	before, after []string
+	notices       []string
+	want          []string
+	reason        string
+}{
+	"as declared": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1.0,"z":9}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1.0`},
+		reason: "what nobody named is not shown, and numbers are what they denote"},
+	"null, missing and empty": {expect: `{"a":null,"b":"","c":"x","d":[]}`, after: []string{`{"id":"x","b":null,"c":"","d":{}}`},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: not there | null | (not there)`, `expected /b: differs | "" empty text | null | text wanted, null seen`,
+			`expected /c: differs | "x" | "" empty text`, `expected /d: differs | [] empty list | {} empty object | list wanted, object seen`},
+		reason: "these are three things"},
+	"another kind": {expect: `{"a":1999}`, after: []string{`{"id":"x","a":"1999"}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | 1999 | "1999" | number wanted, text seen`},
+		reason: "they look alike"},
+	"a letter": {expect: `{"a":"Hauptstraße 12"}`, after: []string{`{"id":"x","a":"Hauptstraße 21"}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "Hauptstraße [12]" | "Hauptstraße [21]"`},
+		reason: "where two long texts differ is marked"},
+	"deep inside": {expect: `{"a":{"b":{"c":1,"d":2}},"e":[1,{"f":2}]}`, after: []string{`{"id":"x","a":{"b":{"c":1,"d":3}},"e":[1,{"f":3}]}`},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a/b/c: as declared | 1 | 1`, `expected /a/b/d: differs | 2 | 3`,
+			`expected /e: differs | [1,{"f":2}] | [1,{"f":3}] | at /e/1/f`},
+		reason: "one member of an object is one row; of a list the place is named"},
+	"above": {expect: `{"a":{"b":1}}`, after: []string{`{"id":"x","a":null}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: differs | 1 | (not there)`},
+		reason: "the object itself is something else"},
+	"names that need escapes": {expect: `{"a/b":1,"a":{"b":2}}`, after: []string{`{"id":"x","a/b":9,"a":{"b":2}}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: as declared | 2 | 2`, `expected /a~1b: differs | 1 | 9`},
+		reason: "a slash in a name is no step down"},
+	"ignored": {expect: `{"a":1,"b":2}`, change: func(w *intent.WriteIntent) { w.Ignore = []string{"/b"} }, after: []string{`{"id":"x","a":1,"b":3}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `expected /b: ignored | 2 | 3`},
+		reason: "what is ignored is not said to be as declared"},
+	"absent and there": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Absent = []string{"/b", "/c"} }, after: []string{`{"id":"x","a":1,"b":null}`},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `absent /b: there, and should not be | (must not be there) | null`,
+			`absent /c: as declared | (must not be there) | (not there)`},
+		reason: "a field that is there with null is there"},
+	"payload": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Payload = intent.Fields{"p": "secretly other"} }, after: []string{`{"id":"x","a":1,"p":"another"}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `payload /p: sent, not verified | "[secretly ]other" | "[an]other"`},
+		reason: "payload is never called as declared"},
+	"collateral": {expect: `{"a":2}`, change: func(w *intent.WriteIntent) { w.Write = intent.Update }, before: []string{`{"id":"x","a":1,"n":"old","g":1}`}, after: []string{`{"id":"x","a":2,"n":"new","k":5}`},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 2 | 2`, `not asked for /g: gone, though nobody asked | 1 | (not there) | what was there before stands as declared`,
+			`not asked for /k: new, though nobody asked | (nothing was there) | 5`, `not asked for /n: changed, though nobody asked | "old" | "new" | what was there before stands as declared`},
+		reason: "what nobody asked for is shown"},
+	"two records": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1}`, `{"id":"x","a":2}`}, notices: []string{"≠ Records: 1 wanted, 2 seen."},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, "--",
+			`key /id: as declared | "x" | "x"`, `expected /a: differs | 1 | 2`},
+		reason: "each record is compared for itself"},
+	"no record": {expect: `{"a":1}`, after: []string{},
+		want:   []string{`key /id: no record | "x" | (no record)`, `expected /a: no record | 1 | (no record)`},
+		reason: "nothing is there"},
+	"not read": {expect: `{"a":1}`,
+		want:   []string{`key /id: not read yet | "x" | (not read)`, `expected /a: not read yet | 1 | (not read)`},
+		reason: "what was not read is not absent"},
+	"deleted": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{},
+		want: []string{`key /id: no record, as declared | "x" | (no record)`}, reason: "no record is what a delete wants"},
+	"still there": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{`{"id":"x"}`}, notices: []string{"≠ Records: 0 wanted, 1 seen."},
+		want: []string{`key /id: still there | "x" | "x"`}, reason: "it is not gone"},
+	"invisible": {expect: `{"a":"pay\u202e this\u200b"}`, after: []string{`{"id":"x","a":"pay this\u200b"}`},
+		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "pay[\u202e] this\u200b" | "pay this\u200b"`},
+		reason: "what cannot be seen is written out"},
+}
+
 func TestDeclaredBesideObserved(t *testing.T) {
-	tests := map[string]struct {
-		change        func(*intent.WriteIntent)
-		expect        string
-		before, after []string
-		notices       []string
-		want          []string
-		reason        string
-	}{
-		"as declared": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1.0,"z":9}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1.0`},
-			reason: "what nobody named is not shown, and numbers are what they denote"},
-		"null, missing and empty": {expect: `{"a":null,"b":"","c":"x","d":[]}`, after: []string{`{"id":"x","b":null,"c":"","d":{}}`},
-			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: not there | null | (not there)`, `expected /b: differs | "" empty text | null | text wanted, null seen`,
-				`expected /c: differs | "x" | "" empty text`, `expected /d: differs | [] empty list | {} empty object | list wanted, object seen`},
-			reason: "these are three things"},
-		"another kind": {expect: `{"a":1999}`, after: []string{`{"id":"x","a":"1999"}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | 1999 | "1999" | number wanted, text seen`},
-			reason: "they look alike"},
-		"a letter": {expect: `{"a":"Hauptstraße 12"}`, after: []string{`{"id":"x","a":"Hauptstraße 21"}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "Hauptstraße [12]" | "Hauptstraße [21]"`},
-			reason: "where two long texts differ is marked"},
-		"deep inside": {expect: `{"a":{"b":{"c":1,"d":2}},"e":[1,{"f":2}]}`, after: []string{`{"id":"x","a":{"b":{"c":1,"d":3}},"e":[1,{"f":3}]}`},
-			want: []string{`key /id: as declared | "x" | "x"`, `expected /a/b/c: as declared | 1 | 1`, `expected /a/b/d: differs | 2 | 3`,
-				`expected /e: differs | [1,{"f":2}] | [1,{"f":3}] | at /e/1/f`},
-			reason: "one member of an object is one row; of a list the place is named"},
-		"above": {expect: `{"a":{"b":1}}`, after: []string{`{"id":"x","a":null}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: differs | 1 | (not there)`},
-			reason: "the object itself is something else"},
-		"names that need escapes": {expect: `{"a/b":1,"a":{"b":2}}`, after: []string{`{"id":"x","a/b":9,"a":{"b":2}}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a/b: as declared | 2 | 2`, `expected /a~1b: differs | 1 | 9`},
-			reason: "a slash in a name is no step down"},
-		"ignored": {expect: `{"a":1,"b":2}`, change: func(w *intent.WriteIntent) { w.Ignore = []string{"/b"} }, after: []string{`{"id":"x","a":1,"b":3}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `expected /b: ignored | 2 | 3`},
-			reason: "what is ignored is not said to be as declared"},
-		"absent and there": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Absent = []string{"/b", "/c"} }, after: []string{`{"id":"x","a":1,"b":null}`},
-			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `absent /b: there, and should not be | (must not be there) | null`,
-				`absent /c: as declared | (must not be there) | (not there)`},
-			reason: "a field that is there with null is there"},
-		"payload": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Payload = intent.Fields{"p": "secretly other"} }, after: []string{`{"id":"x","a":1,"p":"another"}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `payload /p: sent, not verified | "[secretly ]other" | "[an]other"`},
-			reason: "payload is never called as declared"},
-		"collateral": {expect: `{"a":2}`, change: func(w *intent.WriteIntent) { w.Write = intent.Update }, before: []string{`{"id":"x","a":1,"n":"old","g":1}`}, after: []string{`{"id":"x","a":2,"n":"new","k":5}`},
-			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 2 | 2`, `not asked for /g: gone, though nobody asked | 1 | (not there) | what was there before stands as declared`,
-				`not asked for /k: new, though nobody asked | (nothing was there) | 5`, `not asked for /n: changed, though nobody asked | "old" | "new" | what was there before stands as declared`},
-			reason: "what nobody asked for is shown"},
-		"two records": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1}`, `{"id":"x","a":2}`}, notices: []string{"≠ Records: 1 wanted, 2 seen."},
-			want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, "--",
-				`key /id: as declared | "x" | "x"`, `expected /a: differs | 1 | 2`},
-			reason: "each record is compared for itself"},
-		"no record": {expect: `{"a":1}`, after: []string{},
-			want:   []string{`key /id: no record | "x" | (no record)`, `expected /a: no record | 1 | (no record)`},
-			reason: "nothing is there"},
-		"not read": {expect: `{"a":1}`,
-			want:   []string{`key /id: not read yet | "x" | (not read)`, `expected /a: not read yet | 1 | (not read)`},
-			reason: "what was not read is not absent"},
-		"deleted": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{},
-			want: []string{`key /id: no record, as declared | "x" | (no record)`}, reason: "no record is what a delete wants"},
-		"still there": {change: func(w *intent.WriteIntent) { w.Write = intent.Delete }, after: []string{`{"id":"x"}`}, notices: []string{"≠ Records: 0 wanted, 1 seen."},
-			want: []string{`key /id: still there | "x" | "x"`}, reason: "it is not gone"},
-		"invisible": {expect: `{"a":"pay\u202e this\u200b"}`, after: []string{`{"id":"x","a":"pay this\u200b"}`},
-			want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: differs | "pay[\u202e] this\u200b" | "pay this\u200b"`},
-			reason: "what cannot be seen is written out"},
-	}
-	for name, tt := range tests {
+	for name, tt := range besides {
 		t.Run(name, func(t *testing.T) {
 			w := intent.WriteIntent{Tenant: "acme", Workflow: "w", Tool: "t", Destination: "d", Kind: "k", Write: intent.Create,
 				Key: intent.Fields{"id": "x"}, Expect: fieldsOf(t, tt.expect)}

@@ -143,4 +143,3 @@ func leaves(all []leaf, at intent.Pointer, m map[string]any) []leaf {
 	}
 	return all
 }
-
