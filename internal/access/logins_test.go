@@ -292,6 +292,9 @@ func TestLoginWithToken(t *testing.T) {
 		}
 	}
 	_, secret := w.as(engine.RoleReviewer, time.Hour)
+	if status, _ := w.browser().open("POST", "/login", url.Values{"token": {secret}, "x": {strings.Repeat("a", 9<<10)}}); status != 401 {
+		t.Errorf("a form that is too large: %d", status)
+	}
 	if answer := w.get(site + "/login?token=x"); answer.Code != 200 || len(answer.Result().Cookies()) > 0 {
 		t.Errorf("a token in the query: %d", answer.Code)
 	}

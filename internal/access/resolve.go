@@ -38,15 +38,16 @@ func bearer(h http.Header) (string, error) {
 	}
 	scheme, secret, ok := strings.Cut(all[0], " ")
 	switch {
-	case strings.EqualFold(scheme, "Basic"):
+	case isASCII(scheme) && strings.EqualFold(scheme, "Basic"):
 		return "", ErrNoCredentials // is for others
-	case !ok || !isASCII(scheme) || !strings.EqualFold(scheme, "Bearer"):
+	case !ok || !strings.EqualFold(scheme, "Bearer"):
 		return "", fmt.Errorf("%w: the Authorization header is none that is known; want Bearer and a token", ErrUnknown)
 	}
 	return secret, nil
 }
 
-// isASCII keeps letters out that EqualFold takes for those of a scheme.
+// isASCII keeps letters out that look alike, or that EqualFold takes for those
+// of a scheme.
 func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= 0x80 }) < 0
 }

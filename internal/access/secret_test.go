@@ -2,8 +2,13 @@ package access
 
 import (
 	"encoding/base64"
+	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
 )
 
 func FuzzSecret(f *testing.F) {
@@ -112,5 +117,37 @@ func TestLocalPath(t *testing.T) {
 		if got := localPath(next); got != want {
 			t.Errorf("%q goes on to %q, want %q", next, got, want)
 		}
+	}
+}
+
+func TestNotesAreFoundByTheirWholeName(t *testing.T) {
+	notes := ledger.NewMemory()
+	if _, err := notes.SetNote(t.Context(), ledger.Note{Name: "token/ab", Value: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := newRecall(notes, time.Now).get(t.Context(), "token/a")
+	if err != nil || found.note.Version != 0 || len(found.note.Value) != 0 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	now := time.Unix(0, 0)
+	c := newRecall(ledger.NewMemory(), func() time.Time { return now })
+	for i := range 2 * maxRecalled {
+		c.keep(strconv.Itoa(i), recalled{asked: now})
+		if len(c.known) > maxRecalled {
+			t.Fatalf("%d notes are remembered", len(c.known))
+		}
+	}
+	f := newFailures(func() time.Time { return now })
+	for i := range 2 * maxAddresses {
+		_ = f.count(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()+":1", errSeal)
+	}
+	if len(f.young) > maxAddresses {
+		t.Errorf("%d addresses are remembered", len(f.young))
+	}
+	if err := f.held("192.0.2.1:1"); err == nil {
+		t.Error("whoever comes when it is full is not counted at all")
 	}
 }
