@@ -58,6 +58,8 @@ const (
 	// reloadEvery is how often files are looked at for changes: soon enough for
 	// whoever waits for it, and a few calls that cost nothing.
 	reloadEvery = 3 * time.Second
+	// healthTime bounds a health check: what asks for it waits as long.
+	healthTime = 5 * time.Second
 	// sampleLoses is the part of answers that the destination of --sample loses:
 	// so many that the second write of somebody who looks has probably met it.
 	sampleLoses = 0.5

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) healthcheckCommand() *cobra.Command {
+	var at string
+	var ready bool
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask a server on this machine whether it is there",
+		Long: `Ask the server that the configuration (or the environment) describes for /healthz,
+for images that have no other program. Ends with 0 when it answers as it should,
+with 69 otherwise. Its certificate is not checked: it is for another name.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.healthcheck(ctx, at, ready) }),
+	}
+	cmd.Flags().StringVar(&at, "url", "", "where the server is, such as http://127.0.0.1:8080 (default as configured)")
+	cmd.Flags().BoolVar(&ready, "ready", false, "ask for /readyz: the ledger can be reached too")
+	return cmd
+}
+
+func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, error) {
+	path := "/healthz"
+	if ready {
+		path = "/readyz"
+	}
+	if at == "" {
+		c, err := a.serverConfig(serveSettings{})
+		if err != nil {
+			return 0, err
+		}
+		if at, err = ownAddress(c.Server.Listen, c.Server.CertFile != ""); err != nil {
+			return 0, err
+		}
+	}
+	if u, err := url.Parse(at); err != nil || u.Host == "" || u.User != nil {
+		return 0, usagef("--url is no address; want one such as http://127.0.0.1:8080")
+	}
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+path, http.NoBody)
+	if err != nil {
+		return 0, usagef("--url: %w", err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}} //nolint:gosec // nothing is told to whoever answers
+	defer client.CloseIdleConnections()
+	said, code := "ok", exitVerified
+	resp, err := client.Do(r)
+	switch {
+	case err != nil:
+		said, code = err.Error(), exitUnavailable
+	default:
+		_ = resp.Body.Close() // the status says it
+		if resp.StatusCode != http.StatusOK {
+			said, code = "answers "+resp.Status, exitUnavailable
+		}
+	}
+	return code, a.print(map[string]string{"status": said}, func() string { return said + "\n" })
+}
+
+// ownAddress is where this machine reaches a server that listens somewhere.
+func ownAddress(listen string, secure bool) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("server.listen: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	scheme := "http://"
+	if secure {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port), nil
+}
