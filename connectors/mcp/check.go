@@ -140,3 +140,13 @@ func (w *write) meant(args intent.Fields) (key, expect intent.Fields, err error)
 
 // errNoRecord: a change is aimed at a record that nobody has found.
 var errNoRecord = errors.New("the record to change was not found")
+
+// Arguments are those that a tool is called with for an intent, but for what
+// only a send knows: the stamp, a key, the record's own id.
+func (c *Connector) Arguments(in intent.WriteIntent) (intent.Fields, error) {
+	_, w, err := c.find(in)
+	if err != nil {
+		return nil, err
+	}
+	return w.build(in)
+}

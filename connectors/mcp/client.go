@@ -17,6 +17,9 @@ import (
 type Client struct {
 	server Server
 	log    *slog.Logger
+	// life ends when the client is closed.
+	life context.Context
+	end  context.CancelFunc
 
 	mu        sync.Mutex
 	current   *session
@@ -51,6 +54,7 @@ func NewClient(s Server, log *slog.Logger) (*Client, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	c := &Client{server: s, log: log, progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -69,6 +73,7 @@ func (c *Client) Close() error {
 	s := c.current
 	c.current, c.closed = nil, true
 	c.mu.Unlock()
+	c.end()
 	if s == nil {
 		return nil
 	}
@@ -183,6 +188,7 @@ func (c *Client) begin(ctx context.Context, st *start) {
 func (c *Client) open(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
 	t, err := c.server.transport(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,154 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/intent"
+)
+
+func shippedContract(t *testing.T, name string) *mcp.Contract {
+	t.Helper()
+	c, err := mcp.ShippedContract(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func fields(t *testing.T, text string) intent.Fields {
+	t.Helper()
+	var f intent.Fields
+	if err := json.Unmarshal([]byte(text), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestDerive(t *testing.T) {
+	before := &connectors.Observation{Records: []connectors.Record{{Ref: "r", Fields: intent.Fields{"path": "/a", "content": "one two"}}}}
+	for name, c := range map[string]struct {
+		reason, contract, tool, args string
+		before                       *connectors.Observation
+		want                         intent.WriteIntent
+	}{
+		"a file": {"key and expectation hold all arguments", "filesystem", "write_file", `{"path":"/a","content":"x"}`, nil, intent.WriteIntent{
+			Kind: "file", Write: intent.Upsert, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "x"}}},
+		"an unknown argument": {"what the contract does not mention is sent as well", "filesystem", "write_file", `{"path":"/a","content":"x","mode":7}`, nil, intent.WriteIntent{
+			Kind: "file", Write: intent.Upsert, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "x"},
+			Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "content": "x", "mode": json.Number("7")}}}},
+		"an edit": {"what must come of it follows from what is there", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"three"}]}`, before, intent.WriteIntent{
+			Kind: "file", Write: intent.Update, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "one three"}, Require: intent.Fields{"content": "one two"},
+			Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "edits": []any{map[string]any{"oldText": "two", "newText": "three"}}}}}},
+		"several": {"one intent for all of them", "memory", "create_relations", `{"relations":[{"from":"b","to":"a","relationType":"r"},{"from":"a","to":"b","relationType":"r"}]}`, nil, intent.WriteIntent{
+			Kind: "relation", Write: intent.Upsert,
+			Key: intent.Fields{"each": `[{"from":"b","relationType":"r","to":"a"},{"from":"a","relationType":"r","to":"b"}]`},
+			Expect: intent.Fields{"records": map[string]any{
+				`{"from":"b","relationType":"r","to":"a"}`: map[string]any{"from": "b", "to": "a", "relationType": "r"},
+				`{"from":"a","relationType":"r","to":"b"}`: map[string]any{"from": "a", "to": "b", "relationType": "r"}}}}},
+		"a delete": {"has no expectation, and no need of a payload", "memory", "delete_observations", `{"deletions":[{"entityName":"e","observations":["x","y"]}]}`, nil, intent.WriteIntent{
+			Kind: "observation", Write: intent.Delete, Key: intent.Fields{"each": `[{"content":"x","entity":"e"},{"content":"y","entity":"e"}]`}}},
+		"a delete in another order": {"is sent as it was asked for", "memory", "delete_observations",
+			`{"deletions":[{"entityName":"e","observations":["x"]},{"entityName":"e","observations":["y"]}]}`, nil, intent.WriteIntent{
+				Kind: "observation", Write: intent.Delete, Key: intent.Fields{"each": `[{"content":"x","entity":"e"},{"content":"y","entity":"e"}]`,
+					"arguments": `{"deletions":[{"entityName":"e","observations":["x"]},{"entityName":"e","observations":["y"]}]}`}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contract := shippedContract(t, c.contract)
+			got, err := contract.Derive(c.tool, fields(t, c.args), c.before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, d)
+			}
+			conn, err := mcp.New(contract, mcp.Options{Server: mcp.Server{Command: []string{"x"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.Check(got); err != nil {
+				t.Errorf("what was derived is refused: %v", err)
+			}
+			sent, err := conn.Arguments(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(fields(t, c.args), sent); d != "" {
+				t.Errorf("what is sent is not what was asked for (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestArgumentsThatAreRefused(t *testing.T) {
+	before := &connectors.Observation{Records: []connectors.Record{{Ref: "r", Fields: intent.Fields{"path": "/a", "content": "one one"}}}}
+	for name, c := range map[string]struct {
+		reason, contract, tool, args, says string
+		before                             *connectors.Observation
+	}{
+		"no key":        {"nobody could find it again", "filesystem", "write_file", `{"content":"x"}`, "path", nil},
+		"a key of null": {"null names nothing", "filesystem", "write_file", `{"path":null,"content":"x"}`, "path", nil},
+		"nothing there": {"an edit of nothing", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"a","newText":"b"}]}`, "not there", &connectors.Observation{}},
+		"no such text":  {"the model has read an older one", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"b"}]}`, "not in the record", before},
+		"twice":         {"nobody knows which", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"one","newText":"b"}]}`, "more than once", before},
+		"no edits":      {"nothing would change", "filesystem", "edit_file", `{"path":"/a","edits":[]}`, "no list of edits", before},
+		"an empty list": {"there is nothing to write", "memory", "create_entities", `{"entities":[]}`, "empty", nil},
+		"no list":       {"there must be one", "memory", "create_entities", `{"entities":{"name":"x"}}`, "no list", nil},
+		"one twice":     {"one of them would be a second one", "memory", "create_entities", `{"entities":[{"name":"x"},{"name":"x"}]}`, "twice", nil},
+		"no contract":   {"it has none", "memory", "read_graph", `{}`, "no contract", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := shippedContract(t, c.contract).Derive(c.tool, fields(t, c.args), c.before)
+			if !errors.Is(err, mcp.ErrArguments) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v; want %q", c.reason, err, c.says)
+			}
+		})
+	}
+}
+
+// TestIntentsThatLieAreRefused: what an intent carries as arguments must be what
+// it declares, or something else would be done than is read back.
+func TestIntentsThatLieAreRefused(t *testing.T) {
+	contract := shippedContract(t, "filesystem")
+	conn, err := mcp.New(contract, mcp.Options{Server: mcp.Server{Command: []string{"x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest := func() intent.WriteIntent {
+		w, err := contract.Derive("write_file", fields(t, `{"path":"/a","content":"x","mode":7}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	for name, c := range map[string]struct {
+		reason string
+		change func(w *intent.WriteIntent)
+		says   string
+	}{
+		"another key":   {"it would write another file than it looks at", func(w *intent.WriteIntent) { w.Key["path"] = "/b" }, "/key/path"},
+		"another state": {"it would look for another text than it writes", func(w *intent.WriteIntent) { w.Expect["content"] = "y" }, "/expect/content"},
+		"less expected": {"it would look at less than it writes", func(w *intent.WriteIntent) { w.Expect = intent.Fields{"path": "/a"} }, "/expect/content"},
+		"more keys":     {"nothing is looked up by it", func(w *intent.WriteIntent) { w.Key["owner"] = "me" }, "/key/owner"},
+		"absent":        {"no tool takes a field away", func(w *intent.WriteIntent) { w.Absent = []string{"/x"} }, "/absent"},
+		"a count":       {"one call, one record", func(w *intent.WriteIntent) { w.Count = 2 }, "/count"},
+		"no arguments":  {"an object", func(w *intent.WriteIntent) { w.Payload["arguments"] = "x" }, "/payload/arguments"},
+		"blind": {"it has a contract, and blind calls are off", func(w *intent.WriteIntent) {
+			*w = mcp.BlindCall(*w, "write_file", intent.Fields{"path": "/a"})
+		}, "/kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := honest()
+			c.change(&w)
+			if err := conn.Check(w); !errors.Is(err, intent.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v; want %q", c.reason, err, c.says)
+			}
+		})
+	}
+}
