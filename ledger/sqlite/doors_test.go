@@ -30,11 +30,12 @@ func TestDoorQueryPlans(t *testing.T) {
 		"history":             "SEARCH c USING INDEX ledger_changes_tenant (tenant=? AND n>?); USE TEMP B-TREE FOR GROUP BY", // of what is counted
 		"old changes":         "SEARCH c USING INTEGER PRIMARY KEY (rowid<?); SCALAR SUBQUERY 1; SEARCH l",
 		"forget changes":      "SEARCH ledger_changes USING INTEGER PRIMARY KEY (rowid<?)",
-		"search about":        "SEARCH s USING COVERING INDEX ledger_writes_about (key_digest=? AND tenant=? AND rowid<?)",
+		"search about":        "SEARCH s USING COVERING INDEX ledger_writes_about (<expr>=? AND key_digest=? AND tenant=? AND rowid<?)",
 		"search operation":    "SEARCH s USING INDEX ledger_writes_operation (tenant=? AND idempotency_key=?); USE TEMP B-TREE FOR ORDER BY", // of one for each window
 		"search nothing":      "SEARCH s USING COVERING INDEX ledger_writes_nothing (tenant=? AND idempotency_key=? AND rowid<?)",
 		"search correlation":  "SEARCH s USING COVERING INDEX ledger_workflows_correlation (tenant=? AND correlation_id=? AND n<?)",
 		"search workflow":     "SEARCH s USING PRIMARY KEY (tenant=? AND workflow=? AND n<?)",
+		"extent":              "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH f; SCALAR SUBQUERY 2; SEARCH l",
 		"search state":        "SEARCH s USING COVERING INDEX ledger_writes_listing (tenant=? AND state=? AND n<?)",
 	}
 	for name, plan := range maps.Clone(want) {

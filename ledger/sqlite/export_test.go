@@ -21,7 +21,7 @@ var Queries = map[string]string{
 // DoorQueries are the statements that doors ask for, by name.
 var DoorQueries = map[string]string{
 	"changes known": sqlChangesKnown, "changes": sqlChanges, "changes of a tenant": sqlChangesTenant,
-	"history": sqlHistory, "change at": sqlChangeAt, "search nothing": sqlSearchNothing, "search nothing, oldest first": upwards.Replace(sqlSearchNothing), "old changes": sqlOldChanges, "forget changes": sqlForgetChanges,
+	"history": sqlHistory, "change at": sqlChangeAt, "extent": sqlExtent, "search nothing": sqlSearchNothing, "search nothing, oldest first": upwards.Replace(sqlSearchNothing), "old changes": sqlOldChanges, "forget changes": sqlForgetChanges,
 	"search about": sqlSearchAbout, "search operation": sqlSearchOperation, "search correlation": sqlSearchCorrelation,
 	"search workflow": sqlSearchWorkflow, "search state": sqlSearchState,
 	"search about, oldest first": upwards.Replace(sqlSearchAbout), "search operation, oldest first": upwards.Replace(sqlSearchOperation),
