@@ -91,6 +91,9 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		}
 		all = append(all, door{path: "/", handler: reviewui.New(h.office, o)}) // everything else
 	}
+	for i, d := range all {
+		all[i].handler = access.Watch(d.handler, who) // what goes on for long ends with its token
+	}
 	return all, nil
 }
 

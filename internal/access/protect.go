@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,19 +9,12 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"time"
 )
 
 // ProtectOptions of [Protect]. The zero value works.
 type ProtectOptions struct {
 	// MaxBody is the largest body of a request in bytes. Default 1 MiB.
 	MaxBody int64
-	// Who, where it is given, is asked again every few seconds while a request
-	// goes on, and ends it when it is no longer known whose it is: what follows
-	// events for hours must end with its token. Default: a request that has begun
-	// goes on.
-	Who Resolver
 	// Logger gets panics, with the route and the stack; never a body, a query or
 	// a header. Default none.
 	Logger *slog.Logger
@@ -59,40 +51,7 @@ func (p *protected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = http.MaxBytesReader(g, r.Body, p.options.MaxBody)
-	if p.options.Who != nil {
-		ctx, end := p.watched(r)
-		defer end()
-		r = r.WithContext(ctx)
-	}
 	p.inner.ServeHTTP(g, r)
-}
-
-// watched is the context of a request that ends when its credentials do.
-func (p *protected) watched(r *http.Request) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	// A handler may change what it was given while we look.
-	again := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header.Clone(), RemoteAddr: r.RemoteAddr, TLS: r.TLS}
-	again = again.WithContext(ctx)
-	var mu sync.Mutex
-	var timer *time.Timer
-	mu.Lock()
-	defer mu.Unlock()
-	timer = time.AfterFunc(freshFor, func() {
-		_, err := p.options.Who.Resolve(again)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case ctx.Err() != nil, errors.Is(err, ErrNoCredentials): // nobody is to be known
-		case err != nil:
-			cancel(err)
-		default:
-			timer.Reset(freshFor)
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		timer.Stop()
-	}
 }
 
 func setHeaders(h http.Header, tls bool) {

@@ -195,7 +195,7 @@ type turning struct{ says func() error }
 
 func (s turning) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, s.says() }
 
-func TestProtectEndsWhatLosesItsCredentials(t *testing.T) {
+func TestWatchEndsWhatLosesItsCredentials(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		ends   bool
@@ -210,18 +210,18 @@ func TestProtectEndsWhatLosesItsCredentials(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var end error
-				h := access.Protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				h := access.Watch(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 					select {
 					case <-r.Context().Done():
 						end = context.Cause(r.Context())
 					case <-time.After(time.Hour):
 					}
-				}), access.ProtectOptions{Who: turning{func() error {
+				}), turning{func() error {
 					if time.Since(began) < time.Minute {
 						return nil
 					}
 					return c.err
-				}}})
+				}})
 				ask(h, httptest.NewRequest("GET", "/v1/events", nil))
 				if took := time.Since(began); c.ends && (!errors.Is(end, c.err) || took > time.Minute+5*time.Second) || !c.ends && end != nil {
 					t.Errorf("%s: it ended after %s with %v", c.reason, took, end)
