@@ -121,11 +121,10 @@ func TestMCPOfAServerThatStops(t *testing.T) {
 	}
 	answered := make(chan string, 1)
 	go func() { answered <- callOrder(t, s, "A-1").Status }()
-	for len(p.writes()) == 0 || p.writes()[0].Sends == 0 { // until the destination has been asked
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "the destination is asked", func() bool {
+		all := p.writes()
+		return len(all) > 0 && all[0].Sends > 0
+	})
 	code := end()
 	if status := <-answered; status != "in_progress" || code != 0 {
 		t.Errorf("%s, exit code %d", status, code)

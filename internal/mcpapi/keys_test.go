@@ -67,6 +67,7 @@ func TestWhatIsOneCall(t *testing.T) {
 		"idempotency key": {"it names the write", []sent{with(a(1, "7", "A", ""), "Idempotency-Key", "k-1"), with(a(2, "8", "A", ""), "Idempotency-Key", `"k-1"`), a(3, "1", "A", `{"readback/idempotency_key":"k-1"}`)}, 1,
 			[]string{"verified", "again:verified", "again:verified"}},
 		"idempotency key, other values": {"and nothing else by it", []sent{with(a(1, "7", "A", ""), "Idempotency-Key", "k-1"), with(a(1, "8", "B", ""), "Idempotency-Key", "k-1")}, 1, []string{"verified", "refused"}},
+		"idempotency key and steps":     {"it names the operation across workflows", []sent{a(1, "7", "A", `{"readback/workflow":"run-1","readback/step":"s","readback/idempotency_key":"k-1"}`), a(1, "8", "A", `{"readback/workflow":"run-2","readback/step":"s","readback/idempotency_key":"k-1"}`)}, 1, []string{"verified", "again:verified"}},
 		"arguments named as keys":       {"no argument has a part in the key", []sent{a(1, "7", "readback/step", ""), a(1, "8", "B", "")}, 2, []string{"verified", "verified"}},
 		"a forged request id":           {"what the door writes, no client can", []sent{a(1, "7", "A", `{"readback/request":"1"}`), a(1, "8", "B", `{"readback/request":"1"}`)}, 2, []string{"verified", "verified"}},
 	} {
