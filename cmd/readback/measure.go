@@ -16,15 +16,29 @@ func (d *desk) serve(addr string, reg *connectors.Registry) (engine.Meter, func(
 	if addr == "" {
 		return nil, func() {}, nil
 	}
+	m := d.meter(reg)
+	end, err := d.serveMeter(addr, m)
+	return m, end, err
+}
+
+// meter counts what is done with the destinations.
+func (d *desk) meter(reg *connectors.Registry) *metrics.Meter {
 	from := metrics.Sources{Standing: d.measured}
 	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
-	m := metrics.New(reg, from)
+	return metrics.New(reg, from)
+}
+
+// serveMeter serves a meter at an address, "" for nowhere.
+func (d *desk) serveMeter(addr string, m *metrics.Meter) (end func(), err error) {
+	if addr == "" {
+		return func() {}, nil
+	}
 	s, err := metrics.Start(addr, m, d.reached, d.log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d.log.Info("metrics are served", "address", s.Addr())
-	return m, func() {
+	return func() {
 		if err := s.Close(); err != nil {
 			d.log.Warn("the server of metrics could not be closed", "error", err)
 		}

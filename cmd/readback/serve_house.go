@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/metrics"
 	"github.com/readback-go/readback/internal/office"
-	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -46,16 +46,32 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 		return nil, err
 	}
 	d.stand(reg)
-	from := metrics.Sources{Standing: d.measured}
-	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
-	h := &house{desk: d, reg: reg, meter: metrics.New(reg, from), beside: map[string]func(context.Context) error{}}
+	h := &house{desk: d, reg: reg, meter: d.meter(reg), beside: map[string]func(context.Context) error{}}
 	h.engine = d.engine(reg, h.meter)
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"
 	h.gate = workflow.New(store, o)
 	h.sagas = saga.New(store, h.engine, &saga.Options{Window: idempotencyWindow, Logger: d.log})
 	h.office = office.New(office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate,
 		Types: d.types(), Logger: d.log})
+	if err := h.tell(where); err != nil {
+		h.engine.Close()
+		return nil, err
+	}
 	return h, nil
+}
+
+// tell makes what tells others of changes, where somebody is to be told.
+func (h *house) tell(where string) error {
+	hooks := h.desk.config.Hooks()
+	if len(hooks) == 0 {
+		return nil
+	}
+	l, ok := h.desk.ledger.(webhooks.Ledger)
+	if !ok {
+		return errors.New("this ledger cannot tell what has changed, and webhooks are configured")
+	}
+	h.beside["the webhooks"] = webhooks.New(l, h.engine, webhooks.Options{Hooks: hooks, Tenant: h.desk.tenant, Desk: where, Logger: h.desk.log}).Work
+	return nil
 }
 
 // types says of which type each destination is.

@@ -61,6 +61,13 @@ func (sv *serving) run(ctx context.Context) error {
 		sv.shut(0)
 		return err
 	}
+	endMeter, err := h.desk.serveMeter(sv.config.Metrics.Listen, h.meter)
+	if err != nil {
+		sv.shut(0)
+		h.close()
+		return err
+	}
+	defer endMeter()
 	doors, err := sv.doors(ctx, h)
 	if err != nil {
 		sv.shut(0)
