@@ -43,7 +43,7 @@ var pagePolicy = func() string {
 func (l *Logins) write(w http.ResponseWriter, r *http.Request, status int, p page) {
 	p.Provider, p.Form = l.provider != nil, l.form
 	p.Unkept = l.secure(r) && r.TLS == nil && !l.https && r.Header.Get("X-Forwarded-Proto") != "https"
-	p.Styles = template.CSS(styles) //nolint:gosec // it is our own file
+	p.Styles = template.CSS(styles)
 	if p.Next == "" {
 		p.Next = "/"
 	}

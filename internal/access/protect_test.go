@@ -181,7 +181,7 @@ func TestProtectCatchesPanics(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if p := recover(); p != http.ErrAbortHandler { //nolint:errorlint // the very value
+				if p := recover(); p != http.ErrAbortHandler {
 					t.Errorf("%s: it panics with %v; want the connection broken off", name, p)
 				}
 			}()
