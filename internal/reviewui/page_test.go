@@ -142,7 +142,7 @@ func TestEveryPageIsWellMadeForEverybody(t *testing.T) {
 				posts := 0
 				for _, f := range a.all(tag("form")) {
 					action, _ := attr(f, "action")
-					if method, _ := attr(f, "method"); method == "post" && action != "/theme" && action != "/name" {
+					if method, _ := attr(f, "method"); method == "post" && action != "/theme" {
 						posts++
 					}
 				}
@@ -281,7 +281,7 @@ func TestInboxCountsAndOrders(t *testing.T) {
 func TestRoutesAreThoseThatAreServed(t *testing.T) {
 	s := newShop(t)
 	for _, r := range Routes() {
-		if r.Method != http.MethodGet && r.Act != access.Decide && r.Act != access.Operate && r.Pattern != "/theme" && r.Pattern != "/name" {
+		if r.Method != http.MethodGet && r.Act != access.Decide && r.Act != access.Operate && r.Pattern != "/theme" {
 			t.Errorf("%s %s changes something and takes only the right to %s", r.Method, r.Pattern, r.Act)
 		}
 		path := strings.NewReplacer("{$}", "", "{file...}", "desk.css", "{id}", "x", "{workflow}", "x", "{step}", "x").Replace(r.Pattern)

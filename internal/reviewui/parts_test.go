@@ -15,7 +15,6 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -75,52 +74,6 @@ func TestLightAndDarkAreRemembered(t *testing.T) {
 		page := auditor.get(t, s, "/inbox", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: themeCookie, Value: to}) })
 		if got, _ := attr(page.all(tag("html"))[0], "data-theme"); got != want {
 			t.Errorf("%s: the page is %q, want %q", to, got, want)
-		}
-	}
-}
-
-func TestOnOnesOwnMachineAPersonSaysTheirName(t *testing.T) {
-	s := newShop(t)
-	id := s.held(t, "H-1")
-	nobody := person{"acme", "", "operator"}
-	page := nobody.get(t, s, writePath(id))
-	checkPage(t, page)
-	form := page.form(t, "/name")
-	form.Set("name", "  Jörg   Müller ")
-	a := nobody.send(t, s, http.MethodPost, "/name", form)
-	if a.Status != http.StatusSeeOther || a.Header.Get("Location") != writePath(id) {
-		t.Fatalf("status %d to %q", a.Status, a.Header.Get("Location"))
-	}
-	with := func(r *http.Request) {
-		for _, c := range (&http.Response{Header: a.Header}).Cookies() {
-			r.AddCookie(c)
-		}
-	}
-	page = nobody.get(t, s, writePath(id), with)
-	checkPage(t, page)
-	decision := page.form(t, writePath(id)+"/decision")
-	decision.Set("choice", "approve")
-	decision.Set("reason", why)
-	if b := nobody.send(t, s, http.MethodPost, writePath(id)+"/decision", decision, with); b.Status != http.StatusSeeOther {
-		t.Fatalf("status %d: %s", b.Status, b.text())
-	}
-	if r := s.record(t, id); len(r.Agreed) != 1 || r.Agreed[0] != "Jörg Müller" {
-		t.Errorf("approved by %q", r.Agreed)
-	}
-	if text := reviewer.get(t, s, "/inbox", with).text(); !strings.Contains(text, reviewer.name) || strings.Contains(text, "Jörg") {
-		t.Errorf("a cookie makes somebody with a name another person: %s", text)
-	}
-}
-
-func TestCredentialsWithoutANameGetNone(t *testing.T) {
-	d := (&fake{}).desk(&Options{Who: only(access.Identity{Tenant: "acme", Role: engine.RoleOperator, Via: "token"})})
-	a := operator.get(t, d, "/inbox", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: nameCookie, Value: "Mallory"}) })
-	if strings.Contains(a.text(), "Mallory") || len(a.all(byID("your-name"))) > 0 {
-		t.Errorf("a token without a name gets one from a cookie: %s", a.text())
-	}
-	for name, want := range map[string]string{"\u202egnp": "", "\x00": "", strings.Repeat("x", maxName+1): "", " a  b ": "a b"} {
-		if got := fitName(name); got != want {
-			t.Errorf("fitName(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

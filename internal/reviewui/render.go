@@ -25,8 +25,6 @@ type page struct {
 	Realm string // the tenant
 	Theme string // "light", "dark", "" as the machine has it
 	Back  string // where a change of the theme comes back to
-	// Named says that whoever asks can say by which name they go.
-	Named bool
 	// LogOut says that there is something to end.
 	LogOut  bool
 	Live    bool // it is told of changes
@@ -67,7 +65,7 @@ func mustPages(all ...string) map[string]*template.Template {
 // page begins a page for whoever asks.
 func (d *desk) page(v *visit, title, nav string, body any) page {
 	p := page{Title: title, Nav: nav, Who: report.Clip(v.who.Name, maxName), Role: string(v.who.Role), Realm: report.Clip(v.who.Tenant, maxName),
-		Theme: themeOf(v.r), LogOut: v.who.Via == "login", Named: v.byWord, Version: d.opts.Version, Now: time.Now().UTC(), Body: body, Back: "/inbox"}
+		Theme: themeOf(v.r), LogOut: v.who.Via == "login", Version: d.opts.Version, Now: time.Now().UTC(), Body: body, Back: "/inbox"}
 	if v.r.Method == http.MethodGet {
 		p.Back = v.r.URL.RequestURI()
 	}

@@ -38,7 +38,6 @@ var routes = []route{
 	{method: "POST", pattern: "/sagas/{id}/close", act: access.Operate, serve: (*desk).closeSaga},
 	{method: "GET", pattern: "/help", act: access.Trace, serve: (*desk).help},
 	{method: "POST", pattern: "/theme", act: access.Trace, serve: (*desk).theme},
-	{method: "POST", pattern: "/name", act: access.Trace, serve: (*desk).name},
 	{method: "GET", pattern: "/updates", act: access.Trace, serve: (*desk).updates, endless: true},
 	{method: "GET", pattern: "/static/{file...}", serve: (*desk).static},
 }
@@ -54,12 +53,10 @@ func Routes() []access.Route {
 
 // visit is one request of somebody.
 type visit struct {
-	w   http.ResponseWriter
-	r   *http.Request
-	who access.Identity
-	// byWord says that whoever asks has the name that they chose, or none yet.
-	byWord bool
-	form   url.Values // of a POST
+	w    http.ResponseWriter
+	r    *http.Request
+	who  access.Identity
+	form url.Values // of a POST
 }
 
 // serve is around every request: it finds out who asks and whether they may,
@@ -90,7 +87,7 @@ func (d *desk) admit(v *visit, one route) error {
 	}
 	who, err := d.opts.Who.Resolve(v.r)
 	if err == nil {
-		v.who, v.byWord = named(who, v.r), namesItself(who)
+		v.who = who
 		err = who.May(one.act)
 	}
 	if v.r.Method == http.MethodPost { // read all the same: what was typed is given back
