@@ -55,46 +55,50 @@ func (r route) may() string {
 	return ""
 }
 
-// What holds of every route, whatever it is about.
+// asked is how a route is asked.
+type asked struct {
+	who     string
+	query   string
+	body    func(route) string
+	headers []string
+	broken  error // of whoever finds out who asks
+	late    bool  // the body does not come in time
+}
+
+func body(text string) func(route) string { return func(route) string { return text } }
+
+// everywhere is what holds of every route, whatever it is about.
+var everywhere = map[string]struct {
+	asked
+	when func(route) bool
+	kind *kind
+}{
+	"without credentials":       {asked{who: "-"}, hasAct, unauthorized},
+	"a role without rights":     {asked{who: "root@acme"}, hasAct, forbidden},
+	"bad credentials too often": {asked{broken: &access.TooManyError{After: 90 * time.Second}}, hasAct, tooManyAttempts},
+	"the tokens cannot be read": {asked{broken: access.ErrUnavailable}, hasAct, unavailable},
+	"the ledger is away":        {asked{broken: unavailableLedger()}, hasAct, unavailable},
+	"something else is broken":  {asked{broken: errBroken}, hasAct, broken},
+	"an unknown query":          {asked{query: "?stat=held"}, always, invalidRequest},
+	"a query that is none":      {asked{query: "?a=%zz"}, always, invalidRequest},
+	"another type wanted":       {asked{headers: []string{"Accept: text/html, application/json;q=0"}}, always, notAcceptable},
+	"a body of another type":    {asked{headers: []string{"Content-Type: text/plain"}}, hasBody, unsupportedType},
+	"a compressed body":         {asked{headers: []string{"Content-Encoding: gzip"}}, hasBody, unsupportedType},
+	"too large a body":          {asked{body: func(r route) string { return strings.Repeat(" ", int(r.body.most)+1) }}, hasBody, tooLarge},
+	"a body that does not come": {asked{late: true}, hasBody, bodyTimeout},
+	"no body":                   {asked{body: body("")}, hasBody, invalidRequest},
+	"no object":                 {asked{body: body(`["a"]`)}, hasBody, invalidRequest},
+	"an unknown member":         {asked{body: body(`{"reasons":"x"}`)}, hasBody, invalidRequest},
+	"a member twice":            {asked{body: body(`{"reason":"x","reason":"y"}`)}, hasBody, invalidRequest},
+	"no UTF-8":                  {asked{body: body("{\"reason\":\"\xff\"}")}, hasBody, invalidRequest},
+	"cut off":                   {asked{body: body(`{"reason":"x`)}, hasBody, invalidRequest},
+	"more behind it":            {asked{body: body(`{"reason":"x"}{}`)}, hasBody, invalidRequest},
+	"nested too deep":           {asked{body: body(strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000))}, hasBody, invalidRequest},
+	"nothing of that name":      {asked{}, hasPart, notFound},
+}
+
 func TestEveryRoute(t *testing.T) {
-	type asked struct {
-		who     string
-		query   string
-		body    func(route) string
-		headers []string
-		broken  error // of whoever finds out who asks
-		late    bool  // the body does not come in time
-	}
-	body := func(text string) func(route) string { return func(route) string { return text } }
-	tests := map[string]struct {
-		asked
-		when func(route) bool
-		kind *kind
-	}{
-		"without credentials":       {asked{who: "-"}, hasAct, unauthorized},
-		"a role without rights":     {asked{who: "root@acme"}, hasAct, forbidden},
-		"bad credentials too often": {asked{broken: &access.TooManyError{After: 90 * time.Second}}, hasAct, tooManyAttempts},
-		"the tokens cannot be read": {asked{broken: access.ErrUnavailable}, hasAct, unavailable},
-		"the ledger is away":        {asked{broken: unavailableLedger()}, hasAct, unavailable},
-		"something else is broken":  {asked{broken: errBroken}, hasAct, broken},
-		"an unknown query":          {asked{query: "?stat=held"}, always, invalidRequest},
-		"a query that is none":      {asked{query: "?a=%zz"}, always, invalidRequest},
-		"another type wanted":       {asked{headers: []string{"Accept: text/html, application/json;q=0"}}, always, notAcceptable},
-		"a body of another type":    {asked{headers: []string{"Content-Type: text/plain"}}, hasBody, unsupportedType},
-		"a compressed body":         {asked{headers: []string{"Content-Encoding: gzip"}}, hasBody, unsupportedType},
-		"too large a body":          {asked{body: func(r route) string { return strings.Repeat(" ", int(r.body.most)+1) }}, hasBody, tooLarge},
-		"a body that does not come": {asked{late: true}, hasBody, bodyTimeout},
-		"no body":                   {asked{body: body("")}, hasBody, invalidRequest},
-		"no object":                 {asked{body: body(`["a"]`)}, hasBody, invalidRequest},
-		"an unknown member":         {asked{body: body(`{"reasons":"x"}`)}, hasBody, invalidRequest},
-		"a member twice":            {asked{body: body(`{"reason":"x","reason":"y"}`)}, hasBody, invalidRequest},
-		"no UTF-8":                  {asked{body: body("{\"reason\":\"\xff\"}")}, hasBody, invalidRequest},
-		"cut off":                   {asked{body: body(`{"reason":"x`)}, hasBody, invalidRequest},
-		"more behind it":            {asked{body: body(`{"reason":"x"}{}`)}, hasBody, invalidRequest},
-		"nested too deep":           {asked{body: body(strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000))}, hasBody, invalidRequest},
-		"nothing of that name":      {asked{}, hasPart, notFound},
-	}
-	for name, test := range tests {
+	for name, test := range everywhere {
 		t.Run(name, func(t *testing.T) {
 			for _, r := range routes() {
 				if !test.when(r) {

@@ -144,6 +144,7 @@ func TestWhatTheHeaderNames(t *testing.T) {
 		"neither workflow nor step": {"the header names the logical write", order("A-1", unnamed), 200, "http", "k-1", ""},
 		"both of them":              {"the header names the operation", order("A-1"), 200, "run-1", "charge-A-1", "k-1"},
 		"and the same key":          {"the body says the same", order("A-1", key("k-1")), 200, "run-1", "charge-A-1", "k-1"},
+		"a workflow alone":          {"it is enough of a name for the write", order("A-1", func(w *intent.WriteIntent) { w.Step = "" }), 200, "run-1", "", "k-1"},
 		"and another key":           {"it cannot be known which of them is meant", order("A-1", key("k-2")), 400, "", "", ""},
 	}
 	for name, test := range tests {
@@ -164,6 +165,34 @@ func TestWhatTheHeaderNames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A step without a workflow is not replaced by the header: it is half a name.
+func TestHeaderReplacesNoStep(t *testing.T) {
+	b := newBench(t, simulated.Native.Options(), nil)
+	half := asJSON(order("A-1", func(w *intent.WriteIntent) { w.Workflow = "" }))
+	if p := b.ask(agent, "POST", "/v1/writes", half, "Idempotency-Key: k-1").problem(invalidIntent); p.Field != "/workflow" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Who decides sees what came of it, without asking for that.
+func TestDecisionWaitsALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		out := b.submit(order("A-1", held))
+		began := time.Now()
+		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right"}`).want(200))
+		if took := time.Since(began); after.Status != engine.StatusVerified && took != decisionWait || took == 0 {
+			t.Errorf("%+v after %s", after, took)
+		}
+		// Nor is it shown as it was before, when it does not wait.
+		two := b.submit(order("A-2", held))
+		after = into[engine.Outcome](b.ask(reviewer, "POST", writePath(two.ID, "/decision"), `{"word":"approve","reason":"it is right"}`, "Prefer: wait=0").want(200))
+		if after.Status != engine.StatusInProgress {
+			t.Errorf("%+v", after)
+		}
+	})
 }
 
 func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
