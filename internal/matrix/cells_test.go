@@ -19,18 +19,21 @@ type class struct {
 	name, says string
 	options    func() simulated.Options
 	kinds      []string // default all
+	blind      bool     // nothing can be read there
 }
 
 var classes = []class{
-	{"native", "deduplicates by our idempotency key; strong reads", simulated.Native.Options, nil},
-	{"unique", "the key is unique, and there is an upsert by it; strong reads", simulated.Unique.Options, nil},
-	{"plain", "nothing but strong reads", simulated.Plain.Options, nil},
-	{"lagging", "nothing, and reads lag by 2 s", simulated.Lagging.Options, nil},
+	{"native", "deduplicates by our idempotency key; strong reads", simulated.Native.Options, nil, false},
+	{"unique", "the key is unique, and there is an upsert by it; strong reads", simulated.Unique.Options, nil, false},
+	{"plain", "nothing but strong reads", simulated.Plain.Options, nil, false},
+	{"lagging", "nothing, and reads lag by 2 s", simulated.Lagging.Options, nil, false},
 	{"versioned", "plain, and updates and deletes can be made conditional on the version", func() simulated.Options {
 		o := simulated.Plain.Options()
 		o.Versions = true
 		return o
-	}, []string{"update", "delete"}},
+	}, []string{"update", "delete"}, false},
+	{"blind", "nothing can be read there", simulated.Plain.Options, []string{"create"}, true},
+	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", simulated.Native.Options, []string{"create"}, true},
 }
 
 // all lists the kinds of write that the class is run with.
@@ -47,7 +50,7 @@ type variant struct {
 
 var variants = []variant{
 	{"horizon passes", "a horizon of 30 s is declared, and passes", func(*simulated.Options) {}, nil},
-	{"no horizon", "no horizon is declared, so it never passes", func(o *simulated.Options) { o.Horizon = connectors.Bound{} }, nil},
+	{"no horizon", "no horizon is declared, so it never passes", func(o *simulated.Options) { o.Horizon = connectors.Bound{} }, []string{"native", "unique", "plain", "lagging", "versioned"}},
 	{"no settle time", "a horizon of 30 s is declared, and no settle time", func(o *simulated.Options) { o.Settle = connectors.Bound{} }, []string{"lagging"}},
 }
 
@@ -120,6 +123,9 @@ type powers struct {
 
 func (c cell) powers() powers {
 	o, w := c.options(), c.kind.write
+	if c.class.blind {
+		return powers{native: o.Window > 0, creates: true}
+	}
 	_, settles := o.Settle.Declared()
 	_, ends := o.Horizon.Declared()
 	firm := len(o.Lags) == 0 || settles
@@ -152,6 +158,9 @@ func all() []cell {
 				continue
 			}
 			for _, vi := range vices {
+				if cl.blind && blindly[vi.name] == nil {
+					continue
+				}
 				for _, ki := range cl.all() {
 					if c := (cell{cl, va, ki, vi}); vi.can == nil || vi.can(c) {
 						cells = append(cells, c)

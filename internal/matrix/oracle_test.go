@@ -18,6 +18,7 @@ import (
 type account struct {
 	live    []simulated.Order
 	applied int // effects of our requests
+	lied    int // requests that were answered with yes and came to nothing
 	made    int // records that our requests made and the destination did not take back
 }
 
@@ -27,6 +28,7 @@ func (r *run) account() account {
 	for _, e := range r.world.Effects() {
 		switch {
 		case !e.Applied():
+			a.lied++
 		case e.By == simulated.ByRequest:
 			a.applied++
 			if e.Op == simulated.OpCreate {
@@ -104,6 +106,9 @@ func (r *run) judge() {
 	}
 	r.oneOutcome()
 	r.thrift()
+	if r.cell.class.blind {
+		r.judgeBlind()
+	}
 	end, status := r.account(), r.status()
 	want := r.wanted()
 	switch {
@@ -131,10 +136,14 @@ func (r *run) thrift() {
 	if r.point.how != lives {
 		return
 	}
-	if r.cell.vice.once && r.sends > 1 {
+	if r.cell.vice.once && r.sends > 1 && !r.cell.class.blind { // a copy tells what no read can
+
 		r.flaw("%s: %d sends reached the destination", wasteful, r.sends)
 	}
 	reads := 1
+	if r.cell.class.blind {
+		reads = 0
+	}
 	if r.cell.powers().looksFirst {
 		reads++
 	}
@@ -164,6 +173,9 @@ func (r *run) oneOutcome() {
 // process died after it announced a send that never left. Then nothing is
 // there, and nobody knows that nothing will be.
 func (r *run) wanted() verdict {
+	if r.cell.class.blind {
+		return r.wantedBlind()
+	}
 	p := r.cell.powers()
 	want := r.cell.vice.want(p)
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {

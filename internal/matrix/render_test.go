@@ -14,7 +14,7 @@ var words = []struct {
 	status engine.Status
 	word   string
 }{
-	{verified, "verified"}, {notApplied, "not applied"}, {compensated, "undone"}, {review, "review"},
+	{verified, "verified"}, {notApplied, "not applied"}, {compensated, "undone"}, {reported, "reported"}, {review, "review"},
 }
 
 func word(s engine.Status) string {

@@ -155,6 +155,9 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	var reg connectors.Registry
 	d := r.world.Destination()
 	d.Connector = link{d.Connector, p, r.book}
+	if r.cell.class.blind {
+		d.Profiles = map[string]connectors.Profile{simulated.Kind: blinded(d.Profiles[simulated.Kind])}
+	}
 	if err := reg.Register("orders", d); err != nil {
 		t.Fatal(err)
 	}
