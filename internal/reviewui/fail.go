@@ -37,6 +37,8 @@ var known = []struct {
 	title  string
 	text   string // "" for what the error says
 }{
+	{access.ErrTooMany, http.StatusTooManyRequests, "Too many attempts", ""},
+	{access.ErrUnavailable, http.StatusServiceUnavailable, "Not now", "Whose credentials these are cannot be found out at the moment; it says nothing about them. Nothing was done. Try again shortly."},
 	{access.ErrUnknown, http.StatusUnauthorized, "Not logged in", "Log in, or give valid credentials. They may have expired, or been taken back."},
 	{access.ErrForbidden, http.StatusForbidden, "Not yours to do", ""},
 	{engine.ErrForbidden, http.StatusForbidden, "Not yours to decide", ""},
@@ -60,6 +62,7 @@ var known = []struct {
 	{saga.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
 	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The ledger broke off in the middle: what you asked for was recorded, or was not. Look again before you do it again."},
 	{ledger.ErrUnavailable, http.StatusServiceUnavailable, "The ledger cannot be reached", "Nothing was changed. Writes that are recorded are safe, and go on when it is back."},
+	{context.Canceled, http.StatusServiceUnavailable, "Broken off", "The request was broken off. Look again before you do it again."},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Look again before you do it again."},
 }
 
@@ -107,6 +110,11 @@ func sentence(s string) string {
 // fail makes a page of an error.
 func (d *desk) fail(v *visit, err error) {
 	f, expected := failureOf(err)
+	if status, header := access.Refused(err); status == f.Status { // what belongs to it
+		for name := range header {
+			v.w.Header().Set(name, header.Get(name))
+		}
+	}
 	if !expected {
 		f.Mark = rand.Text()[:8]
 		d.log.ErrorContext(v.r.Context(), "a page failed", "route", v.r.Pattern, "mark", f.Mark, "error", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -92,6 +93,31 @@ func TestErrorsInPlainWords(t *testing.T) {
 		if errors.Is(err, ledger.ErrUnsure) != unsure || strings.Contains(a.text(), "secret.go") {
 			t.Errorf("%v: the page says %q", err, a.text())
 		}
+	}
+}
+
+// refusing knows nobody, for a reason.
+type refusing struct{ err error }
+
+func (r refusing) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, r.err }
+
+func TestWhoCannotBeKnownIsToldWhy(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err          error
+		status       int
+		header, want string
+	}{
+		"too often":      {&access.TooManyError{After: 90 * time.Second}, http.StatusTooManyRequests, "Retry-After", "90"},
+		"not now":        {fmt.Errorf("%w: %w", access.ErrUnavailable, ledger.ErrUnavailable), http.StatusServiceUnavailable, "Location", ""},
+		"no credentials": {access.ErrNoCredentials, http.StatusUnauthorized, "WWW-Authenticate", `Bearer realm="readback"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := person{}.get(t, (&fake{}).desk(&Options{Who: refusing{tt.err}}), "/inbox")
+			checkPage(t, a)
+			if a.Status != tt.status || a.Header.Get(tt.header) != tt.want {
+				t.Errorf("status %d, %s %q; want %d and %q", a.Status, tt.header, a.Header.Get(tt.header), tt.status, tt.want)
+			}
+		})
 	}
 }
 
