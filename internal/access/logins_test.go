@@ -217,8 +217,7 @@ func TestProviderDownAtStart(t *testing.T) {
 	for _, vice := range []accesstest.Vice{accesstest.Down, accesstest.Slow} {
 		t.Run(string(vice), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var w *world
-				w = newWorld(t, func(o *access.LoginOptions) { o.Client = nil; o.Issuer = "" })
+				w := newWorld(t, func(o *access.LoginOptions) { o.Client = nil; o.Issuer = "" })
 				w.provider.Has(vice)
 				began := time.Now()
 				w.restart(func(o *access.LoginOptions) { o.Client, o.Issuer = w.provider.Client(), issuer })

@@ -181,7 +181,8 @@ func TestProtectCatchesPanics(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if p := recover(); p != http.ErrAbortHandler {
+				p := recover()
+				if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 					t.Errorf("%s: it panics with %v; want the connection broken off", name, p)
 				}
 			}()

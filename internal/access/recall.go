@@ -66,7 +66,7 @@ func (c *recall) get(ctx context.Context, name string) (recalled, error) {
 	if have.fresh {
 		return have, nil
 	}
-	err := error(errResting)
+	err := errResting
 	if !c.resting() {
 		select {
 		case answer := <-c.flights.DoChan(name, func() (any, error) { return c.read(name) }):

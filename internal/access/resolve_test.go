@@ -75,7 +75,7 @@ func TestBadCredentials(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.Header["Authorization"] = c.headers
 			_, err := tokens.Resolve(r)
-			if !errors.Is(err, c.want) || errors.Is(err, access.ErrNoCredentials) != (c.want == access.ErrNoCredentials) {
+			if !errors.Is(err, c.want) || errors.Is(err, access.ErrNoCredentials) != errors.Is(c.want, access.ErrNoCredentials) {
 				t.Errorf("%s: got %v, want %v", c.reason, err, c.want)
 			}
 			if strings.Contains(err.Error(), secret[21:40]) {
