@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 )
 
 type nothing struct{}
@@ -129,6 +130,40 @@ func TestBound(t *testing.T) {
 				if got := c.bound.Passed(elapsed); got != want {
 					t.Errorf("passed after %v: %v, want %v: %s", elapsed, got, want, c.reason)
 				}
+			}
+		})
+	}
+}
+
+func TestRegisterRefusesWhatABlindDestinationCannotClaim(t *testing.T) {
+	creates := []intent.WriteType{intent.Create}
+	for name, c := range map[string]struct {
+		profile connectors.Profile
+		says    string
+	}{
+		"nothing":     {connectors.Profile{}, ""},
+		"its key":     {connectors.Profile{NativeWindow: map[intent.WriteType]time.Duration{intent.Create: time.Hour}, Horizon: connectors.Within(time.Minute), FreshKeys: true, Irreversible: creates, Sends: 3}, ""},
+		"stamps":      {connectors.Profile{Stamped: true}, "stamped"},
+		"updates":     {connectors.Profile{StampsUpdates: true}, "stamps updates"},
+		"unique":      {connectors.Profile{Unique: creates}, "unique"},
+		"conditional": {connectors.Profile{Conditional: creates}, "conditional"},
+		"undo":        {connectors.Profile{Undo: creates}, "undo"},
+		"reads":       {connectors.Profile{Reads: []connectors.ReadPath{{Path: "get"}}}, "reads"},
+		"bulk":        {connectors.Profile{BulkLimit: 5}, "bulk limit"},
+		"confirm":     {connectors.Profile{ConfirmReads: 2}, "confirm reads"},
+		"settle":      {connectors.Profile{Settle: connectors.Within(0)}, "settle time"},
+		"recheck":     {connectors.Profile{Recheck: connectors.Within(time.Hour)}, "recheck"},
+		"volatile":    {connectors.Profile{Volatile: []string{"/a"}}, "volatile"},
+		"compare":     {connectors.Profile{Compare: map[string]intent.Comparison{"/a": nil}}, "compare"},
+		"read time":   {connectors.Profile{ReadTimeout: time.Second}, "read timeout"},
+		"sends":       {connectors.Profile{Sends: -1}, "sends"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.profile.Blind = true
+			var reg connectors.Registry
+			err := reg.Register("hook", connectors.Destination{Connector: nothing{}, Profiles: map[string]connectors.Profile{"notice": c.profile}})
+			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%v, want %q", err, c.says)
 			}
 		})
 	}

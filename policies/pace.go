@@ -31,7 +31,10 @@ func blindPause(n int, asked time.Duration) time.Duration {
 	for range min(n-1, maxDoublings) {
 		pause = min(pause*blindGrowth, blindMost)
 	}
-	return max(pause, min(asked, maxRetryAfter))
+	if asked > pause {
+		pause = min(asked, maxRetryAfter)
+	}
+	return pause
 }
 
 // ReadPace is the pace at which one write is read back: quickly at first,

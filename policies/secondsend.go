@@ -76,12 +76,13 @@ func SecondSend(c Case) Permit {
 // blindly is the table for a destination at which nothing can be read: no row
 // but the key and a person's word can show anything.
 func blindly(c Case) Permit {
+	irreversible := slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 	switch {
 	case replayed(c):
 		return refuse("the destination said yes, and nobody can look whether it is so")
 	case c.Directed == DirectForce:
 		return Permit{Allowed: true, Row: RowPerson, Reason: "a person says that it did not arrive"}
-	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+	case irreversible:
 		return refuse("the write is irreversible and an earlier send may have been applied")
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
