@@ -89,14 +89,14 @@ type works struct {
 	ctx    context.Context
 	end    context.CancelFunc
 	failed chan error // the first that did, if one does
-	late   chan error // how the engine's work ended
-	began  time.Time
+	// grace is how long what is in hand may last when it is ended.
+	grace time.Duration
 }
 
 // work begins to do what a worker does: whatever is due, and what goes on
 // without anybody asking. It goes on when ctx ends, until [house.rest].
 func (h *house) work(ctx context.Context, parallel int, grace time.Duration) *works {
-	w := &works{failed: make(chan error, 1), late: make(chan error, 1)}
+	w := &works{failed: make(chan error, 1), grace: grace}
 	w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
 	w.begin("the gate", func() error { return h.gate.Work(w.ctx) })
 	w.begin("the sagas", func() error { return h.sagas.Work(w.ctx) })
@@ -106,15 +106,7 @@ func (h *house) work(ctx context.Context, parallel int, grace time.Duration) *wo
 	if h.desk.config.Retention.Keep > 0 {
 		w.wg.Go(func() { h.desk.pruneNowAndThen(w.ctx) })
 	}
-	w.wg.Go(func() {
-		err := untilStopped(w.ctx, h.engine, grace, func() error {
-			return h.engine.Work(w.ctx, &engine.WorkOptions{Parallel: parallel})
-		})
-		if err != nil && !errors.Is(err, errLate) {
-			w.fail(fmt.Errorf("the engine: %w", err))
-		}
-		w.late <- err
-	})
+	w.begin("the engine", func() error { return h.engine.Work(w.ctx, &engine.WorkOptions{Parallel: parallel}) })
 	return w
 }
 
@@ -133,17 +125,26 @@ func (w *works) fail(err error) {
 	}
 }
 
-// rest ends the work, and closes everything. What is in hand is given the time
-// that work was begun with; what lasts longer stays in the ledger, which is then
+// rest ends the work, and closes everything. What is in hand, of workers and of
+// callers, is given its grace; what lasts longer stays in the ledger, which is then
 // left as it is.
 func (h *house) rest(w *works) error {
 	w.end()
-	if err := <-w.late; errors.Is(err, errLate) {
-		return err // the ledger is still in use, and ends with the process
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.engine.Close()
+		w.wg.Wait()
+	}()
+	late := time.NewTimer(w.grace)
+	defer late.Stop()
+	select {
+	case <-done:
+		h.close()
+		return nil
+	case <-late.C: // the ledger is still in use, and ends with the process
+		return fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", errLate, w.grace)
 	}
-	w.wg.Wait()
-	h.close()
-	return nil
 }
 
 // close closes everything. Work is ended before.

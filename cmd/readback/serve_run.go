@@ -88,7 +88,9 @@ func (sv *serving) run(ctx context.Context) error {
 	case err = <-served:
 		err = fmt.Errorf("the server: %w", err)
 	}
+	began := time.Now()
 	sv.shut(sv.config.Server.Grace)
+	w.grace = max(sv.config.Server.Grace-time.Since(began), minRest)
 	return errors.Join(err, h.rest(w))
 }
 
