@@ -121,8 +121,8 @@ func (m members) put(name, text string) error {
 // read comes back as it is, for who says what is wrong with it.
 func filled(body []byte, fill func(members) error) ([]byte, error) {
 	var m members
-	if err := json.Unmarshal(body, &m); err != nil || m == nil {
-		return body, nil
+	if json.Unmarshal(body, &m) != nil || m == nil {
+		return body, nil //nolint:nilerr // who reads it next says what is wrong, in its own words
 	}
 	if err := fill(m); err != nil {
 		return nil, err

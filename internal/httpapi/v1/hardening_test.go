@@ -57,7 +57,9 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		}
 		defer conn.Close()
 		began := time.Now()
-		fmt.Fprintf(conn, "POST /v1/writes HTTP/1.1\r\nHost: readback\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{", agent)
+		if _, err := fmt.Fprintf(conn, "POST /v1/writes HTTP/1.1\r\nHost: readback\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\n{", agent); err != nil {
+			t.Fatal(err)
+		}
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,7 @@ package v1
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -193,10 +193,7 @@ func TestPlanIsAsItIsRead(t *testing.T) {
 		Top   map[string]json.RawMessage
 		Steps []map[string]json.RawMessage `json:"steps"`
 	}
-	if err := json.Unmarshal(written, &got.Top); err == nil {
-		err = json.Unmarshal(written, &got)
-	}
-	if err != nil {
+	if err := errors.Join(json.Unmarshal(written, &got.Top), json.Unmarshal(written, &got)); err != nil {
 		t.Fatal(err)
 	}
 	for of, have := range map[reflect.Type]map[string]json.RawMessage{of[planDocument](): got.Top, of[planStepPart](): got.Steps[0]} {
@@ -218,6 +215,6 @@ func TestDocumentIsStable(t *testing.T) {
 		t.Error("it is another one each time")
 	}
 	if n := len(document("1")); n > 200<<10 {
-		t.Error(fmt.Sprintf("it has %d bytes", n))
+		t.Errorf("it has %d bytes", n)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/readback-go/readback/intent"
 )
 
 // The headers that mean something here, besides HTTP's own.
@@ -168,8 +166,3 @@ func named(w members, key string) error {
 
 // headerWorkflow is the workflow of writes that the header alone names.
 const headerWorkflow = "http"
-
-// badIntent is what is wrong with an intent as the door reads it.
-func badIntent(path, problem, want string) error {
-	return &intent.InvalidError{Problems: []intent.Problem{{Path: path, Problem: problem, Want: want}}}
-}

@@ -145,12 +145,10 @@ func (s *stream) stillThem() error {
 	switch {
 	case errors.Is(err, access.ErrUnknown):
 		return err
-	case err != nil: // it cannot be asked now; it is asked again
-		return nil
-	case now.Tenant != s.c.who.Tenant || now.Role != s.c.who.Role:
+	case err == nil && (now.Tenant != s.c.who.Tenant || now.Role != s.c.who.Role):
 		return access.ErrUnknown
 	}
-	return nil
+	return nil // also where it cannot be asked now: it is asked again
 }
 
 // beat says that the stream is there, and takes its reader past what it does not
