@@ -217,7 +217,7 @@ func (c *comparer) whose(r connectors.Record) string {
 	case c.w.Stamp():
 		return "It bears our stamp."
 	}
-	return "It bears another stamp than ours."
+	return "It bears a stamp that is not of this write."
 }
 
 // link is an address that a person may follow, "" where it is none.

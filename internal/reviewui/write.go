@@ -212,7 +212,7 @@ func writeFacts(r ledger.Record) []linked {
 			at("Approve by", r.Due)
 		}
 	} else {
-		at("Looked at again", r.Due)
+		at("Next look", r.Due)
 	}
 	add("Calls", report.Calls(r), "")
 	if r.Behind != "" {
