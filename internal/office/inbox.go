@@ -101,7 +101,7 @@ func (o *Office) waiting(ctx context.Context, who Who, in *Inbox) error {
 
 func (o *Office) waits(r ledger.Record) Waiting {
 	w := Waiting{Record: r, Outcome: engine.OutcomeOf(r)}
-	declared, err := intent.Decode(r.Intent)
+	declared, err := intent.DecodeStored(r.Intent)
 	if err != nil { // not an intent: its caller makes the write itself
 		return w
 	}

@@ -142,7 +142,7 @@ func (o *Office) View(ctx context.Context, who Who, id ledger.ID) (View, error) 
 			return View{}, err
 		}
 	}
-	if w, err := intent.Decode(r.Intent); err == nil {
+	if w, err := intent.DecodeStored(r.Intent); err == nil {
 		v.Intent = w
 	}
 	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
