@@ -99,14 +99,19 @@ func TestProtectRefuses(t *testing.T) {
 			if w.Code == 200 {
 				return
 			}
-			var problem struct {
-				Title, Detail string
-				Status        int
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != c.status || problem.Detail == "" || w.Header().Get("Content-Type") != "application/problem+json" {
-				t.Errorf("the answer is no problem document: %v, %s", err, w.Body)
-			}
+			isProblem(t, w, c.status)
 		})
+	}
+}
+
+func isProblem(t *testing.T, w *httptest.ResponseRecorder, status int) {
+	t.Helper()
+	var problem struct {
+		Title, Detail string
+		Status        int
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || problem.Status != status || problem.Detail == "" || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("the answer is no problem document: %v, %s", err, w.Body)
 	}
 }
 
