@@ -70,7 +70,7 @@ func TestVersion3(t *testing.T) {
 	}
 	must(t, sqlite.Version3(path, all...))
 	l := open(t, path, nil)
-	must(t, l.Write("UPDATE ledger_writes SET body = 'torn' WHERE id = '"+string(all[0].ID)+"'"))
+	must(t, l.Change("UPDATE ledger_writes SET body = 'torn' WHERE id = '"+string(all[0].ID)+"'"))
 	for name, c := range map[string]struct {
 		s    ledger.Search
 		want []ledger.ID

@@ -93,8 +93,17 @@ func insertVersion1(conn *sqlite.Conn, r ledger.Record) error {
 			c.state, due, c.leaseUntil, c.fence, c.seq, body, nil, string(r.Evidence)}})
 }
 
+// Change runs SQL as an operation of its own, which is committed.
+func (l *Ledger) Change(sql string) error {
+	return l.writer.do(context.Background(), func(t *tx) error {
+		t.wrote = true
+		clear(t.remembered)
+		return sqlitex.ExecuteScript(t.conn, sql, nil)
+	})
+}
+
 // Write runs SQL on the connection that writes, as an operation of its own
-// that does not count.
+// that does not count: what it changes in the file is taken back.
 func (l *Ledger) Write(sql string) error {
 	return l.writer.do(context.Background(), func(t *tx) error { return sqlitex.ExecuteScript(t.conn, sql, nil) })
 }

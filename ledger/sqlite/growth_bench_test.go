@@ -22,6 +22,10 @@ func BenchmarkGrowth(b *testing.B) { storebench.Growth(b, filled) }
 // many. READBACK_BENCH_ROWS says how many.
 func BenchmarkKeys(b *testing.B) { storebench.Keys(b, filled) }
 
+// BenchmarkSearch measures searches of a long history, and its plot.
+// READBACK_BENCH_ROWS says how long it is.
+func BenchmarkSearch(b *testing.B) { storebench.Search(b, filled) }
+
 // filled is a ledger with so many settled writes: one that was made the proper
 // way, and as many of the same size as are missing, with keys of their own.
 func filled(b *testing.B, rows int) ledger.Ledger {
@@ -32,9 +36,12 @@ func filled(b *testing.B, rows int) ledger.Ledger {
 	}
 	const step = 50_000 // of one transaction
 	for from := 2; from <= rows; from += step {
-		if err := l.Write(fmt.Sprintf(fill, from, min(from+step-1, rows))); err != nil {
+		if err := l.Change(fmt.Sprintf(fill, from, min(from+step-1, rows))); err != nil {
 			b.Fatal(err)
 		}
+	}
+	if there, err := l.Read("SELECT count(*) FROM ledger_writes"); err != nil || there[0] != fmt.Sprint(rows) {
+		b.Fatalf("%v writes, error %v; want %d: what is measured must be there", there, err, rows)
 	}
 	return l
 }
@@ -49,10 +56,16 @@ INSERT INTO made
 INSERT INTO ledger_writes (n, id, tenant, tool, structural_key, idempotency_key, created, intent, key_digest,
 	state, due, lease_until, fence, seq, body, before, evidence, mismatches, child_intent,
 	destination, place, behind, settled_at, tombstone, blocks)
-	SELECT m.n, 'wr_' || substr(m.key, 1, 32), w.tenant, w.tool, m.key, w.idempotency_key || m.n, w.created, w.intent, w.key_digest,
-		w.state, w.due, w.lease_until, w.fence, w.seq, replace(w.body, w.structural_key, m.key), w.before, w.evidence, w.mismatches, w.child_intent,
+	SELECT m.n, 'wr_' || substr(m.key, 1, 32), w.tenant, w.tool, m.key, w.idempotency_key || m.n, w.created, w.intent, m.key,
+		w.state, w.due, w.lease_until, w.fence, w.seq,
+		replace(replace(replace(replace(replace(w.body, w.structural_key, m.key), w.key_digest, m.key), substr(w.id, 4), substr(m.key, 1, 32)),
+			'"' || w.idempotency_key || '"', '"' || w.idempotency_key || m.n || '"'), '"model-0"', '"model-' || m.n || '"'), w.before, w.evidence, w.mismatches, w.child_intent,
 		w.destination, w.place, w.behind, w.settled_at, w.tombstone, w.blocks
 	FROM made AS m, ledger_writes AS w WHERE w.n = 1;
+INSERT INTO ledger_workflows (tenant, workflow, n, correlation_id) SELECT w.tenant, 'model-' || m.n, m.n, '' FROM made AS m, ledger_writes AS w WHERE w.n = 1;
+INSERT INTO ledger_changes (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
+	SELECT c.at + 1000000 * m.n, c.tenant, 'wr_' || substr(m.key, 1, 32), c.seq, c.kind, c.settlement, c.destination, c.sends, c.reads, c.saved
+	FROM made AS m, ledger_changes AS c WHERE c.n = 1;
 INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
 	SELECT m.n, e.seq, e.body, e.evidence, e.mismatches FROM made AS m, ledger_events AS e WHERE e.write = 1;
 `
