@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -238,7 +237,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // news, is released when the server is to stop: what became of a write can be
 // asked for elsewhere.
 func (f *front) through(d door, w http.ResponseWriter, r *http.Request) {
-	patient(w, r)
 	stream := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	if stream { // it lasts as long as its reader likes
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -253,33 +251,6 @@ func (f *front) through(d door, w http.ResponseWriter, r *http.Request) {
 	if stream && !d.releases && f.closing.Err() != nil && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
 		_, _ = fmt.Fprintf(w, ": the server is stopping; come back\nretry: %d\n\n", comeBack.Milliseconds()) // who is gone needs no hint
 	}
-}
-
-// patient takes the bound on the reading of a request away when all of it has
-// come: the server would take a caller that waits for an answer for one that is
-// slow, and end its request.
-func patient(w http.ResponseWriter, r *http.Request) {
-	c := http.NewResponseController(w)
-	if r.Body == nil || r.Body == http.NoBody {
-		_ = c.SetReadDeadline(time.Time{}) // where that is not possible there is none
-		return
-	}
-	r.Body = &patientBody{ReadCloser: r.Body, whole: func() { _ = c.SetReadDeadline(time.Time{}) }}
-}
-
-// patientBody tells when a body has been read.
-type patientBody struct {
-	io.ReadCloser
-	whole func()
-}
-
-// Read reads.
-func (b *patientBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.whole()
-	}
-	return n, err
 }
 
 // unserved answers who came too early.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -220,5 +222,29 @@ func TestFront(t *testing.T) {
 	f.close()
 	if w := ask("/readyz"); w.Code != 503 {
 		t.Errorf("/readyz of a server that stops: %d", w.Code)
+	}
+}
+
+// The bound on the reading of a request does not end one that has been read and
+// whose caller waits for its answer.
+func TestPatience(t *testing.T) {
+	const bound = 30 * time.Millisecond
+	f := newFront((&app{stderr: os.Stderr}).logger("text"))
+	f.open([]door{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-time.After(10 * bound):
+			_, _ = w.Write([]byte("whole"))
+		}
+	})}}, func(context.Context) error { return nil })
+	server := httptest.NewUnstartedServer(access.Protect(f, access.ProtectOptions{}))
+	server.Config.ReadTimeout = bound
+	server.Start()
+	defer server.Close()
+	for _, body := range []string{"", "{}"} {
+		if code, _, text := answered(t, "POST", server.URL, body); code != 200 || text != "whole" {
+			t.Errorf("with the body %q: %d %q", body, code, text)
+		}
 	}
 }
