@@ -1,0 +1,100 @@
+package mcpgate_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/internal/mcpapi"
+)
+
+// TestOverHTTP: the SDK's client lists and calls over streamable HTTP, and a
+// stranger meets get_outcome alone.
+func TestOverHTTP(t *testing.T) {
+	b, up := shop(t, false, nil)
+	s := b.connect("acme")
+	if got := names(t, s); len(got) != 7 {
+		t.Fatalf("tools %v", got)
+	}
+	up.World.Arm(mcptest.LostAnswer, "")
+	r := b.call(s, mcptest.Create, order("A-1"), nil)
+	if !r.Verified || up.World.Effects("A-1") != 1 || up.World.Calls(mcptest.Create) != 1 {
+		t.Errorf("%+v, %d effects of %d calls", r, up.World.Effects("A-1"), up.World.Calls(mcptest.Create))
+	}
+	stranger := b.connect("other")
+	if d := cmp.Diff([]string{mcpapi.OutcomeToolName}, names(t, stranger)); d != "" {
+		t.Errorf("a stranger's tools (-want +got):\n%s", d)
+	}
+	if found := b.call(stranger, mcpapi.OutcomeToolName, map[string]any{"id": r.ID}, nil); found.Status != "refused" {
+		t.Errorf("a stranger hears of the write: %+v", found)
+	}
+}
+
+// TestPromptsAndResourcesPassThrough, and so do errors and progress of tools
+// that read.
+func TestPromptsAndResourcesPassThrough(t *testing.T) {
+	b, up := shop(t, false, nil)
+	up.MCP.AddPrompt(&sdk.Prompt{Name: "greet"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{Description: "hello"}, nil
+	})
+	up.MCP.AddResource(&sdk.Resource{Name: "orders", URI: "shop://orders"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "shop://orders", Text: "none"}}}, nil
+	})
+	ctx := context.Background()
+	s := b.stdio(agent("acme"), nil)
+	prompts, err := s.ListPrompts(ctx, nil)
+	if err != nil || len(prompts.Prompts) != 1 {
+		t.Errorf("prompts %+v, %v", prompts, err)
+	}
+	prompt, err := s.GetPrompt(ctx, &sdk.GetPromptParams{Name: "greet"})
+	if err != nil || prompt.Description != "hello" {
+		t.Errorf("prompt %+v, %v", prompt, err)
+	}
+	resource, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: "shop://orders"})
+	if err != nil || resource.Contents[0].Text != "none" {
+		t.Errorf("resource %+v, %v", resource, err)
+	}
+	if _, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: "shop://none"}); err == nil {
+		t.Error("a resource that is not there was read")
+	}
+	missing, err := s.CallTool(ctx, &sdk.CallToolParams{Name: mcptest.Get, Arguments: map[string]any{"id": "o-9"}})
+	if err != nil || !missing.IsError || missing.Content[0].(*sdk.TextContent).Text != "no such order" {
+		text, _ := json.Marshal(missing)
+		t.Errorf("an error of a tool that reads: %s, %v", text, err)
+	}
+	other := b.stdio(agent("other"), nil)
+	if listed, err := other.ListResources(ctx, nil); err == nil && len(listed.Resources) > 0 {
+		t.Errorf("a stranger sees resources: %+v", listed.Resources)
+	}
+}
+
+// TestProgressOfReadsPassesThrough under the client's own token.
+func TestProgressOfReadsPassesThrough(t *testing.T) {
+	b, up := shop(t, false, nil)
+	up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
+				if token := p.GetProgressToken(); token != nil {
+					if err := req.GetSession().(*sdk.ServerSession).NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: 1, Message: "half"}); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	told := make(chan *sdk.ProgressNotificationParams, 10)
+	s := b.stdio(agent("acme"), &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { told <- r.Params }})
+	p := &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}}
+	p.SetProgressToken("mine")
+	if _, err := s.CallTool(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-told; got.ProgressToken != "mine" || got.Message != "half" {
+		t.Errorf("progress %+v", got)
+	}
+}
