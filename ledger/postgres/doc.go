@@ -16,6 +16,25 @@
 // writes, and make new papers last. So filings never wait for each other in a
 // circle, and nothing that a filing looked at changes before it is durable.
 //
+// # Changes
+//
+// What is told stands in the statement of its event, in a table without an order:
+// identity values are taken in one order and committed in another, so that whoever
+// had gone past number 10 would miss a 9 that is committed later. Whoever follows
+// moves what is committed into the order of all changes, alone, under the lock of
+// one row, and so gives it the next number; the lock ends with the commit, so that
+// numbers become visible in their order and without gaps. Nobody else waits for
+// it. It costs those who follow a short transaction when there is something new,
+// and those who write one small row.
+//
+// The other way would have been to order by the numbers of transactions (xid8)
+// and to cut off at the oldest one that runs. Then a transaction that runs for
+// long, in any database of the server, or one that was prepared and forgotten,
+// would hold up all who follow; and the order would be lost in a dump that is put
+// back elsewhere. As it is, a compatible database needs no xid8, and no numbers
+// that grow in the order of commits: only that a lock on a row is held until what
+// was done under it can be seen.
+//
 // # Time
 //
 // The only clock is the database's. What a claim decides and writes is its time
