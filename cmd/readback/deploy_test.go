@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -163,13 +164,23 @@ func TestPackagingStartsWhatThereIs(t *testing.T) {
 	}
 }
 
+// seconds is a number of them.
+func seconds(t *testing.T, v any) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(fmt.Sprint(v) + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 // Whoever stops a server waits for as long as it may take.
 func TestPackagingWaitsForTheGrace(t *testing.T) {
 	files := packaged(t)
 	grace := config.DefaultServer().Grace
 	spec := member(t, yamlOf(t, "deployment.yaml", files["deployment.yaml"]), "spec", "template", "spec")
-	pod := time.Duration(member(t, spec, "terminationGracePeriodSeconds").(uint64)) * time.Second
-	pause := time.Duration(member(t, spec, "containers", 0, "lifecycle", "preStop", "sleep", "seconds").(uint64)) * time.Second
+	pod := seconds(t, member(t, spec, "terminationGracePeriodSeconds"))
+	pause := seconds(t, member(t, spec, "containers", 0, "lifecycle", "preStop", "sleep", "seconds"))
 	compose, err := time.ParseDuration(member(t, yamlOf(t, "compose.yaml", files["compose.yaml"]), "services", "readback", "stop_grace_period").(string))
 	if err != nil {
 		t.Fatal(err)

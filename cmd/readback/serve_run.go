@@ -105,7 +105,7 @@ func (sv *serving) house(ctx context.Context) (*house, error) {
 		case err == nil:
 			return h, nil
 		case ctx.Err() != nil:
-			return nil, nil
+			return nil, nil //nolint:nilerr // it was told to stop, which is no failure
 		case !errors.Is(err, ledger.ErrUnavailable) || !sv.config.Ledger.Database():
 			return nil, err
 		}
