@@ -99,7 +99,7 @@ func (s *Server) answer(ctx context.Context, v Vice, o Order) (*sdk.CallToolResu
 	case ProtocolError:
 		return nil, fmt.Errorf("internal: something broke after it was stored")
 	case AsksBack:
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"sure": &sdk.ElicitParams{Message: "Sure?"}}}, nil
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{}}, nil // none: the call is to be made again
 	case Duplicate:
 		w.later(Delay, func() { w.Put(o.Fields, o.Stamp) })
 	case Rollback:
