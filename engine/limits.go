@@ -126,6 +126,9 @@ const (
 	lookMost = 10 * time.Second
 	// lookAgain is when a destination that could not be read may be asked again.
 	lookAgain = 15 * time.Second
+	// unrecordedTime bounds the look that tells whether a write is in a ledger
+	// which did not take it: somebody waits for the answer.
+	unrecordedTime = 2 * time.Second
 	// maxKeyShown bounds a business key inside a sentence, in bytes: what is longer
 	// is looked up where the intent is shown.
 	maxKeyShown = 200

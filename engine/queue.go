@@ -46,7 +46,7 @@ func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, 
 		e.queues.giveBack(party{rec.Tenant, rec.Destination})
 	}
 	if err != nil {
-		return "", e.refusedReservation(rec.ID, err)
+		return "", e.refusedReservation(rec, err)
 	}
 	if !fresh {
 		e.repeated(rec)
@@ -102,7 +102,7 @@ func (e *Engine) room(ctx context.Context, rec ledger.Record) error {
 	if q.waiting == nil || time.Since(q.at) > surveyFresh {
 		s, err := surveyor.Survey(ctx)
 		if err != nil {
-			return &Error{ID: rec.ID, Known: KnownNotApplied, Err: err}
+			return e.unrecorded(rec, err)
 		}
 		q.at, q.waiting = time.Now(), make(map[party]int)
 		for _, one := range s.Queues {

@@ -133,6 +133,64 @@ func TestUnsureReservationIsNotCalledNotApplied(t *testing.T) {
 	})
 }
 
+// down is a ledger that takes nothing, and may show nothing either.
+type down struct {
+	ledger.Ledger
+	blind bool
+}
+
+var errDown = errors.Join(ledger.ErrUnavailable, errors.New("connection refused"))
+
+func (d down) Reserve(context.Context, ledger.Reservation) (ledger.Record, bool, error) {
+	return ledger.Record{}, false, errDown
+}
+
+func (d down) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	if d.blind {
+		return ledger.Record{}, errDown
+	}
+	return d.Ledger.Get(ctx, tenant, id)
+}
+
+func (d down) Survey(context.Context) (ledger.Survey, error) { return ledger.Survey{}, errDown }
+
+// Only a ledger that does not hold the write can say that nothing was sent: an
+// earlier call, of this process or another one, may have had it sent.
+func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		sent, blind bool
+		want        string
+	}{
+		"a first call, which finds nothing": {false, false, engine.KnownNotApplied},
+		"a first call, which cannot look":   {false, true, engine.KnownNothing},
+		"a repeat, which finds the first":   {true, false, engine.KnownNothing},
+		"a repeat, which cannot look":       {true, true, engine.KnownNothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				w := order("A-1", intent.Create)
+				if c.sent {
+					b.do(w)
+				}
+				for how, ask := range map[string]func(e *engine.Engine) error{
+					"Do":      func(e *engine.Engine) error { _, err := e.Do(t.Context(), w); return err },
+					"Enqueue": func(e *engine.Engine) error { _, err := e.Enqueue(t.Context(), w); return err },
+				} {
+					if how == "Enqueue" && c.sent && !c.blind {
+						continue // it has been taken, which is all that was asked
+					}
+					err := ask(b.engineOn(down{b.ledger, c.blind}, b.world.Destination(), nil))
+					var known *engine.Error
+					if !errors.As(err, &known) || known.Known != c.want || !errors.Is(err, ledger.ErrUnavailable) {
+						t.Errorf("%s: said %v; want %s", how, err, c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestQueuedWriteIsNotCalledNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Plain.Options(), nil)

@@ -41,7 +41,7 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l lif
 	reserved, fresh, err := e.ledger.Reserve(e.ctx, ledger.Reservation{
 		Record: rec, Events: events, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
 	if err != nil {
-		return false, e.refusedReservation(rec.ID, err)
+		return false, e.refusedReservation(rec, err)
 	}
 	f.fresh, f.first = fresh, reserved
 	f.keep()
@@ -64,16 +64,27 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l lif
 	return true, err
 }
 
-// refusedReservation says what a failed reservation means for the effect:
-// nothing was sent, and nothing will be unless the write may be in the ledger.
-func (e *Engine) refusedReservation(id ledger.ID, err error) error {
+// refusedReservation says what a failed reservation means for the effect.
+func (e *Engine) refusedReservation(rec ledger.Record, err error) error {
 	if errors.Is(err, ledger.ErrDigestMismatch) || errors.Is(err, ledger.ErrBlocked) {
 		return err
 	}
-	if errors.Is(err, ledger.ErrUnsure) {
-		return &Error{ID: id, Known: KnownNothing, Err: err}
+	return e.unrecorded(rec, err)
+}
+
+// unrecorded is a failure of the ledger before a write was recorded, by this
+// call: nothing will be sent where the ledger says that it does not hold the
+// write. Where it cannot say, an earlier call may have had it sent.
+func (e *Engine) unrecorded(rec ledger.Record, err error) error {
+	known := KnownNothing
+	if !errors.Is(err, ledger.ErrUnsure) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), unrecordedTime)
+		defer cancel()
+		if _, get := e.ledger.Get(ctx, rec.Tenant, rec.ID); errors.Is(get, ledger.ErrNotFound) {
+			known = KnownNotApplied
+		}
 	}
-	return &Error{ID: id, Known: KnownNotApplied, Err: err}
+	return &Error{ID: rec.ID, Known: known, Err: err}
 }
 
 // opening are the first events of a new write: held, or the pre-state where
@@ -92,7 +103,7 @@ func (t *task) opening() ([]ledger.Event, error) {
 	case err == nil: // a repeat: there is nothing to prepare, Reserve tells
 		return nil, nil
 	case !errors.Is(err, ledger.ErrNotFound):
-		return nil, &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: err}
+		return nil, t.e.unrecorded(t.rec, err)
 	}
 	return t.firstEvents(0), nil
 }
