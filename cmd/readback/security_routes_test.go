@@ -1,0 +1,233 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/httpapi"
+	v1 "github.com/readback-go/readback/internal/httpapi/v1"
+	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/reviewui"
+)
+
+// routed is a route of the server and where it comes from.
+type routed struct {
+	access.Route
+	door string
+}
+
+func (r routed) key() string { return r.Method + " " + r.Pattern }
+
+// allRoutes are those of all doors, by the doors' own lists, and of what the
+// server serves besides.
+func allRoutes() []routed {
+	var all []routed
+	add := func(door string, some []access.Route) {
+		for _, r := range some {
+			all = append(all, routed{r, door})
+		}
+	}
+	add("gate", httpapi.Routes())
+	add("v1", v1.Routes())
+	add("mcp", mcpapi.Routes())
+	for _, r := range mcpapi.Routes() { // a gateway is asked like the door for models
+		add("gateway", []access.Route{{Method: r.Method, Pattern: mcpapi.Path + "/shop", Act: r.Act}})
+	}
+	add("desk", reviewui.Routes())
+	add("house", []access.Route{{Method: "GET", Pattern: "/metrics", Act: access.Trace}, {Method: "GET", Pattern: "/healthz"}, {Method: "GET", Pattern: "/readyz"}})
+	add("login", (&access.Logins{}).Routes())
+	return all
+}
+
+// asking is a request of a route about somebody's things.
+type asking struct {
+	path func(th things) string
+	body func(th things) string
+	form bool
+	// named says that it names a thing, so that there are others' of it.
+	named bool
+	// open is what anybody is answered where anybody may ask.
+	open []int
+	// quiet says that a thing of others' is not found in another way than 404.
+	quiet string
+	// accept is what is asked for.
+	accept string
+}
+
+func at(path string) func(things) string { return func(things) string { return path } }
+
+// of makes a path of a pattern: {v} is a held write, {r} one in review, {w} a
+// workflow, {s} its step, {g} a saga.
+func of(pattern string) func(things) string {
+	return func(th things) string {
+		return strings.NewReplacer("{v}", th.held, "{r}", th.review, "{w}", th.workflow, "{s}", url.PathEscape(th.step), "{g}", url.PathEscape(th.saga)).Replace(pattern)
+	}
+}
+
+const because = `{"reason":"because somebody has looked","comment":"because somebody has looked"}`
+
+func named(path, body string) asking { return asking{path: of(path), body: at(body), named: true} }
+func plain(path, body string) asking { return asking{path: at(path), body: at(body)} }
+func anybody(path, body string, open ...int) asking {
+	return asking{path: at(path), body: at(body), open: open}
+}
+
+func form(e asking, body string) asking {
+	e.form, e.body = true, func(th things) string {
+		return strings.NewReplacer("{digest}", th.digest, "{approval}", th.approval).Replace(body)
+	}
+	return e
+}
+
+func accepting(e asking, what string) asking { e.accept = what; return e }
+
+// examples has a request for every route. A route that is missing here fails the
+// test, and so does one that is gone.
+func examples() map[string]asking {
+	all := map[string]asking{}
+	for _, some := range []map[string]asking{gateExamples(), v1Examples(), modelExamples(), deskExamples(), houseExamples()} {
+		for key, e := range some {
+			all[key] = e
+		}
+	}
+	return all
+}
+
+func gateExamples() map[string]asking {
+	const one, step = "/api/v1/workflows/{workflow_id}", "/api/v1/workflows/{workflow_id}/steps/{step_id}"
+	const alias = "/api/v1/workflow-control/{workflow_id}/steps/{step_id}"
+	return map[string]asking{
+		"POST /api/v1/workflows":                         plain("/api/v1/workflows", `{"workflow_name":"w"}`),
+		"GET /api/v1/workflows":                          plain("/api/v1/workflows?limit=100", ""),
+		"GET " + one:                                     named("/api/v1/workflows/{w}", ""),
+		"POST " + one + "/complete":                      named("/api/v1/workflows/{w}/complete", because),
+		"POST " + one + "/fail":                          named("/api/v1/workflows/{w}/fail", because),
+		"POST " + one + "/abort":                         named("/api/v1/workflows/{w}/abort", because),
+		"POST " + one + "/resume":                        named("/api/v1/workflows/{w}/resume", because),
+		"GET " + one + "/checkpoints":                    named("/api/v1/workflows/{w}/checkpoints", ""),
+		"POST " + one + "/checkpoints/resume":            named("/api/v1/workflows/{w}/checkpoints/resume", ""),
+		"POST " + one + "/checkpoints/{n}/resume":        named("/api/v1/workflows/{w}/checkpoints/0/resume", ""),
+		"POST " + step + "/gate":                         named("/api/v1/workflows/{w}/steps/{s}/gate?include_prior_output=true", `{"step_type":"tool_call","tool_context":{"tool_name":"wire_bank"}}`),
+		"POST " + step + "/complete":                     named("/api/v1/workflows/{w}/steps/{s}/complete", `{"output":{}}`),
+		"POST " + step + "/approve":                      named("/api/v1/workflows/{w}/steps/{s}/approve", because),
+		"POST " + step + "/reject":                       named("/api/v1/workflows/{w}/steps/{s}/reject", because),
+		"GET /api/v1/workflows/approvals/pending":        plain("/api/v1/workflows/approvals/pending?limit=100", ""),
+		"POST " + alias + "/approve":                     named("/api/v1/workflow-control/{w}/steps/{s}/approve", ""),
+		"POST " + alias + "/reject":                      named("/api/v1/workflow-control/{w}/steps/{s}/reject", ""),
+		"GET /api/v1/workflow-control/pending-approvals": plain("/api/v1/workflow-control/pending-approvals", ""),
+	}
+}
+
+func v1Examples() map[string]asking {
+	return map[string]asking{
+		"POST /v1/writes":               plain("/v1/writes", intentOf("nobody", "wire", "order-x", "x")),
+		"GET /v1/writes":                plain("/v1/writes?limit=200", ""),
+		"GET /v1/writes/{id}":           named("/v1/writes/{v}", ""),
+		"GET /v1/writes/{id}/record":    named("/v1/writes/{r}/record", ""),
+		"GET /v1/writes/{id}/events":    named("/v1/writes/{r}/events", ""),
+		"POST /v1/writes/{id}/decision": named("/v1/writes/{v}/decision", `{"word":"approve","reason":"because somebody has looked"}`),
+		"POST /v1/writes/{id}/yield":    named("/v1/writes/{r}/yield", `{"reason":"because somebody has looked"}`),
+		"GET /v1/events":                accepting(plain("/v1/events?after=start", ""), "text/event-stream"),
+		"POST /v1/sagas": plain("/v1/sagas", `{"id":"nobody-saga","steps":[{"name":"a","intent":{"tool":"wire","destination":"orders","kind":"order",
+			"key":{"order_id":"saga-x"},"write":"create","expect":{"amount_cents":1}}}]}`),
+		"GET /v1/sagas":              plain("/v1/sagas", ""),
+		"GET /v1/sagas/{id}":         named("/v1/sagas/{g}", ""),
+		"POST /v1/sagas/{id}/cancel": named("/v1/sagas/{g}/cancel", `{"reason":"because somebody has looked"}`),
+		"POST /v1/sagas/{id}/close":  named("/v1/sagas/{g}/close", `{"reason":"because somebody has looked"}`),
+		"GET /v1/destinations":       plain("/v1/destinations", ""),
+		"GET /v1/stops":              plain("/v1/stops", ""),
+		"POST /v1/stops":             plain("/v1/stops", `{"tool":"nobodys","reason":"because somebody has looked"}`),
+		"POST /v1/stops/release":     plain("/v1/stops/release", `{"tool":"nobodys","reason":"because somebody has looked"}`),
+		"GET /v1/inbox":              plain("/v1/inbox", ""),
+		"GET /v1/history":            plain("/v1/history", ""),
+		"GET /openapi.json":          anybody("/openapi.json", "", http.StatusOK),
+	}
+}
+
+func modelExamples() map[string]asking {
+	all := map[string]asking{}
+	for _, path := range []string{"/mcp", "/mcp/shop"} {
+		all["POST "+path] = accepting(plain(path, initialize), "application/json, text/event-stream")
+		all["GET "+path] = accepting(plain(path, ""), "text/event-stream")
+		all["DELETE "+path] = plain(path, "")
+	}
+	return all
+}
+
+func deskExamples() map[string]asking {
+	const why = "reason=because+somebody+has+looked"
+	return map[string]asking{
+		"GET /{$}":                               plain("/", ""),
+		"GET /inbox":                             plain("/inbox", ""),
+		"GET /writes/{id}":                       named("/writes/{r}", ""),
+		"POST /writes/{id}/decision":             form(named("/writes/{v}/decision", ""), "choice=approve&digest={digest}&seq=1&"+why),
+		"POST /writes/{id}/yield":                form(named("/writes/{r}/yield", ""), why),
+		"GET /workflows/{workflow}/steps/{step}": named("/workflows/{w}/steps/{s}", ""),
+		"POST /workflows/{workflow}/steps/{step}/decision": form(named("/workflows/{w}/steps/{s}/decision", ""), "choice=approve&approval={approval}&"+why),
+		"GET /destinations":          plain("/destinations", ""),
+		"POST /destinations/stop":    form(plain("/destinations/stop", ""), "tool=nobodys&"+why),
+		"POST /destinations/release": form(plain("/destinations/release", ""), "tool=nobodys&"+why),
+		"GET /activity":              plain("/activity", ""),
+		"GET /search":                plain("/search?q=canary", ""),
+		"GET /sagas":                 plain("/sagas", ""),
+		"GET /sagas/{id}":            named("/sagas/{g}", ""),
+		"POST /sagas/{id}/cancel":    form(named("/sagas/{g}/cancel", ""), why),
+		"POST /sagas/{id}/close":     form(named("/sagas/{g}/close", ""), why),
+		"GET /help":                  plain("/help", ""),
+		"POST /theme":                form(plain("/theme", ""), "theme=dark"),
+		"GET /updates":               accepting(plain("/updates", ""), "text/event-stream"),
+		"GET /static/{file...}":      anybody("/static/desk.css", "", http.StatusOK, http.StatusNotFound),
+	}
+}
+
+func houseExamples() map[string]asking {
+	return map[string]asking{
+		"GET /login":          anybody("/login", "", http.StatusOK),
+		"POST /login":         form(anybody("/login", "", http.StatusUnauthorized, http.StatusTooManyRequests), "token=rbk_none"),
+		"GET /login/provider": anybody("/login/provider", "", http.StatusForbidden), // there is none here
+		"GET /login/callback": anybody("/login/callback?code=x&state=y", "", http.StatusForbidden),
+		"POST /logout":        form(anybody("/logout", "", http.StatusSeeOther), ""),
+		"GET /metrics":        plain("/metrics", ""),
+		"GET /healthz":        anybody("/healthz", "", http.StatusOK),
+		"GET /readyz":         anybody("/readyz", "", http.StatusOK),
+	}
+}
+
+// TestEveryRouteHasAnExample: a new route, and a new door, is asked about here.
+func TestEveryRouteHasAnExample(t *testing.T) {
+	left := examples()
+	for _, r := range allRoutes() {
+		if _, ok := left[r.key()]; !ok {
+			t.Errorf("the route %q of the door %s has no example in this table", r.key(), r.door)
+		}
+		delete(left, r.key())
+	}
+	for key := range left {
+		t.Errorf("there is an example of %q, which is no route", key)
+	}
+	f := newFort(t, nil)
+	for _, d := range *f.sv.front.doors.Load() {
+		found := false
+		for _, r := range allRoutes() {
+			found = found || d.fits(strings.TrimSuffix(r.Pattern, "{$}")) && (d.path != "/" || r.door == "desk")
+		}
+		if !found {
+			t.Errorf("the door at %q has no routes in this table", d.path)
+		}
+	}
+}
+
+// send makes the request of an example.
+func (f *fort) send(r routed, e asking, th things, token string) *http.Request {
+	q := f.request(r.Method, e.path(th), e.body(th), token)
+	if e.form {
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if e.accept != "" {
+		q.Header.Set("Accept", e.accept)
+	}
+	return q
+}

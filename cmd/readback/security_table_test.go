@@ -1,0 +1,248 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+)
+
+// somebody asks: with a token, or none, or what is no good any more.
+type somebody struct {
+	name   string
+	who    access.Identity // zero for whom nobody knows
+	token  string
+	change func(*http.Request)
+}
+
+// everybody are all who may come.
+func (f *fort) everybody() []somebody {
+	f.t.Helper()
+	revoked := f.token(own, engine.RoleOperator, 0)
+	if err := f.tokens.Revoke(f.t.Context(), own, strings.Split(revoked, "_")[1], "root"); err != nil {
+		f.t.Fatal(err)
+	}
+	operator := f.secret["operator@"+own]
+	all := []somebody{
+		{name: "nobody"},
+		{name: "an expired token", token: f.token(own, engine.RoleOperator, time.Hour)},
+		{name: "a revoked token", token: revoked},
+		{name: "no token at all", token: "operator"},
+		{name: "a token with a letter changed", token: strings.ToUpper(operator[:8]) + operator[8:]},
+		{name: "a token that nobody made", token: "rbk_aaaaaaaaaaaaaaaa_" + strings.Repeat("a", 59)},
+		{name: "two headers", token: operator, change: func(r *http.Request) {
+			r.Header.Add("Authorization", "Bearer "+operator)
+		}},
+		{name: "a token as Basic", change: func(r *http.Request) { r.SetBasicAuth("operator", operator) }},
+		{name: "a name and a role in headers", change: func(r *http.Request) {
+			for name, value := range map[string]string{"X-Role": "operator", "X-Tenant-ID": own, "X-User-ID": "root", "X-Forwarded-User": "root", "X-Forwarded-For": "127.0.0.1"} {
+				r.Header.Set(name, value)
+			}
+		}},
+		{name: "a cookie that nobody sealed", change: func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "readback-session", Value: "operator"}) }},
+	}
+	for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor} {
+		all = append(all, somebody{name: string(role), token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role}})
+		all = append(all, somebody{name: string(role) + " who says more", token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role},
+			change: func(r *http.Request) {
+				r.Header.Set("X-Role", "operator")
+				r.Header.Set("X-Tenant-ID", foreign)
+				r.Header.Set("X-User-ID", "root")
+			}})
+	}
+	for _, role := range []engine.Role{engine.RoleReviewer, engine.RoleAuditor} {
+		session := f.login(f.secret[string(role)+"@"+own])
+		all = append(all, somebody{name: string(role) + " in a browser", who: access.Identity{Tenant: own, Role: role}, change: func(r *http.Request) {
+			r.AddCookie(session)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}})
+	}
+	return all
+}
+
+// login is the session of whoever pastes a token into the form.
+func (f *fort) login(token string) *http.Cookie {
+	f.t.Helper()
+	q := f.request("POST", "/login", "token="+token, "")
+	q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp := f.do(q)
+	cookies := (&http.Response{Header: resp.header}).Cookies()
+	if resp.status != http.StatusSeeOther || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteLaxMode {
+		f.t.Fatalf("the login: %s", resp)
+	}
+	return cookies[0]
+}
+
+// ask sends the request of a asking as somebody.
+func (f *fort) ask(s somebody, r routed, e asking, th things) answer {
+	q := f.send(r, e, th, s.token)
+	if s.change != nil {
+		s.change(q)
+	}
+	client := f.client
+	if s.who == (access.Identity{}) {
+		client = f.stranger()
+	}
+	return f.doWith(client, q)
+}
+
+// refusal is how somebody must be refused; 0 where they may.
+func refusal(s somebody, r routed, e asking, theirs bool) int {
+	if r.Act == "" {
+		return 0
+	}
+	switch err := s.who.May(r.Act); {
+	case errors.Is(err, access.ErrForbidden):
+		return http.StatusForbidden
+	case err != nil && r.door == "desk" && r.Method == http.MethodGet && e.accept == "":
+		return http.StatusSeeOther // to where people log in
+	case err != nil:
+		return http.StatusUnauthorized
+	case theirs:
+		return http.StatusNotFound
+	}
+	return 0
+}
+
+// leaks finds what of the other tenant is in an answer.
+func leaks(a answer, th things, asked string) string {
+	text := a.all()
+	for _, id := range append(th.names(), th.step) {
+		if id != "" && strings.Contains(asked, id) { // who asks about it knows it
+			text = strings.ReplaceAll(text, id, "ID")
+		}
+	}
+	if at := strings.Index(text, canary(th.tenant, "")); at >= 0 {
+		return text[max(0, at-200):min(len(text), at+100)]
+	}
+	for _, id := range th.names() {
+		if id != "" && !strings.Contains(asked, id) && strings.Contains(text, id) {
+			return id
+		}
+	}
+	return ""
+}
+
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z`)
+
+// unnamed is an answer without what names the things that were asked about.
+func unnamed(a answer, th things) (string, http.Header) {
+	body, header := a.body, a.header.Clone()
+	for _, id := range th.names() {
+		if id != "" {
+			body = strings.ReplaceAll(body, id, "ID")
+			for name, values := range header {
+				header[name] = []string{strings.ReplaceAll(strings.Join(values, ","), id, "ID")}
+			}
+		}
+	}
+	header.Del("Date")
+	return times.ReplaceAllString(body, "NOW"), header
+}
+
+// TestEveryRouteAsEverybody asks every route as every role, with good credentials
+// and bad ones, about things of the own tenant and of another one. Who may not is
+// refused as [access.Identity.May] says; others' things are not found, like things
+// that there are none of; after a refusal nothing has changed, in the ledger or at
+// a destination; and no answer holds a text of the other tenant.
+func TestEveryRouteAsEverybody(t *testing.T) {
+	f := newFort(t, nil)
+	mine, theirs := f.furnish(own), f.furnish(foreign)
+	everybody, askings := f.everybody(), examples()
+	f.settle()
+	before, refused, allowed := f.state(), 0, 0
+	unchanged := func(r routed, s somebody) {
+		t.Helper()
+		if now := f.state(); now != before {
+			t.Errorf("%s as %s was refused, and changed something", r.key(), s.name)
+			before = now
+		}
+	}
+	for _, r := range allRoutes() {
+		e := askings[r.key()]
+		for _, s := range everybody {
+			for _, other := range []bool{false, true} {
+				th := mine
+				if other {
+					th = theirs
+				}
+				want := refusal(s, r, e, other && e.named)
+				if want == 0 || other && !e.named {
+					continue
+				}
+				refused++
+				a := f.ask(s, r, e, th)
+				if a.status != want {
+					t.Errorf("%s as %s (of others: %t): want %d, got %s", r.key(), s.name, other, want, a)
+				}
+				if want == http.StatusSeeOther && !strings.HasPrefix(a.header.Get("Location"), "/login?") {
+					t.Errorf("%s as %s leads to %s", r.key(), s.name, a.header.Get("Location"))
+				}
+				if found := leaks(a, theirs, e.path(th)+e.body(th)); found != "" {
+					t.Errorf("%s as %s tells of the other tenant: …%s…", r.key(), s.name, found)
+				}
+				if want == http.StatusNotFound {
+					f.likeNone(s, r, e, a, theirs)
+				}
+				unchanged(r, s)
+			}
+		}
+	}
+	for _, r := range allRoutes() { // now what may be done, which changes things
+		e := askings[r.key()]
+		for _, s := range everybody {
+			if refusal(s, r, e, false) != 0 {
+				continue
+			}
+			allowed++
+			a := f.ask(s, r, e, mine)
+			switch {
+			case r.Act == "" && !slices.Contains(e.open, a.status):
+				t.Errorf("%s as %s: want %v, got %s", r.key(), s.name, e.open, a)
+			case r.Act != "" && (a.status == http.StatusUnauthorized || a.status >= 500 || a.status == http.StatusForbidden || a.status == http.StatusNotFound && !gone(r)):
+				t.Errorf("%s as %s, who may: got %s", r.key(), s.name, a)
+			}
+			if found := leaks(a, theirs, e.path(mine)+e.body(mine)); found != "" {
+				t.Errorf("%s as %s tells of the other tenant: …%s…", r.key(), s.name, found)
+			}
+		}
+	}
+	if refused < 500 || allowed < 150 {
+		t.Errorf("%d refused and %d allowed requests were made; the table has shrunk", refused, allowed)
+	}
+	for id, want := range map[string]string{theirs.held: "held", theirs.review: "review"} {
+		if r := f.record(foreign, id); string(r.State) != want {
+			t.Errorf("of the other tenant %s is %s, want %s", id, r.State, want)
+		}
+	}
+}
+
+// gone reports whether what a route is about may be over after others have asked
+// for its end.
+func gone(r routed) bool {
+	return strings.Contains(r.Pattern, "/steps/") || strings.HasPrefix(r.Pattern, "/mcp")
+}
+
+// likeNone fails when an answer about a thing of others' differs from one about a
+// thing that is not there.
+func (f *fort) likeNone(s somebody, r routed, e asking, a answer, theirs things) {
+	f.t.Helper()
+	none := theirs.mangled()
+	b := f.ask(s, r, e, none)
+	gotBody, gotHeader := unnamed(a, theirs)
+	wantBody, wantHeader := unnamed(b, none)
+	if d := cmp.Diff(wantBody, gotBody); d != "" || a.status != b.status {
+		f.t.Errorf("%s as %s: others' things are told from none, %d and %d (-none +others'):\n%s", r.key(), s.name, b.status, a.status, d)
+	}
+	if d := cmp.Diff(wantHeader, gotHeader); d != "" {
+		f.t.Errorf("%s as %s: others' things are told from none by headers:\n%s", r.key(), s.name, d)
+	}
+}

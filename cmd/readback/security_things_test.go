@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+)
+
+// things are what a tenant has: one of each kind that can be named.
+type things struct {
+	tenant                                string
+	verified, held, review                string // writes
+	digest                                string // of the held one
+	workflow, step, approval              string // a step that waits
+	saga                                  string
+	session                               string // of MCP
+	heldOrder, reviewOrder, verifiedOrder string
+}
+
+// mangled are things that there are none of, with names of the same shape.
+func (th things) mangled() things {
+	no := func(id string) string {
+		if id == "" {
+			return id
+		}
+		last := "a"
+		if strings.HasSuffix(id, "a") {
+			last = "b"
+		}
+		return id[:len(id)-1] + last
+	}
+	return things{tenant: th.tenant, verified: no(th.verified), held: no(th.held), review: no(th.review), digest: th.digest,
+		workflow: no(th.workflow), step: th.step, approval: no(th.approval), saga: no(th.saga), session: no(th.session)}
+}
+
+// names are all ids of the things.
+func (th things) names() []string {
+	return []string{th.verified, th.held, th.review, th.workflow, th.saga, th.session, th.approval}
+}
+
+// intentOf is an intent with a canary of its tenant in every text.
+func intentOf(tenant, tool, order, step string) string {
+	c := func(what string) string { return canary(tenant, what) }
+	return fmt.Sprintf(`{"workflow":%q,"step":%q,"tool":%q,"destination":"orders","kind":"order","key":{"order_id":%q},"write":"create",
+		"expect":{"amount_cents":1999,"currency":%q},"payload":{"note":%q},"correlation_id":%q,"idempotency_key":%q}`,
+		c("workflow"), c(step), tool, order, c("currency"), c("note"), c("correlation"), c("operation-"+step))
+}
+
+// furnish gives a tenant one of everything.
+func (f *fort) furnish(tenant string) things {
+	f.t.Helper()
+	c := func(what string) string { return canary(tenant, what) }
+	th := things{tenant: tenant, verifiedOrder: c("order-1"), heldOrder: c("order-2"), reviewOrder: c("order-3"), step: c("pay"), saga: c("saga")}
+	submit := func(tool, order, step string) answer {
+		return f.must(engine.RoleAgent, tenant, "POST", "/v1/writes", intentOf(tenant, tool, order, step), "Prefer", "wait=30")
+	}
+	th.verified = submit("create", th.verifiedOrder, "one").field("id")
+	th.held = submit("wire", th.heldOrder, "two").field("id")
+	if err := f.p.world.Set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", OrderID: th.reviewOrder}); err != nil {
+		f.t.Fatal(err)
+	}
+	th.review = submit("create", th.reviewOrder, "three").field("id")
+	for id, want := range map[string]string{th.verified: "settled", th.held: "held", th.review: "review"} {
+		if r := f.record(tenant, id); string(r.State) != want {
+			f.t.Fatalf("%s is %s, want %s", id, r.State, want)
+		}
+	}
+	th.digest = f.record(tenant, th.held).Digest
+
+	th.workflow = f.must(engine.RoleAgent, tenant, "POST", "/api/v1/workflows",
+		fmt.Sprintf(`{"workflow_name":%q,"metadata":{"about":%q},"trace_id":%q}`, c("workflow-name"), c("metadata"), c("trace"))).field("workflow_id")
+	steps := "/api/v1/workflows/" + th.workflow + "/steps/"
+	f.must(engine.RoleAgent, tenant, "POST", steps+c("look")+"/gate", fmt.Sprintf(`{"step_name":%q,"step_type":"tool_call","step_input":{"q":%q},"idempotency_key":%q}`, c("step-name"), c("input"), c("step-key")))
+	f.must(engine.RoleAgent, tenant, "POST", steps+c("look")+"/complete", fmt.Sprintf(`{"output":{"a":%q},"idempotency_key":%q}`, c("output"), c("step-key")))
+	th.approval = f.must(engine.RoleAgent, tenant, "POST", steps+th.step+"/gate",
+		fmt.Sprintf(`{"step_type":"tool_call","step_input":{"to":%q},"tool_context":{"tool_name":"wire_bank","tool_input":{"iban":%q}}}`, c("to"), c("iban"))).field("approval_id")
+	if th.approval == "" {
+		f.t.Fatal("the step is not held")
+	}
+	f.must(engine.RoleAgent, tenant, "POST", "/v1/sagas", fmt.Sprintf(`{"id":%q,"steps":[{"name":%q,"intent":{"tool":"create","destination":"orders","kind":"order",
+		"key":{"order_id":%q},"write":"create","expect":{"amount_cents":1,"currency":%q}}}]}`, th.saga, c("saga-step"), c("order-4"), c("saga-currency")))
+	eventually(f.t, "the saga", func() bool {
+		return f.must(engine.RoleAgent, tenant, "GET", "/v1/sagas/"+th.saga, "").field("state") == "done"
+	})
+	f.must(engine.RoleOperator, tenant, "POST", "/v1/stops", fmt.Sprintf(`{"tool":%q,"reason":%q}`, c("tool"), c("reason")))
+	th.session = f.must(engine.RoleAgent, tenant, "POST", "/mcp", initialize, mcpAccept...).header.Get("Mcp-Session-Id")
+	return th
+}
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+
+var mcpAccept = []string{"Accept", "application/json, text/event-stream"}
+
+// settle waits until the ledger stands still: what was told to webhooks is told.
+func (f *fort) settle() {
+	f.t.Helper()
+	last, same := "", 0
+	eventually(f.t, "the ledger to stand still", func() bool {
+		now := f.state()
+		if now != last {
+			last, same = now, 0
+		}
+		same++
+		return same > 60 // three times as long as a webhook takes to look again
+	})
+}
+
+// housekeeping are notes that change by themselves: who works, what was seen of
+// lag, how far webhooks were told, and the ends of sessions.
+var housekeeping = []string{"webhooks/", "guard/", "lag/"}
+
+// isHousekeeping says so of a note. Stops are among those of guards, and do not
+// change by themselves.
+func isHousekeeping(name string) bool {
+	return !strings.Contains(name, "stop/") && slices.ContainsFunc(housekeeping, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// state is a digest of everything that the ledger keeps, row by row, and of all
+// that destinations did.
+func (f *fort) state() string {
+	f.t.Helper()
+	conn, err := sqlite.OpenConn(f.p.ledger, sqlite.OpenReadOnly)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	sum := sha256.New()
+	var tables []string
+	err = sqlitex.ExecuteTransient(conn, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", &sqlitex.ExecOptions{
+		ResultFunc: func(s *sqlite.Stmt) error { tables = append(tables, s.ColumnText(0)); return nil }})
+	for _, table := range tables {
+		if err != nil {
+			break
+		}
+		err = sqlitex.ExecuteTransient(conn, `SELECT * FROM "`+table+`" ORDER BY 1, 2`, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			if table == "ledger_meta" || table == "ledger_notes" && isHousekeeping(s.ColumnText(0)) {
+				return nil
+			}
+			fmt.Fprintf(sum, "\n%s", table)
+			for i := range s.ColumnCount() {
+				fmt.Fprintf(sum, "|%s", s.ColumnText(i))
+			}
+			return nil
+		}})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	writes, _ := f.p.world.Count()
+	fmt.Fprintf(sum, "\n%d %d %d", writes, f.shop.World.Calls(), len(f.p.world.Effects()))
+	return hex.EncodeToString(sum.Sum(nil))
+}
