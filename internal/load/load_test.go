@@ -149,7 +149,7 @@ func during(d time.Duration) func(int64) bool {
 func TestUnderLoad(t *testing.T) {
 	all, where := newWorlds(t)
 	s := serve(t, configuration(t, where))
-	served := press(t, over(s.url), during(*span))
+	served := press(t, over(s.URL), during(*span))
 	served.account(t, all)
 	t.Logf("over HTTP:       %s", served)
 
@@ -198,7 +198,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	var marks []float64
 	tenth := int64(*total / 10)
 	var mu sync.Mutex
-	seen := press(t, over(s.url), func(n int64) bool {
+	seen := press(t, over(s.URL), func(n int64) bool {
 		if n%tenth == 0 {
 			mu.Lock()
 			marks = append(marks, math.Round(s.resident(t)))

@@ -1,19 +1,17 @@
 package load
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/program"
 )
 
 // worlds are the destinations: one of each class, all of which lose answers.
@@ -67,54 +65,30 @@ func configuration(t *testing.T, where map[simulated.Class]string) string {
 }
 
 // server is the binary, serving.
-type server struct {
-	cmd *exec.Cmd
-	url string
-}
+type server struct{ *program.Server }
 
 func serve(t *testing.T, config string) *server {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "readback")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/readback")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	cmd := exec.Command(binary, "serve", "--dev", "--listen", "127.0.0.1:0", "--config", config)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	built, err := program.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	s, err := built.Serve(os.Stderr, "--dev", "--listen", "127.0.0.1:0", "--config", config)
+	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{cmd: cmd}
-	t.Cleanup(func() { s.end(t) })
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatalf("the server said nothing: %v", lines.Err())
-	}
-	s.url = lines.Text()
-	go func() {
-		for lines.Scan() { // so that it is never held up by us
+	t.Cleanup(func() {
+		if err := s.End(); err != nil {
+			t.Error(err)
 		}
-	}()
-	return s
-}
-
-func (s *server) end(t *testing.T) {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("the server ended with %v", err)
-	}
+	})
+	return &server{s}
 }
 
 // resident is how much memory the server has, in MiB.
 func (s *server) resident(t *testing.T) float64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,108 @@
+package browsertest
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+)
+
+// names are the destinations, in the order of the configuration.
+var names = []string{"billing", "crm", "links", "orders", "tickets"}
+
+// destination is a simulated one that this process serves; its world is the
+// oracle. Orders are told apart by tests through their ids.
+type destination struct {
+	*simulated.World
+	url   string
+	class simulated.Class
+
+	mu    sync.Mutex
+	after map[string]func(simulated.Order) intent.Fields
+}
+
+// openDestinations serves one destination of each class, and one that says of
+// itself where its records are.
+func (s *site) openDestinations() (map[string]*destination, error) {
+	classes := map[string]simulated.Class{"billing": simulated.Native, "crm": simulated.Lagging, "links": simulated.Plain, "orders": simulated.Plain, "tickets": simulated.Unique}
+	all := map[string]*destination{}
+	for name, class := range classes {
+		o := class.Options()
+		if class == simulated.Lagging {
+			o.Lags = []time.Duration{150 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond}
+		}
+		w, err := simulated.New(o)
+		if err != nil {
+			return nil, err
+		}
+		d := &destination{World: w, class: class, after: map[string]func(simulated.Order) intent.Fields{}}
+		port, err := s.serve(d)
+		if err != nil {
+			return nil, err
+		}
+		d.url, all[name] = "http://127.0.0.1:"+port, d
+	}
+	return all, nil
+}
+
+func (d *destination) settings(name string) string {
+	if name == "links" {
+		return fmt.Sprintf("  links: {type: rest, declaration: links.yaml, base_url: %q}\n", d.url)
+	}
+	return fmt.Sprintf("  %s: {type: simulated, url: %q, class: %s}\n", name, d.url, d.class)
+}
+
+// meddle has somebody else change an order as soon as it is made, before anybody
+// can read it: to the fields that change returns, where nil stands for null.
+func (d *destination) meddle(orderID string, change func(simulated.Order) intent.Fields) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.after[orderID] = change
+}
+
+// ServeHTTP serves the world, and what somebody else does to it in between.
+func (d *destination) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	simulated.Handler(d.World).ServeHTTP(answer, r)
+	if r.Method == http.MethodPost {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for id, change := range d.after {
+			for _, o := range d.Records(id) {
+				if _, err := d.Edit(o.ID, change(o)); err != nil {
+					panic(err)
+				}
+				delete(d.after, id)
+			}
+		}
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()) // who is gone needs no answer
+}
+
+// fault switches a vice on for one order.
+func (d *destination) fault(t *testing.T, f simulated.Fault) {
+	t.Helper()
+	if err := d.Set(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// effects is how often requests changed an order.
+func (d *destination) effects(orderID string) int {
+	n := 0
+	for _, e := range d.Effects() {
+		if e.OrderID == orderID && e.By == simulated.ByRequest && e.Applied() {
+			n++
+		}
+	}
+	return n
+}
