@@ -90,6 +90,7 @@ func newFort(t *testing.T, change func(string) string) *fort {
 	upstream := httptest.NewServer(behind)
 	t.Cleanup(upstream.Close)
 	f.p.write("shop.yaml", pinnedShop(t))
+	selfSigned(t, f.p.dir, 1)
 	text := fmt.Sprintf(fortConfig, f.p.url, upstream.URL, f.hook.url)
 	if change != nil {
 		text = change(text)
@@ -151,6 +152,9 @@ mcp:
       wait: 1s
 `
 
+// mcpWrites are the tools of the shop that change something.
+var mcpWrites = []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Notify}
+
 // pinnedShop is the contract of the shop with the digests of its tools.
 func pinnedShop(t *testing.T) string {
 	t.Helper()
@@ -186,7 +190,15 @@ func (f *fort) serve() {
 		f.t.Fatal(err)
 	}
 	f.url = "http://" + l.Addr().String()
+	pair, err := loadPair(c)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if pair != nil {
+		f.url = "https://" + l.Addr().String()
+	}
 	f.sv = &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: f.url}
+	f.sv.certificate.pair.Store(pair)
 	ctx, end := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- f.sv.run(ctx) }()

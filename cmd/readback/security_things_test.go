@@ -113,6 +113,9 @@ func (f *fort) settle() {
 	})
 }
 
+// runningSaga is a saga that is looked after every now and then, which is kept.
+const runningSaga = "saga-that-runs"
+
 // housekeeping are notes that change by themselves: who works, what was seen of
 // lag, how far webhooks were told, and the ends of sessions.
 var housekeeping = []string{"webhooks/", "guard/", "lag/"}
@@ -144,9 +147,12 @@ func (f *fort) state() string {
 			if table == "ledger_meta" || table == "ledger_notes" && isHousekeeping(s.ColumnText(0)) {
 				return nil
 			}
-			fmt.Fprintf(sum, "\n%s", table)
+			row := table
 			for i := range s.ColumnCount() {
-				fmt.Fprintf(sum, "|%s", s.ColumnText(i))
+				row += "|" + s.ColumnText(i)
+			}
+			if !strings.Contains(row, runningSaga) {
+				fmt.Fprintln(sum, row)
 			}
 			return nil
 		}})
