@@ -68,7 +68,7 @@ var rooms = map[string][]string{
 	"internal/mcpgate":     {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/mcpapi/tool", "internal/office", "ledger"},
 	"internal/reviewui":    {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/webhooks":    {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
-	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "lag", "ledger", "workflow", "workflow/saga"},
+	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "workflow", "workflow/saga"},
 	"internal/sagamatrix":  {},
 	"internal/jsonkind":    {},
 	"internal/load":        {},
@@ -80,8 +80,10 @@ var rooms = map[string][]string{
 	"internal/pgtest":      {},
 	"internal/program":     {},
 	"internal/probe":       {"connectors", "intent", "verify"},
+	"internal/replays":     {"ledger"},
 	"internal/report":      {"connectors", "engine", "guards", "intent", "lag", "ledger"},
 	"internal/soak":        {},
+	"internal/snippets":    {},
 	"internal/driver":      {"ledger"},
 	"internal/storebench":  {"connectors", "engine", "intent", "ledger"},
 	"internal/wire":        {},
@@ -91,7 +93,7 @@ var rooms = map[string][]string{
 	"internal/httpapi/contracttest": {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"internal/webhooks", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

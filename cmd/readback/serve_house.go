@@ -12,7 +12,9 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/metrics"
 	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/replays"
 	"github.com/readback-go/readback/internal/webhooks"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -47,7 +49,7 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 	}
 	d.stand(reg)
 	h := &house{desk: d, reg: reg, meter: d.meter(reg), beside: map[string]func(context.Context) error{}}
-	h.engine = d.engine(reg, h.meter)
+	h.engine = d.engine(reg, h.counting())
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"
 	h.gate = workflow.New(store, o)
 	h.sagas = saga.New(store, h.engine, &saga.Options{Window: idempotencyWindow, Logger: d.log})
@@ -58,6 +60,30 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 		return nil, err
 	}
 	return h, nil
+}
+
+// counting is told what the engine does: it counts for metrics, and repeats for
+// the pages too.
+func (h *house) counting() engine.Meter {
+	notes, ok := h.desk.ledger.(ledger.Notes)
+	if !ok {
+		return h.meter
+	}
+	c := replays.New(notes, h.desk.log)
+	h.beside["the count of repeats"] = c.Work
+	return counted{h.meter, c}
+}
+
+// counted is a meter whose repeats are counted once more.
+type counted struct {
+	*metrics.Meter
+	replays *replays.Counter
+}
+
+// Repeated implements [engine.RepeatMeter].
+func (c counted) Repeated(r ledger.Record) {
+	c.Meter.Repeated(r)
+	c.replays.Repeated(r)
 }
 
 // tell makes what tells others of changes, where somebody is to be told.

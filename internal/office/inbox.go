@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/replays"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
@@ -158,6 +160,22 @@ func (o *Office) follower(who Who) (ledger.Follower, error) {
 		return nil, errors.Join(ErrUnsupported, errors.New("this ledger cannot be followed"))
 	}
 	return f, nil
+}
+
+// Replays is how many calls got the outcome of an earlier one, from a time on.
+type Replays = replays.Count
+
+// Replays are the calls of the own tenant that got the outcome of an earlier one,
+// by five minutes and in no order.
+func (o *Office) Replays(ctx context.Context, who Who, since, until time.Time) ([]Replays, error) {
+	if err := who.May(access.Trace); err != nil {
+		return nil, err
+	}
+	notes, err := o.notes()
+	if err != nil {
+		return nil, err
+	}
+	return replays.Counted(ctx, notes, who.Tenant, since, until)
 }
 
 // History counts what happened in the own tenant.

@@ -138,6 +138,11 @@ var questions = map[string]struct {
 		found, err := f.History(ctx, as, ledger.Past{Tenant: "acme", Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: time.Minute})
 		return foreign(err, len(found) > 0, as)
 	}},
+	"Replays": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		now := time.Now()
+		found, err := f.Replays(ctx, as, now.Add(-time.Hour), now.Add(time.Hour))
+		return foreign(err, len(found) > 0, as)
+	}},
 	"Destinations": {access.Read, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
 		_, err := f.Destinations(ctx, as)
 		return err

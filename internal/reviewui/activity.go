@@ -1,9 +1,11 @@
 package reviewui
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -37,7 +39,11 @@ func (d *desk) activity(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := activityOf(spans, since, w)
+	repeats, err := d.past.Replays(v.r.Context(), v.who, since, until)
+	if err != nil && !errors.Is(err, office.ErrUnsupported) {
+		return err
+	}
+	b := activityOf(spans, repeats, since, w)
 	for _, one := range windows {
 		b.Windows = append(b.Windows, choiceLink{one.name, "/activity?in=" + one.name, one == w})
 	}
@@ -58,7 +64,7 @@ var groups = []struct {
 
 // activityOf puts what was counted into charts: times at which nothing happened
 // are in them too.
-func activityOf(spans []ledger.Span, since time.Time, w window) activityPage {
+func activityOf(spans []ledger.Span, repeats []office.Replays, since time.Time, w window) activityPage {
 	n := int(w.back / w.step)
 	times, filled := make([]time.Time, n), make([]ledger.Span, n)
 	for i := range times {
@@ -81,22 +87,37 @@ func activityOf(spans []ledger.Span, since time.Time, w window) activityPage {
 	for _, g := range groups {
 		outcomes = append(outcomes, over(g.word, g.class, func(s ledger.Span) float64 { return settledAs(s, g.of) }))
 	}
-	b := activityPage{Empty: len(spans) == 0, Totals: totals(filled), Charts: []bars{
+	again, calls := replayed(repeats, since, w)
+	b := activityPage{Empty: len(spans) == 0 && calls == 0, Totals: append(totals(filled), tally{"calm", "calls repeated", calls, ""}), Charts: []bars{
 		drawn("outcomes", "Writes by outcome", "writes settled", times, w.step, outcomes),
 		drawn("people", "Handed to a person", "writes", times, w.step, []series{
 			over("went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
 			over("held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
 		drawn("saved", "Duplicates prevented", "writes verified after a send nobody answered, without a second one", times, w.step, []series{
 			over("duplicates prevented", "bar-good", func(s ledger.Span) float64 { return float64(s.Saved) })}),
+		drawn("replays", "Calls repeated", "calls that got the outcome of an earlier one", times, w.step, []series{again}),
 		drawn("reads", "Read-backs per write", "reads for each settled write", times, w.step, []series{
 			over("reads per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Reads, all(s)) })}),
 		drawn("sends", "Sends per write", "sends for each settled write", times, w.step, []series{
 			over("sends per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Sends, all(s)) })}),
 	}}
-	for i := range b.Charts[3:] { // sums of quotients say nothing
-		b.Charts[3+i].Legend = nil
+	for i := range b.Charts[4:] { // sums of quotients say nothing
+		b.Charts[4+i].Legend = nil
 	}
 	return b
+}
+
+// replayed are the repeats in the steps of a window, and all of them.
+func replayed(repeats []office.Replays, since time.Time, w window) (series, int) {
+	s, total := series{Class: "bar-calm", Word: "calls repeated", Values: make([]float64, w.back/w.step)}, 0
+	for _, r := range repeats {
+		i := max(int(r.From.Sub(since)/w.step), 0) // what is counted coarsely can begin before
+		if i < len(s.Values) {
+			s.Values[i] += float64(r.N)
+			total += r.N
+		}
+	}
+	return s, total
 }
 
 // merged is what happened in both.

@@ -54,6 +54,7 @@ type past interface {
 	Latest(ctx context.Context, who access.Identity) (string, error)
 	Woken(ctx context.Context) <-chan struct{}
 	History(ctx context.Context, who access.Identity, q ledger.Past) ([]ledger.Span, error)
+	Replays(ctx context.Context, who access.Identity, since, until time.Time) ([]office.Replays, error)
 }
 
 // Options of the desk. Nil and the zero value work.

@@ -100,6 +100,10 @@ func (f *fake) Follow(_ context.Context, _ access.Identity, after string, _ int)
 }
 func (f *fake) Latest(context.Context, access.Identity) (string, error) { return f.latest, f.err }
 func (f *fake) Woken(context.Context) <-chan struct{}                   { return f.woken }
+func (f *fake) Replays(context.Context, access.Identity, time.Time, time.Time) ([]office.Replays, error) {
+	return nil, nil
+}
+
 func (f *fake) History(context.Context, access.Identity, ledger.Past) ([]ledger.Span, error) {
 	return f.spans, f.err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -148,11 +149,12 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 		{From: since.Add(-time.Minute), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 		{From: since.Add(48 * w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 	}
-	b := activityOf(spans, since, w)
+	b := activityOf(spans, []office.Replays{{From: since.Add(-time.Minute), N: 2}, {From: since.Add(w.step), N: 3}, {From: since.Add(w.back), N: 50}}, since, w)
 	want := map[string][][]string{
 		"outcomes": {{"00:00", "3", "1", "0"}, {"23:30", "0", "0", "2"}},
 		"people":   {{"00:00", "2", "0"}, {"23:30", "0", "4"}},
 		"saved":    {{"00:00", "1"}},
+		"replays":  {{"00:00", "2"}, {"00:30", "3"}},
 		"reads":    {{"00:00", "2"}, {"23:30", "2"}},
 		"sends":    {{"00:00", "1.50"}, {"23:30", "0.50"}},
 	}
@@ -181,7 +183,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 	for _, one := range b.Totals {
 		totals = append(totals, fmt.Sprint(one.N, " ", one.Word))
 	}
-	if diff := cmp.Diff([]string{"3 verified", "1 known not to be there", "2 settled by a person or a caller", "2 went to review", "4 held", "1 duplicates prevented"}, totals); diff != "" {
+	if diff := cmp.Diff([]string{"3 verified", "1 known not to be there", "2 settled by a person or a caller", "2 went to review", "4 held", "1 duplicates prevented", "5 calls repeated"}, totals); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
 }
