@@ -1,0 +1,90 @@
+package snippets
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const page = "../../docs/clients.md"
+
+// tests says which test runs each block of the page.
+var tests = map[string]func(*testing.T){
+	"setup":              TestWhy,
+	"python-naive":       TestWhy,
+	"python-fixed":       TestWhy,
+	"account":            TestWhy,
+	"python-http":        TestPython,
+	"python-act":         TestPython,
+	"python-langgraph":   TestLangGraph,
+	"python-agents-mcp":  TestAgentsServers,
+	"python-agents-tool": TestAgentsTool,
+	"ts-http":            TestTypeScript,
+	"ts-act":             TestTypeScript,
+	"ts-mcp":             TestTypeScriptMCP,
+	"mcp-stdio":          TestConfiguredProcess,
+	"mcp-http":           TestConfiguredServer,
+	"go":                 TestGo,
+}
+
+var fence = regexp.MustCompile("(?ms)^(?:<!-- run: ([a-z-]+) -->\n)?```[a-z]*\n(.*?)^```$")
+
+// blocks are the blocks of the page by their marks.
+func blocks(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "" {
+			t.Errorf("a block without a mark, which nothing runs:\n%s", m[2])
+		}
+		if _, twice := all[m[1]]; twice {
+			t.Errorf("two blocks are called %q", m[1])
+		}
+		all[m[1]] = m[2]
+	}
+	if n := strings.Count(string(text), "\n```"); n != 2*len(all) {
+		t.Errorf("the page has %d fences, and %d blocks were found", n, len(all))
+	}
+	return all
+}
+
+func block(t *testing.T, name string) string {
+	t.Helper()
+	text, found := blocks(t)[name]
+	if !found {
+		t.Fatalf("the page has no block %q", name)
+	}
+	return text
+}
+
+// Every block of the page is run, and nothing that it does not show.
+func TestEveryBlockIsRun(t *testing.T) {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(tests)), slices.Sorted(maps.Keys(blocks(t)))); diff != "" {
+		t.Errorf("blocks that tests run, and those of the page:\n%s", diff)
+	}
+}
+
+// The pages of the doors lead to each other.
+func TestPagesAreLinked(t *testing.T) {
+	pages := []string{"http.md", "mcp.md", "clients.md"}
+	for _, from := range pages {
+		text, err := os.ReadFile("../../docs/" + from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range pages {
+			if from != to && !strings.Contains(string(text), "]("+to) {
+				t.Errorf("%s does not lead to %s", from, to)
+			}
+		}
+	}
+}

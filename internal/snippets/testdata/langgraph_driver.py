@@ -1,0 +1,31 @@
+"""Calls the graph of the page (page.py) as LangGraph would."""
+
+import sys
+from langgraph.types import Command
+from page import builder
+
+order, threads = sys.argv[1], {}
+graph = builder.compile(checkpointer=threads)
+config = {"configurable": {"thread_id": "job-" + order}}
+given = {"order_id": order, "amount_cents": 1999}
+
+
+def say(what, state):
+    print(what, state["outcome"]["status"], state["outcome"]["replayed"])
+
+
+if sys.argv[2] == "crash":
+    graph.dies_after = "charge"
+    try:
+        graph.invoke(given, config)
+    except SystemError as e:
+        print(e)
+    graph = builder.compile(checkpointer=threads)
+    say("gone on:", graph.invoke(None, config))
+    say("begun again:", graph.invoke(given, config))
+    say("another thread:", graph.invoke(given, {"configurable": {"thread_id": "other-" + order}}))
+else:
+    print("interrupted:", "__interrupt__" in graph.invoke(given, config))
+    print("too early:", "__interrupt__" in graph.invoke(Command(resume=True), config), flush=True)
+    sys.stdin.readline()  # somebody approves
+    say("approved:", graph.invoke(Command(resume=True), config))

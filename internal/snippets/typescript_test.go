@@ -1,0 +1,113 @@
+package snippets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// scripts are the files of the page, by block.
+var scripts = map[string]string{"ts-http": "readback.ts", "ts-act": "charge.ts", "ts-mcp": "mcp.ts"}
+
+// installed are the packages of npm, got once for all tests.
+var installed = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(folder, "npm")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "npm"))); err != nil {
+		return dir, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	return dir, in(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+})
+
+func in(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = errors.Join(err, errors.New(string(out)))
+	}
+	return err
+}
+
+// checked has the compiler check the blocks of the page, strictly.
+var checked = sync.OnceValue(func() error {
+	dir, err := installed()
+	if err != nil {
+		return err
+	}
+	args := []string{"--strict", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}
+	for _, name := range scripts {
+		args = append(args, name)
+	}
+	return in(context.Background(), dir, filepath.Join("node_modules", ".bin", "tsc"), args...)
+})
+
+// node runs a checked script of the page, or one of testdata/npm.
+func node(t *testing.T, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped: -short leaves out what is got from npm")
+	}
+	dir, err := installed()
+	if err != nil {
+		absent(t, "the packages of npm cannot be installed", err)
+	}
+	for name, file := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := checked(); err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(dir, script)}, args...)...)
+}
+
+// The same job in TypeScript.
+func TestTypeScript(t *testing.T) {
+	p := newPlace(t, "")
+	p.loses("A-1")
+	for range 2 {
+		if got := p.says(node(t, "charge.js", "invoice-run-7", "A-1")); !strings.HasPrefix(got, "verified ord_") {
+			t.Errorf("it says %q", got)
+		}
+	}
+	p.hasOne("A-1")
+	wrong := node(t, "charge.js", "invoice-run-7", "A-1")
+	p.token = "rbk_wrong"
+	if out, errs, err := p.run(wrong); err == nil || !strings.Contains(errs, "Refused") {
+		t.Errorf("with a bad token it says %q, %q, %v", out, errs, err)
+	}
+}
+
+// A client of another make lists the tools and calls one.
+func TestTypeScriptMCP(t *testing.T) {
+	p := newPlace(t, "")
+	p.loses("A-1")
+	for i, replayed := range []bool{false, true} {
+		got := p.says(node(t, "mcp.js", "run-7", "A-1"))
+		for _, want := range []string{"tools: create_order, get_outcome\n", `"status":"verified"`, fmt.Sprintf(`"replayed":%v`, replayed)} {
+			if !strings.Contains(got, want) {
+				t.Errorf("run %d says %s, want %s in it", i, got, want)
+			}
+		}
+	}
+	p.hasOne("A-1")
+}
+
+// Every schema of a tool can be read, and says what it should, by a validator that
+// is not ours.
+func TestSchemas(t *testing.T) {
+	p := newPlace(t, "")
+	if got, want := p.says(node(t, "schemas.js")), "create_order true false false\nget_outcome false false true"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
