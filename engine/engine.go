@@ -248,7 +248,7 @@ func (e *Engine) vacate(f *flight) {
 // accept refuses an intent that can never be carried out, and says what it is
 // recorded as.
 func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.WriteIntent, ledger.Record, error) {
-	if err := cmp.Or(Caller(ctx).asks(), wellFormed(w)); err != nil {
+	if err := cmp.Or(Caller(ctx).asks(), wellFormed(w), foreign(ctx, w)); err != nil {
 		return w, ledger.Record{}, err
 	}
 	rec, err := ledger.NewRecord(w)
@@ -274,9 +274,9 @@ func wellFormed(w intent.WriteIntent) error {
 
 // Check says what is wrong with an intent as far as that can be said before
 // anything is recorded, as [Engine.Do] would, or nil. It asks neither the ledger
-// nor the destination.
+// nor the destination. It answers as to a caller of a door.
 func (e *Engine) Check(w intent.WriteIntent) error {
-	if err := wellFormed(w); err != nil {
+	if err := cmp.Or(wellFormed(w), Foreign(w.Destination, w.Tool)); err != nil {
 		return err
 	}
 	if _, err := ledger.NewRecord(w); err != nil {

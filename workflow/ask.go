@@ -9,8 +9,10 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -149,6 +151,9 @@ func (a *ask) takeTool() error {
 	input, _, err := object("tool_context.tool_input", a.ToolContext.ToolInput, maxTool)
 	if err != nil {
 		return aboutTool(err)
+	}
+	if strings.HasPrefix(a.ToolContext.ToolName, engine.OwnTools) { // else a step could take the place of a notice
+		return badRequest("tool_context.tool_name", "begins with %s, as what readback writes itself does; want another name", engine.OwnTools)
 	}
 	t := *a.ToolContext
 	t.ToolInput = input

@@ -37,6 +37,7 @@ func TestBadGates(t *testing.T) {
 		"invalid UTF-8 inside": {"a", asking{StepType: "tool_call", StepInput: []byte("{\"a\":\"\xff\"}")}, workflow.BadRequest, "step_input"},
 		"large input":          {"a", asking{StepType: "tool_call", StepInput: big}, workflow.TooLarge, "step_input"},
 		"no tool":              {"a", tool(workflow.ToolContext{}), workflow.InvalidToolContext, "tool_context.tool_name"},
+		"a tool of ours":       {"a", tool(workflow.ToolContext{ToolName: "readback.notice"}), workflow.BadRequest, "tool_context.tool_name"},
 		"long tool":            {"a", tool(workflow.ToolContext{ToolName: long}), workflow.InvalidToolContext, "tool_context.tool_name"},
 		"tool input":           {"a", tool(workflow.ToolContext{ToolName: "t", ToolInput: []byte(`7`)}), workflow.InvalidToolContext, "tool_context.tool_input"},
 		"large tool input":     {"a", tool(workflow.ToolContext{ToolName: "t", ToolInput: big}), workflow.TooLarge, "tool_context.tool_input"},

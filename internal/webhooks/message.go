@@ -119,7 +119,7 @@ func (s *Sender) gap(h Hook, cursor string, now time.Time) intent.WriteIntent {
 
 func message(h Hook, tenant, step, kind string, at time.Time, data map[string]any) intent.WriteIntent {
 	return intent.WriteIntent{
-		Tenant: tenant, Workflow: Prefix + h.Name, Step: step, Tool: "readback.notice",
+		Tenant: tenant, Workflow: Prefix + h.Name, Step: step, Tool: tool,
 		Destination: Prefix + h.Name, Kind: webhook.Kind, Write: intent.Create, Reversibility: intent.Pivot,
 		Key:    intent.Fields{"message": step},
 		Expect: intent.Fields{"type": kind, "timestamp": at.UTC().Format(time.RFC3339Nano), "data": data},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
@@ -21,7 +22,10 @@ import (
 // Prefix begins the names of destinations that are hooks: "webhook:" and the name
 // of the hook. What is written there is not told of, or notices would make
 // notices for ever.
-const Prefix = "webhook:"
+const Prefix = engine.OwnDestinations
+
+// tool is that of all notices. Nobody else may name it.
+const tool = engine.OwnTools + "notice"
 
 // Ledger is what a sender needs of a ledger; all drivers have it.
 type Ledger interface {
