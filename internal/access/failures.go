@@ -16,7 +16,7 @@ func isStale(err error) bool { return errors.Is(err, ledger.ErrStale) }
 
 // failures counts who comes with bad credentials, by the address of the
 // connection. What a header says of an address is not believed: behind a proxy
-// all are one, so that only what is bad is ever held back.
+// all are one, so that what may be good is never refused unseen.
 type failures struct {
 	now func() time.Time
 

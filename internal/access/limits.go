@@ -30,9 +30,11 @@ const (
 
 // How long what the ledger said is believed.
 const (
-	// freshFor is for how long it is believed unasked. With readFor it stays below
-	// the five seconds within which what was revoked is refused everywhere.
-	freshFor = 3 * time.Second
+	// freshFor is for how long it is believed unasked, watchEvery how often who
+	// stays is looked at again. With readFor both make the five seconds within
+	// which what was revoked is refused everywhere, and cut off.
+	freshFor   = 2 * time.Second
+	watchEvery = time.Second
 	// staleFor is for how long what was good stays so while the ledger cannot be
 	// asked: a failover passes without anybody noticing, and whoever was revoked
 	// meanwhile is out soon.
@@ -56,6 +58,9 @@ const (
 	// quiet soon, and a person who mistypes is not locked out.
 	maxFailures = 20
 	failEvery   = 3 * time.Second
+	// maxDoubted is how many tokens are looked up at once that come from addresses
+	// which are held back: fewer than maxReads, so that all others go before.
+	maxDoubted = 2
 	// maxAddresses bounds how many addresses are remembered, twice: those of
 	// this and of the last span. Who comes when it is full is counted together
 	// with all others who do.

@@ -64,6 +64,7 @@ type Logins struct {
 	ttl      time.Duration
 	sessions sealed
 	attempts sealed
+	codes    *failures // apart from those of tokens, which anybody can make up
 	now      func() time.Time
 	log      *slog.Logger
 	origins  *http.CrossOriginProtection
@@ -84,7 +85,7 @@ func NewLogins(ctx context.Context, o LoginOptions) (*Logins, error) {
 	l := &Logins{
 		tokens: o.Tokens, form: !o.NoTokens, https: strings.HasPrefix(o.RedirectURL, "https://"), rules: rulesOf(o), claim: o.Rules,
 		ttl: cmp.Or(o.SessionTTL, defaultSession), now: o.Tokens.now, log: o.Logger,
-		origins: http.NewCrossOriginProtection(), mux: http.NewServeMux(),
+		origins: http.NewCrossOriginProtection(), mux: http.NewServeMux(), codes: newFailures(o.Tokens.now),
 	}
 	if len(o.Key) == 0 {
 		o.Key = randomKey()
@@ -319,7 +320,7 @@ func (l *Logins) proven(r *http.Request, a attempt, err error) (Identity, error)
 	case len(q["code"]) != 1 || q.Get("code") == "":
 		return Identity{}, fmt.Errorf("%w: the provider of logins gives no code", ErrUnknown)
 	}
-	if err := l.tokens.failures.held(r.RemoteAddr); err != nil { // each costs the provider a request
+	if err := l.codes.held(r.RemoteAddr); err != nil { // each costs the provider a request
 		return Identity{}, err
 	}
 	f, err := l.provider.get(r.Context())
@@ -328,7 +329,7 @@ func (l *Logins) proven(r *http.Request, a attempt, err error) (Identity, error)
 	}
 	said, err := l.provider.redeem(r.Context(), f, a, q.Get("code"))
 	if errors.Is(err, errAnswer) {
-		return Identity{}, l.tokens.failures.count(r.RemoteAddr, fmt.Errorf("%w: %w", ErrUnknown, err))
+		return Identity{}, l.codes.count(r.RemoteAddr, fmt.Errorf("%w: %w", ErrUnknown, err))
 	}
 	if err != nil {
 		return Identity{}, err

@@ -110,6 +110,8 @@ func TestProviderWithVices(t *testing.T) {
 		accesstest.Down:          {503, "did not answer as it should"},
 		accesstest.Slow:          {503, "did not answer as it should"},
 		accesstest.Moved:         {401, "status 307"},
+		accesstest.KeysDown:      {503, "keys of the provider of logins cannot be had"},
+		accesstest.KeysGarbled:   {503, "keys of the provider of logins cannot be had"},
 	} {
 		t.Run(string(vice), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -328,8 +330,21 @@ func TestTooManyLogins(t *testing.T) {
 		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") == "" {
 			t.Errorf("%d %v", answer.StatusCode, answer.Header)
 		}
+		if status, _ := b.login(); status != 200 {
+			t.Errorf("who logs in at the provider, behind the same proxy as whoever makes up tokens: %d", status)
+		}
+		bad := func() int {
+			_, state, _ := strings.Cut(b.toCallback(""), "state=")
+			status, _ := b.open("GET", "/login/callback?code=made-up&state="+state, nil)
+			return status
+		}
+		for range 20 {
+			if status := bad(); status != 401 {
+				t.Fatal(status)
+			}
+		}
 		asked := w.provider.Asked("/token")
-		if status, _ := b.open("GET", b.toCallback(""), nil); status != 429 || w.provider.Asked("/token") != asked {
+		if status := bad(); status != 429 || w.provider.Asked("/token") != asked {
 			t.Errorf("a code from there: %d", status)
 		}
 	})

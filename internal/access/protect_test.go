@@ -237,6 +237,40 @@ func TestWatchEndsWhatLosesItsCredentials(t *testing.T) {
 	}
 }
 
+// A stream whose token is revoked by another process is cut off within five
+// seconds, whenever either of the two looked last.
+func TestRevokedStreamsEndInTime(t *testing.T) {
+	for ms := 0; ms < 4000; ms += 250 {
+		synctest.Test(t, func(t *testing.T) {
+			notes := newFlaky()
+			here, there := access.NewTokens(notes, nil), access.NewTokens(notes, nil)
+			made, secret := create(t, here, bot)
+			go func() { // others come with the token all the time
+				for range 100 {
+					_, _ = here.Resolve(with(secret))
+					time.Sleep(100 * time.Millisecond)
+				}
+			}()
+			var revoked, ended time.Time
+			time.AfterFunc(time.Duration(ms)*time.Millisecond, func() {
+				revoked = time.Now()
+				if err := there.Revoke(context.Background(), "acme", made.ID, "ana"); err != nil {
+					t.Error(err)
+				}
+			})
+			h := access.Watch(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				ended = time.Now()
+			}), here)
+			ask(h, with(secret))
+			if took := ended.Sub(revoked); took > 5*time.Second || took < 0 {
+				t.Errorf("revoked after %d ms, it went on for %s", ms, took)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		err           error

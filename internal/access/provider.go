@@ -129,15 +129,49 @@ func (p *provider) ask(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	have := &found{config: p.config, verifier: op.Verifier(&oidc.Config{ClientID: p.config.ClientID, Now: p.now})}
+	var said struct {
+		Keys string   `json:"jwks_uri"`
+		Algs []string `json:"id_token_signing_alg_values_supported"`
+	}
+	if err := op.Claims(&said); err != nil {
+		return nil, err
+	}
+	keys := published{oidc.NewRemoteKeySet(ctx, said.Keys)}
+	have := &found{config: p.config, verifier: oidc.NewVerifier(p.issuer, keys, &oidc.Config{
+		ClientID: p.config.ClientID, Now: p.now, SupportedSigningAlgs: asymmetric(said.Algs)})}
 	have.config.Endpoint = op.Endpoint()
 	have.config.Endpoint.AuthStyle = p.style(op)
-	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL} {
+	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL, "jwks_uri": said.Keys} {
 		if err := checkURL(what, where); err != nil {
 			return nil, err
 		}
 	}
 	return have, nil
+}
+
+// asymmetric are the algorithms of those that a provider names by which it alone
+// can have signed.
+func asymmetric(named []string) []string {
+	known := []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+	named = slices.DeleteFunc(slices.Clone(named), func(alg string) bool { return !slices.Contains(known, alg) })
+	return named // of none the library takes RS256
+}
+
+// published are the provider's keys. Verifying forgets which error it was: what
+// could not be had says nothing about a signature, and is noted where the
+// context has room for it.
+type published struct{ oidc.KeySet }
+
+// unhad is where a context has room for it.
+type unhad struct{}
+
+// VerifySignature is for the library.
+func (p published) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	payload, err := p.KeySet.VerifySignature(ctx, jwt)
+	if missing, ok := ctx.Value(unhad{}).(*bool); ok && err != nil {
+		*missing = strings.HasPrefix(err.Error(), "fetching keys ") // the library's own words; a test would miss them
+	}
+	return payload, err
 }
 
 // style is how the provider wants to be told who we are. Left to find out by
@@ -198,7 +232,11 @@ func (p *provider) redeem(ctx context.Context, f *found, a attempt, code string)
 	if raw == "" {
 		return nil, fmt.Errorf("%w: it has no id_token", errAnswer)
 	}
-	token, err := f.verifier.Verify(ctx, raw)
+	var missing bool
+	token, err := f.verifier.Verify(context.WithValue(ctx, unhad{}, &missing), raw)
+	if err != nil && missing {
+		return nil, fmt.Errorf("%w: the keys of the provider of logins cannot be had", ErrUnavailable)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errAnswer, clipTo(strings.ReplaceAll(err.Error(), raw, "…"), maxReason))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Resolve finds out whose token a request carries as its one "Authorization:
@@ -59,12 +60,7 @@ func (t *Tokens) check(ctx context.Context, remote, secret string) (Token, error
 	if !ok {
 		return Token{}, t.failures.count(remote, fmt.Errorf("%w: this is no token of readback", ErrUnknown))
 	}
-	if !t.recall.has(tokenPrefix + id) { // who is known is not held back
-		if err := t.failures.held(remote); err != nil {
-			return Token{}, err
-		}
-	}
-	have, err := t.find(ctx, id)
+	have, err := t.sought(ctx, remote, id)
 	if errors.Is(err, ErrUnknown) || err == nil && !isHashOf(have.Hash, secret) {
 		return Token{}, t.failures.count(remote, errNoSuchToken)
 	}
@@ -75,6 +71,31 @@ func (t *Tokens) check(ctx context.Context, remote, secret string) (Token, error
 		err = t.failures.count(remote, err)
 	}
 	return have.Token, err
+}
+
+// sought looks up a token that came from an address. From one that is held back
+// they are looked up few at a time, each in its turn: behind a proxy all callers
+// have one address, and whoever guesses there must not lock the others out.
+func (t *Tokens) sought(ctx context.Context, remote, id string) (tokenNote, error) {
+	held := t.failures.held(remote)
+	if held == nil || t.recall.has(tokenPrefix+id) {
+		return t.find(ctx, id)
+	}
+	patience := time.NewTimer(readFor)
+	defer patience.Stop()
+	select {
+	case t.doubted <- struct{}{}:
+		defer func() { <-t.doubted }()
+	case <-patience.C:
+		return tokenNote{}, held
+	case <-ctx.Done():
+		return tokenNote{}, ctx.Err()
+	}
+	have, err := t.find(ctx, id)
+	if errors.Is(err, ErrUnknown) {
+		t.recall.forget(tokenPrefix + id) // what is made up must not push out what is remembered
+	}
+	return have, err
 }
 
 var errNoSuchToken = fmt.Errorf("%w: the token is not known", ErrUnknown)

@@ -32,6 +32,7 @@ type Tokens struct {
 	log      *slog.Logger
 	recall   *recall
 	failures *failures
+	doubted  chan struct{} // room for those from addresses that are held back
 }
 
 // Token is what is known about an API token. The secret is not: it is shown
@@ -78,7 +79,7 @@ func NewTokens(n ledger.Notes, o *TokenOptions) *Tokens {
 	if o == nil {
 		o = &TokenOptions{}
 	}
-	t := &Tokens{notes: n, now: o.Now, log: o.Logger}
+	t := &Tokens{notes: n, now: o.Now, log: o.Logger, doubted: make(chan struct{}, maxDoubted)}
 	if t.now == nil {
 		t.now = time.Now
 	}

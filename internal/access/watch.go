@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Watch stands around a door whose requests may go on for long: every few
-// seconds who is asked again, and when it is no longer known whose request it is
+// Watch stands around a door whose requests may go on for long: every
+// second who is asked again, and when it is no longer known whose request it is
 // its context ends, with the reason as its cause. What follows events for hours
 // must not outlive its token.
 func Watch(h http.Handler, who Resolver) http.Handler {
@@ -29,7 +29,7 @@ func watched(r *http.Request, who Resolver) (context.Context, func()) {
 	var timer *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(freshFor, func() {
+	timer = time.AfterFunc(watchEvery, func() {
 		_, err := who.Resolve(again)
 		mu.Lock()
 		defer mu.Unlock()
@@ -38,7 +38,7 @@ func watched(r *http.Request, who Resolver) (context.Context, func()) {
 		case err != nil:
 			cancel(err)
 		default:
-			timer.Reset(freshFor)
+			timer.Reset(watchEvery)
 		}
 	})
 	return ctx, func() {

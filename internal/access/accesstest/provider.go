@@ -51,6 +51,8 @@ const (
 	Slow          Vice = "slow"              // it does not answer as long as anybody waits
 	Down          Vice = "down"              // it answers with 503
 	Moved         Vice = "moved"             // it sends the code and the secret elsewhere
+	KeysDown      Vice = "keys down"         // its keys are answered with 503
+	KeysGarbled   Vice = "keys garbled"      // they are in no language
 )
 
 // Provider is a fake OpenID provider. It is safe for concurrent use.
@@ -191,6 +193,14 @@ func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
+	switch p.has() {
+	case KeysDown:
+		http.Error(w, "secret words of a broken provider", http.StatusServiceUnavailable)
+		return
+	case KeysGarbled:
+		_, _ = w.Write([]byte("secret words of a broken provider")) // who is gone needs no answer
+		return
+	}
 	answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: signing().Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 }
 
