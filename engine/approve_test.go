@@ -50,6 +50,7 @@ func TestWhoMayDecide(t *testing.T) {
 		return d
 	}
 	with := func(d engine.Decision, digest string) engine.Decision { d.Digest = digest; return d }
+	asOf := func(d engine.Decision, seq int64) engine.Decision { d.Seq = seq; return d }
 	deny := engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "no"}
 	w := order("A-1", intent.Create)
 	for name, c := range map[string]struct {
@@ -75,6 +76,8 @@ func TestWhoMayDecide(t *testing.T) {
 		"their own name otherwise":     {engine.Principal{Name: "Ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is the same name"},
 		"something else":               {engine.Principal{}, with(approves("ada"), digest(order("A-2", intent.Create))), ledger.ErrDigestMismatch, "they saw another write"},
 		"denies something else":        {engine.Principal{}, with(deny, "x"), ledger.ErrDigestMismatch, "they saw another write"},
+		"as they saw it":               {engine.Principal{}, asOf(approves("ada"), 2), nil, "nothing has happened since"},
+		"before something happened":    {engine.Principal{}, asOf(approves("ada"), 1), engine.ErrChanged, "they saw it as it is no more"},
 		"another word":                 {engine.Principal{}, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "x"}, engine.ErrNotWaiting, "it waits for an approval"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,10 +37,15 @@ type Decision struct {
 	// Digest is that of what the person saw. Another than the write's is refused.
 	// Default not said.
 	Digest string
+	// Seq is the number of the last event that the person saw. A write to which
+	// something has happened since is refused with [ErrChanged]. Default not said.
+	Seq int64
 }
 
 // Errors of Resolve.
 var (
+	// ErrChanged: something has happened to the write since the person looked.
+	ErrChanged = errors.New("something has happened to the write since it was looked at")
 	// ErrNotWaiting: the write is not waiting for such a word.
 	ErrNotWaiting = errors.New("the write does not wait for this decision")
 	// ErrBusy: a worker holds the write; try again when its lease has ended.
@@ -51,7 +56,8 @@ var (
 // When ctx ends, the decision is in the ledger all the same, or an error says
 // why not. A write that was approved while another one of its line is open is
 // in progress: it waits its turn. A person is a slow policy: the rules about second sends hold, but
-// for what Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting] or [ErrBusy],
+// for what Force says. It fails with [ledger.ErrNotFound], [ErrNotWaiting],
+// [ErrChanged] or [ErrBusy],
 // and then nothing has changed.
 func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Decision) (Outcome, error) {
 	if err := mayDecide(ctx, d.By, d.Reason); err != nil {
@@ -62,7 +68,7 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := d.refused(rec); err != nil {
+	if err := cmp.Or(d.current(rec), d.refused(rec)); err != nil {
 		return Outcome{}, err
 	}
 	if err := e.undoingOpen(asking, rec, d); err != nil {
@@ -89,6 +95,14 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 // refused is why a decision about a write as it stands is not taken, nil where
 // nothing about the write speaks against it.
 func (d Decision) refused(rec ledger.Record) error { return cmp.Or(d.fits(rec), d.allowed(rec)) }
+
+// current refuses a decision about what was seen before something happened.
+func (d Decision) current(rec ledger.Record) error {
+	if d.Seq != 0 && d.Seq != rec.Seq {
+		return fmt.Errorf("%w: the decision is about %s as of event %d, and there are %d", ErrChanged, rec.ID, d.Seq, rec.Seq)
+	}
+	return nil
+}
 
 // goesOn reports whether the write goes on after the decision, so that its
 // destination must be known; what ends it needs none.
@@ -157,6 +171,9 @@ func (d Decision) beside(undoing ledger.Record) error {
 
 func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) error {
 	rec, asked, err := e.take(tenant, id)
+	if err == nil {
+		err = d.current(rec) // before what time does to it here
+	}
 	if err != nil {
 		return err
 	}

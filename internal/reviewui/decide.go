@@ -78,7 +78,7 @@ func (d *desk) decide(v *visit) error {
 	if again, err := d.view(v); err != nil || again.Record.Seq != s.seq {
 		return v.to(path + "?said=busy")
 	}
-	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.digest}, decideWait)
+	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.digest, Seq: s.seq}, decideWait)
 	if err == nil {
 		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
 	}

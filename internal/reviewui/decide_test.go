@@ -233,6 +233,9 @@ func TestOneDecisionAtATime(t *testing.T) {
 	if decided != 1 {
 		t.Errorf("%d decisions at once", decided)
 	}
+	if f.said.Seq != 5 || f.said.Digest != "d" {
+		t.Errorf("the engine is not told what was seen: %+v", f.said)
+	}
 }
 
 func TestAPressOnAnOldPageSendsNothingAgain(t *testing.T) {

@@ -51,6 +51,7 @@ var known = []struct {
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step waits for nobody, or not any more: somebody may have decided, its time may be over, or its workflow has ended."},
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
 	{office.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
+	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."},
 	{engine.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
 	{engine.ErrBusy, http.StatusConflict, "In hand", "A worker has it in hand just now. Try again in a moment; nothing was changed."},
 	{ledger.ErrExpired, http.StatusConflict, "Too late", ""},

@@ -37,6 +37,7 @@ type fake struct {
 	found        ledger.Found
 	spans        []ledger.Span
 	err          error
+	said         engine.Decision
 	decide       func() // while a decision is carried out
 
 	changes chan []ledger.Change
@@ -51,7 +52,8 @@ func (f *fake) View(context.Context, access.Identity, ledger.ID) (office.View, e
 func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.Found, error) {
 	return f.found, f.err
 }
-func (f *fake) Decide(context.Context, access.Identity, ledger.ID, engine.Decision, time.Duration) (engine.Outcome, error) {
+func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engine.Decision, _ time.Duration) (engine.Outcome, error) {
+	f.said = d
 	if f.decide != nil {
 		f.decide()
 	}

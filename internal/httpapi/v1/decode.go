@@ -91,6 +91,8 @@ func typeName(t reflect.Type) string {
 			return "a string"
 		case reflect.Bool:
 			return "true or false"
+		case reflect.Int64:
+			return "a whole number"
 		}
 	}
 	return "another type"

@@ -28,6 +28,7 @@ type Row struct {
 	CorrelationID  string        `json:"correlation_id,omitempty"`
 	KeyDigest      string        `json:"key_digest,omitempty" jsonschema:"fingerprint of destination, kind and business key: writes about one record share it"`
 	Digest         string        `json:"digest" jsonschema:"fingerprint of what the intent asks for; a decision may name it"`
+	Seq            int64         `json:"seq" jsonschema:"how many events there are; a decision may name it"`
 	RequestedBy    string        `json:"requested_by,omitempty"`
 	Verdict        string        `json:"verdict,omitempty"`
 	Reason         string        `json:"reason,omitempty"`
@@ -43,7 +44,7 @@ func rowOf(r ledger.Record) Row {
 	out := engine.OutcomeOf(r)
 	return Row{ID: r.ID, Status: out.Status, Phase: r.Phase(), Text: out.Text, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		Destination: r.Destination, Kind: r.Kind, IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
-		KeyDigest: r.KeyDigest, Digest: r.Digest, RequestedBy: r.RequestedBy, Verdict: r.Verdict, Reason: r.Reason,
+		KeyDigest: r.KeyDigest, Digest: r.Digest, Seq: r.Seq, RequestedBy: r.RequestedBy, Verdict: r.Verdict, Reason: r.Reason,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Updated: r.Updated, Settled: r.SettledAt, Due: r.Due}
 }
 

@@ -49,6 +49,8 @@ var (
 		advice: "The write `id` is the operation: its `outcome` is told, and can be asked for. Do not use another key."})
 	notWaiting = newKind(kind{name: "not-waiting", status: http.StatusConflict, title: "It does not wait for this decision",
 		advice: "Look at how it stands now. Nothing has changed."})
+	changed = newKind(kind{name: "changed", status: http.StatusConflict, title: "Something has happened to the write since it was looked at",
+		advice: "Look at how it stands now, and decide again. Nothing was done."})
 	busy = newKind(kind{name: "busy", status: http.StatusConflict, title: "A worker, or somebody else, changes it just now", retry: soon,
 		advice: "Look at how it stands in a moment, and say it again if it is still right. Nothing has changed."})
 	expired = newKind(kind{name: "expired", status: http.StatusConflict, title: "The time for the approval is over",

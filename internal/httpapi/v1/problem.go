@@ -75,6 +75,7 @@ var sentinels = []struct {
 	{saga.ErrTooLate, tooLate},
 	{saga.ErrNotWaiting, notWaiting},
 	{engine.ErrNotWaiting, notWaiting},
+	{engine.ErrChanged, changed},
 	{engine.ErrExpired, expired},
 	{ledger.ErrExpired, expired},
 	{engine.ErrBusy, busy},

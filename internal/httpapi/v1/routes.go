@@ -77,7 +77,7 @@ func decisionRoutes() []route {
 			summary:  "Decide about a write that waits for a person, in the name of the credentials.",
 			body:     &payload{of[DecisionRequest](), maxBody},
 			answers:  []answer{ok[engine.Outcome]("It is decided; this is how the write stands now.")},
-			problems: []*kind{notWaiting, busy, expired, digestMismatch}, do: (*call).decide},
+			problems: []*kind{notWaiting, changed, busy, expired, digestMismatch}, do: (*call).decide},
 		{method: "POST", pattern: "/v1/writes/{id}/yield", act: access.Operate, name: "yield",
 			summary:  "Let the business operation of a write go: from then on its idempotency key stops no other write.",
 			body:     &payload{of[ReasonRequest](), maxBody},

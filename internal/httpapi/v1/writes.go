@@ -219,6 +219,15 @@ type DecisionRequest struct {
 	Reason string      `json:"reason" jsonschema:"why; it is kept and shown"`
 	Force  bool        `json:"force,omitzero" jsonschema:"with retry: vouch that the effect is not there, where it cannot be shown"`
 	Digest string      `json:"digest,omitzero" jsonschema:"the digest of the write that was looked at; another one is refused"`
+	Seq    int64       `json:"seq,omitzero" jsonschema:"the seq of the write that was looked at; it is refused when something has happened since"`
+}
+
+// counted refuses a number that no event has, and that would say nothing.
+func (d DecisionRequest) counted() error {
+	if d.Seq < 0 {
+		return badField("/seq", "is below zero; want that of the write, or it left out")
+	}
+	return nil
 }
 
 // ReasonRequest is why somebody does something.
@@ -234,7 +243,7 @@ func (c *call) decide(ctx context.Context) (reply, error) {
 	if err := decode(c.body, &d); err != nil {
 		return reply{}, err
 	}
-	if err := cmp.Or(oneOf("/word", d.Word, words), reasoned(d.Reason, maxReason)); err != nil {
+	if err := cmp.Or(oneOf("/word", d.Word, words), reasoned(d.Reason, maxReason), d.counted()); err != nil {
 		return reply{}, err
 	}
 	wait := c.wait
@@ -243,7 +252,7 @@ func (c *call) decide(ctx context.Context) (reply, error) {
 	}
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
-	out, err := c.api.office.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest}, wait)
+	out, err := c.api.office.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest, Seq: d.Seq}, wait)
 	if err != nil {
 		return reply{}, err
 	}

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -249,7 +250,9 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 		b.ask(agent, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"I think so"}`).problem(forbidden)
 		digest := account.Write.Digest
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"0000"}`).problem(digestMismatch)
-		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"`+digest+`"}`, "Prefer: wait=60").want(200))
+		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), fmt.Sprintf(`{"word":"approve","reason":"it is right","seq":%d}`, account.Write.Seq-1)).problem(changed)
+		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","seq":-1}`).problem(invalidRequest)
+		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"`+digest+fmt.Sprintf(`","seq":%d}`, account.Write.Seq), "Prefer: wait=60").want(200))
 		if after.Status != engine.StatusVerified {
 			t.Errorf("%+v", after)
 		}
