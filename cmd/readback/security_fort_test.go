@@ -80,12 +80,16 @@ const (
 	passwordInURL = "canary-in-the-query"
 )
 
-// newFort builds one and waits for its address; change changes the configuration.
-func newFort(t *testing.T, change func(string) string) *fort {
+// newFort builds one and waits for its address; change changes the configuration,
+// and variables are further ones of the environment.
+func newFort(t *testing.T, change func(string) string, variables ...string) *fort {
 	t.Helper()
 	f := &fort{t: t, p: newPlace(t, simulated.Plain.Options()), log: &lines{}, hook: newReceiver(t), secret: map[string]string{},
 		shop: mcptest.New(mcptest.NewWorld())}
 	f.p.variable = map[string]string{"HOOK_SECRET": hookSecret, "SESSION_KEY": sessionKey, "SHOP_SECRET": shopSecret}
+	for i := 0; i+1 < len(variables); i += 2 {
+		f.p.variable[variables[i]] = variables[i+1]
+	}
 	behind := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return f.shop.MCP }, nil)
 	upstream := httptest.NewServer(behind)
 	t.Cleanup(upstream.Close)
