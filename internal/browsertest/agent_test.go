@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,8 +103,8 @@ func (a *agent) settle(w intent.WriteIntent, want engine.Status) engine.Outcome 
 }
 
 // outcome is how a write stands.
-func (a *agent) outcome(id any) (out engine.Outcome, err error) {
-	_, text, err := a.ask(a.t.Context(), http.MethodGet, fmt.Sprintf("/v1/writes/%v", id), nil)
+func (a *agent) outcome(id any, headers ...string) (out engine.Outcome, err error) {
+	_, text, err := a.ask(a.t.Context(), http.MethodGet, fmt.Sprintf("/v1/writes/%v", id), nil, headers...)
 	if err != nil {
 		return out, err
 	}
@@ -116,11 +117,18 @@ type told struct {
 	err error
 }
 
-// wait declares a write in another goroutine, which waits for its outcome.
+// wait declares a write in another goroutine, and waits for its end: for the end
+// of what a person has to decide, too.
 func (a *agent) wait(w intent.WriteIntent) <-chan told {
 	answers := make(chan told, 1)
 	go func() {
 		out, err := a.submit(a.t.Context(), w, time.Minute)
+		again := time.NewTicker(100 * time.Millisecond)
+		defer again.Stop()
+		for err == nil && slices.Contains([]engine.Status{engine.StatusInProgress, engine.StatusHeld, engine.StatusReview}, out.Status) {
+			<-again.C // for a person nobody is made to wait: it is asked again
+			out, err = a.outcome(out.ID, "Prefer", "wait=60")
+		}
 		answers <- told{out, err}
 	}()
 	return answers

@@ -23,7 +23,7 @@ import (
 
 // patience is how long anything may take in a browser on a busy machine before it
 // counts as not coming. Nothing waits that long when it is there.
-const patience = 45 * time.Second
+const patience = 20 * time.Second
 
 // person is somebody in a browser of their own: nothing is shared with others,
 // no cookie and no storage.

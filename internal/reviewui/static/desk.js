@@ -101,6 +101,7 @@
   };
   const soon = () => { if (!due) { due = true; setTimeout(fresh, 250); } };
   const source = new EventSource(feed);
+  source.addEventListener("open", soon); // what happened between the page and this is told by nobody
   source.addEventListener("change", (e) => {
     let told = { more: true };
     try { told = JSON.parse(e.data); } catch { /* look anyhow */ }
