@@ -95,7 +95,8 @@ func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait
 	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
-	return o.parts.Writes.Do(ctx, w)
+	out, err := o.parts.Writes.Do(ctx, w)
+	return told(who, out), refused(who, err)
 }
 
 // Outcome is how a write stands, after waiting for its end for so long.
@@ -108,11 +109,12 @@ func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.D
 		if err != nil {
 			return engine.Outcome{}, err
 		}
-		return engine.OutcomeOf(r), nil
+		return told(who, engine.OutcomeOf(r)), nil
 	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
-	return o.parts.Writes.Wait(ctx, who.Tenant, id, true)
+	out, err := o.parts.Writes.Wait(ctx, who.Tenant, id, true)
+	return told(who, out), err
 }
 
 // View is everything about one write that a person may want to know.
