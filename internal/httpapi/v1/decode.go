@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -80,6 +81,14 @@ func explain(err error) error {
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 2*maxShown {
 		return string(runes[:2*maxShown]) + "…"
+	}
+	return s
+}
+
+// clipTo shortens a text to so many bytes.
+func clipTo(s string, most int) string {
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
 	return s
 }

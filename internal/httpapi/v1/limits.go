@@ -27,6 +27,12 @@ const (
 	// maxShown bounds how much of a stranger's text an answer repeats, in
 	// characters.
 	maxShown = 64
+	// maxDetail, maxPlace and maxProblems bound what an answer says of what is
+	// wrong, in bytes and in number: a page, the longest path that is one, and as
+	// many as somebody mends at once.
+	maxDetail   = 4 << 10
+	maxPlace    = 1 << 10
+	maxProblems = 100
 
 	// maxWait is how long a call may wait where nothing else is configured: what
 	// proxies on the way give a silent connection.

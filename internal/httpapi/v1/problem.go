@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/readback-go/readback/connectors"
@@ -192,7 +193,18 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 	if p.Known == "" && (k == unsure || k == slow) {
 		p.Known = knownNothing
 	}
-	return k, p
+	return k, p.bounded()
+}
+
+// bounded is a problem that repeats no more of a request than it takes to find
+// what is meant: a name in a body may be as long as the body.
+func (p Problem) bounded() Problem {
+	p.Detail, p.Field = clipTo(p.Detail, maxDetail), clipTo(p.Field, maxPlace)
+	p.Problems = slices.Clone(p.Problems[:min(len(p.Problems), maxProblems)])
+	for i, each := range p.Problems {
+		p.Problems[i] = intent.Problem{Path: clipTo(each.Path, maxPlace), Problem: clipTo(each.Problem, maxDetail), Want: clipTo(each.Want, maxDetail)}
+	}
+	return p
 }
 
 // place is how errors without a path of their own name one.

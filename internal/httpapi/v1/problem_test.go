@@ -224,3 +224,17 @@ func TestSubmitToABrokenLedger(t *testing.T) {
 		})
 	}
 }
+
+// A name in a body may be as long as the body; an answer does not repeat it.
+func TestProblemsAreBounded(t *testing.T) {
+	long := strings.Repeat("n", 300_000)
+	_, err := decodeIntent([]byte(`{"`+long+`":1}`), "acme", "")
+	if _, p := problemOf(err, "acme"); err == nil || len(text(t, p)) > 3*maxDetail || p.Field == "" {
+		t.Errorf("%d bytes: %.300s", len(text(t, p)), text(t, p))
+	}
+	many := make([]intent.Problem, 5000)
+	_, p := problemOf(&intent.InvalidError{Problems: many}, "acme")
+	if len(p.Problems) != maxProblems || len(many) != 5000 {
+		t.Errorf("%d problems are listed", len(p.Problems))
+	}
+}
