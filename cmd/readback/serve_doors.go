@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/internal/access"
@@ -31,9 +30,10 @@ const loginPath = "/login"
 type door struct {
 	path    string
 	handler http.Handler
-	// releases says that it releases whoever waits by itself, with a better hint
-	// than being cut off, when the server is to stop.
-	releases bool
+	// releases says that it releases whoever waits for an answer by itself, with a
+	// better hint than being cut off, when the server is to stop; ends, that it ends
+	// its event streams as well.
+	releases, ends bool
 }
 
 // fits reports whether a path is behind the door. One that ends with a slash
@@ -69,7 +69,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 	}
 	if on.API {
 		api := v1.New(h.office, &v1.Options{Who: who, MaxWait: on.MaxWait, Version: built().Version, Closing: sv.front.closing.Done(), Logger: log})
-		all = append(all, door{path: "/v1/", handler: api, releases: true}, door{path: "/openapi.json", handler: api})
+		all = append(all, door{path: "/v1/", handler: api, releases: true, ends: true}, door{path: "/openapi.json", handler: api})
 	}
 	if on.MCP {
 		models, err := h.models(mcpapi.Config{Closing: sv.front.closing.Done()})
@@ -77,7 +77,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 			return nil, err
 		}
 		all = append(all, door{path: mcpapi.Path, handler: models.HTTP(who), releases: true})
-		gateways, err := h.gateways(ctx, who)
+		gateways, err := h.gateways(ctx, who, sv.front.closing.Done())
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 }
 
 // gateways are the doors in front of servers of others.
-func (h *house) gateways(ctx context.Context, who access.Resolver) ([]door, error) {
+func (h *house) gateways(ctx context.Context, who access.Resolver, closing <-chan struct{}) ([]door, error) {
 	var all []door
 	for _, g := range h.desk.config.MCP.Gateways {
 		c, err := h.connectorOf(g.Destination)
@@ -105,11 +105,11 @@ func (h *house) gateways(ctx context.Context, who access.Resolver) ([]door, erro
 			return nil, err
 		}
 		gate, err := mcpgate.New(ctx, h.office, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
-			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Logger: h.desk.log})
+			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Closing: closing, Logger: h.desk.log})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, door{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who)})
+		all = append(all, door{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who), releases: true})
 	}
 	return all, nil
 }
@@ -237,20 +237,19 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // news, is released when the server is to stop: what became of a write can be
 // asked for elsewhere.
 func (f *front) through(d door, w http.ResponseWriter, r *http.Request) {
-	stream := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	if stream { // it lasts as long as its reader likes
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	}
-	if !d.releases && (stream || strings.Contains(r.Header.Get("Prefer"), "wait")) {
-		ctx, release := context.WithCancel(r.Context())
-		defer release()
+	ctx, release := context.WithCancel(r.Context())
+	defer release()
+	r = r.WithContext(ctx)
+	if !d.releases && strings.Contains(r.Header.Get("Prefer"), "wait") {
 		defer context.AfterFunc(f.closing, release)()
-		r = r.WithContext(ctx)
 	}
-	d.handler.ServeHTTP(w, r)
-	if stream && !d.releases && f.closing.Err() != nil && strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
-		_, _ = fmt.Fprintf(w, ": the server is stopping; come back\nretry: %d\n\n", comeBack.Milliseconds()) // who is gone needs no hint
+	if d.ends || r.Method != http.MethodGet { // answers of others have an end
+		d.handler.ServeHTTP(w, r)
+		return
 	}
+	answer := &listened{ResponseWriter: w, closing: f.closing, release: release}
+	defer answer.end()
+	d.handler.ServeHTTP(answer, r)
 }
 
 // unserved answers who came too early.

@@ -150,3 +150,14 @@ func (c *Connector) Arguments(in intent.WriteIntent) (intent.Fields, error) {
 	}
 	return w.build(in)
 }
+
+// SameCall reports whether an intent was made of a call of that tool at that
+// destination with those arguments, however the record stood.
+func (c *Connector) SameCall(in intent.WriteIntent, destination, tool string, args intent.Fields) bool {
+	_, w, err := c.find(in)
+	if err != nil || in.Destination != destination || w.tool != tool {
+		return false
+	}
+	made, err := w.build(in)
+	return err == nil && same(map[string]any(made), map[string]any(args))
+}

@@ -141,7 +141,7 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	if err := v.Name(req, &w); err != nil {
 		return engine.Outcome{}, err
 	}
-	ctx, release := s.patient(ctx)
+	ctx, release := Patient(ctx, s.config.Closing)
 	defer release()
 	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
 	return Submit(ctx, s.office, v.Who, w, t.WaitFor())
@@ -167,15 +167,16 @@ func Submit(ctx context.Context, o *office.Office, who access.Identity, w intent
 
 const begunBefore = "This operation was begun before; nothing was sent again. "
 
-// patient is a context that ends, too, when the process is to end.
-func (s *Server) patient(ctx context.Context) (context.Context, func()) {
+// Patient is a context that ends, too, when closing is closed: the process is to
+// end. A nil closing never is.
+func Patient(ctx context.Context, closing <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.config.Closing == nil {
+	if closing == nil {
 		return ctx, cancel
 	}
 	go func() {
 		select {
-		case <-s.config.Closing:
+		case <-closing:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -200,7 +201,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}
 	out, err := s.office.Outcome(ctx, v.Who, id, 0)
 	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
-		waiting, release := s.patient(ctx)
+		waiting, release := Patient(ctx, s.config.Closing)
 		stop := Pulse(waiting, req, tool.DefaultWait, "under way")
 		out, err = s.office.Outcome(waiting, v.Who, id, tool.DefaultWait)
 		stop()

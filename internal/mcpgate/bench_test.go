@@ -54,7 +54,12 @@ func (l *logged) String() string {
 // pinned is the contract of the fake with the digests of its tools.
 func pinned(t *testing.T, s *mcptest.Server) *mcp.Contract {
 	t.Helper()
-	text := mcptest.Contract + "digests:\n"
+	return pinnedTo(t, s, mcptest.Contract)
+}
+
+func pinnedTo(t *testing.T, s *mcptest.Server, text string) *mcp.Contract {
+	t.Helper()
+	text += "digests:\n"
 	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
 		d, err := mcp.Digest(s.Tool(name))
 		if err != nil {

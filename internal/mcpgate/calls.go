@@ -102,54 +102,112 @@ func (g *Gateway) verified(t *sdk.Tool, check checker) sdk.ToolHandler {
 		if err == nil && g.config.Connector.Contract().Passes(t.Name, args) {
 			return g.pass(ctx, req)
 		}
-		return g.answer(ctx, req, err, func() (intent.WriteIntent, error) { return g.derive(ctx, t.Name, args) })
-	}
-}
-
-// derive makes the intent of a call, and looks at the record before where the
-// contract needs that.
-func (g *Gateway) derive(ctx context.Context, name string, args intent.Fields) (intent.WriteIntent, error) {
-	conn := g.config.Connector
-	before, err := conn.Before(ctx, name, args)
-	switch {
-	case errors.Is(err, mcp.ErrArguments):
-		return intent.WriteIntent{}, bad(err.Error())
-	case err != nil:
-		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", name, "error", err)
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record could not be read before the call", ledger.ErrUnavailable)
-	}
-	in, err := conn.Contract().Derive(name, args, before)
-	if err != nil {
-		return intent.WriteIntent{}, bad(err.Error())
-	}
-	return in, nil
-}
-
-// unverified is a tool without a contract.
-func (g *Gateway) unverified(t *sdk.Tool) sdk.ToolHandler {
-	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		args, err := given(req)
-		return g.answer(ctx, req, err, func() (intent.WriteIntent, error) {
-			return intent.WriteIntent{Kind: mcp.BlindKind, Payload: intent.Fields{"arguments": map[string]any(args)}}, nil
+		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
+			return g.twin(ctx, who, named, args)
 		})
 	}
 }
 
-// answer submits the intent of a call and says what became of it.
-func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err error, make func() (intent.WriteIntent, error)) (*sdk.CallToolResult, error) {
+// twin makes the write of a call that has its name. What the intent is may depend
+// on how the record stands, which the call itself changes: the same call again is
+// told by its arguments, and has the outcome of the first.
+func (g *Gateway) twin(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
+	conn := g.config.Connector
+	_, looks, err := conn.Contract().LooksBack(named.Tool, args)
+	if err != nil {
+		return engine.Outcome{}, bad(err.Error())
+	}
+	if looks {
+		if out, err := g.begun(ctx, who, named, args); !errors.Is(err, ledger.ErrNotFound) {
+			return out, err
+		}
+	}
+	in, err := g.derive(ctx, named, args)
+	if err == nil {
+		var out engine.Outcome
+		if out, err = mcpapi.Submit(ctx, g.office, who, in, g.config.Wait); err == nil {
+			return out, nil
+		}
+	}
+	if looks && (errors.Is(err, tool.ErrArguments) || errors.Is(err, ledger.ErrDigestMismatch)) {
+		// The same call, beside this one, may have changed the record meanwhile.
+		if out, beside := g.begun(ctx, who, named, args); !errors.Is(beside, ledger.ErrNotFound) {
+			return out, beside
+		}
+	}
+	return engine.Outcome{}, err
+}
+
+// begun is the outcome of the write that the same call began before. It fails with
+// [ledger.ErrNotFound] where there is none, and with [ledger.ErrDigestMismatch]
+// where that was another call.
+func (g *Gateway) begun(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
+	before, id, err := g.office.Begun(ctx, who, named)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	if !g.config.Connector.SameCall(before, named.Destination, named.Tool, args) {
+		return engine.Outcome{}, &ledger.DigestMismatchError{ID: id, Recorded: "that of other arguments", Received: "that of these"}
+	}
+	out, err := g.office.Outcome(ctx, who, id, g.config.Wait)
+	out.Replayed = true
+	return out, err
+}
+
+// derive makes the intent of a call, and looks at the record before where the
+// contract needs that.
+func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args intent.Fields) (intent.WriteIntent, error) {
+	conn := g.config.Connector
+	looking, cancel := context.WithTimeout(ctx, beforeTime)
+	defer cancel()
+	before, err := conn.Before(looking, named.Tool, args)
+	switch {
+	case errors.Is(err, mcp.ErrArguments):
+		return intent.WriteIntent{}, bad(err.Error())
+	case err != nil:
+		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", named.Tool, "error", err)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record could not be read before the call", ledger.ErrUnavailable)
+	}
+	in, err := conn.Contract().Derive(named.Tool, args, before)
+	if err != nil {
+		return intent.WriteIntent{}, bad(err.Error())
+	}
+	in.Tenant, in.Destination, in.Tool, in.IdempotencyKey = named.Tenant, named.Destination, named.Tool, named.IdempotencyKey
+	in.Workflow, in.Step, in.Call = named.Workflow, named.Step, named.Call
+	return in, nil
+}
+
+// unverified is a tool without a contract.
+func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		args, err := given(req)
+		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
+			return mcpapi.Submit(ctx, g.office, who, mcp.BlindCall(named, named.Tool, args), g.config.Wait)
+		})
+	}
+}
+
+// maker makes the write of a call, which has its name already, and gives its
+// outcome.
+type maker func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error)
+
+// answer makes the write of a call and says what became of it.
+func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err error, make maker) (*sdk.CallToolResult, error) {
 	name := req.Params.Name
 	var out engine.Outcome
 	if err == nil {
 		out, err = g.submit(ctx, req, make)
 	}
 	if err != nil {
-		g.log.InfoContext(ctx, "call without outcome", "tool", name, "error", err)
+		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
 		return mcpapi.AnswerError(err, name)
 	}
 	return mcpapi.Answer(out, name)
 }
 
-func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, make func() (intent.WriteIntent, error)) (engine.Outcome, error) {
+// submit names a call before anything is looked up, so that the same call has the
+// same name however things stand.
+func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, make maker) (engine.Outcome, error) {
 	v, ok := mcpapi.VisitOf(ctx)
 	if !ok {
 		return engine.Outcome{}, access.ErrUnknown
@@ -162,19 +220,10 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, make fun
 		return engine.Outcome{}, err
 	}
 	defer leave()
-	in, err := make()
-	if err != nil {
+	named := intent.WriteIntent{Tenant: v.Who.Tenant, Destination: g.config.Destination, Tool: req.Params.Name}
+	if err := v.Name(req, &named); err != nil {
 		return engine.Outcome{}, err
-	}
-	in.Tenant, in.Destination, in.Tool = v.Who.Tenant, g.config.Destination, req.Params.Name
-	if err := v.Name(req, &in); err != nil {
-		return engine.Outcome{}, err
-	}
-	if in.Kind == mcp.BlindKind {
-		args, _ := in.Payload["arguments"].(map[string]any)
-		in.Payload = nil
-		in = mcp.BlindCall(in, req.Params.Name, args)
 	}
 	defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
-	return g.office.Submit(ctx, v.Who, in, g.config.Wait)
+	return make(ctx, v.Who, named)
 }

@@ -41,6 +41,10 @@ type Config struct {
 	Out io.Writer
 	// Origins are those of web pages that may ask. Default the server's own.
 	Origins []string
+	// Closing is closed when the process is to end: whoever waits for an outcome is
+	// told that it goes on, and what was only asked of the server behind is given
+	// up. Default never.
+	Closing <-chan struct{}
 	// Logger is told which tools are hidden or withdrawn, and why. Default
 	// nothing.
 	Logger *slog.Logger
@@ -78,7 +82,7 @@ func New(ctx context.Context, o *office.Office, c Config) (*Gateway, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	outcomes, err := mcpapi.New(o, mcpapi.Config{Version: c.Version, Logger: c.Logger})
+	outcomes, err := mcpapi.New(o, mcpapi.Config{Version: c.Version, Closing: c.Closing, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

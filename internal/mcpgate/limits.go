@@ -10,6 +10,9 @@ const (
 	// lookTime bounds the question for the tools behind the gate while a client
 	// waits for its own list.
 	lookTime = 10 * time.Second
+	// beforeTime bounds the look at a record before the intent of a call is made. A
+	// server that does not answer for so long does not answer.
+	beforeTime = 20 * time.Second
 	// maxArguments bounds the arguments of one call in bytes: an intent has a
 	// megabyte, and may carry them twice.
 	maxArguments = 400 << 10

@@ -72,9 +72,12 @@ func plain(err error) error {
 }
 
 // through hands prompts, resources and completions on, and looks for changes of
-// the tools before they are listed.
+// the tools before they are listed. Nothing that it lets in outlasts the wish to
+// close.
 func (g *Gateway) through(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		ctx, release := mcpapi.Patient(ctx, g.config.Closing)
+		defer release()
 		switch p := req.GetParams().(type) {
 		case *sdk.ListToolsParams:
 			g.look(ctx)

@@ -99,6 +99,25 @@ func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait
 	return told(who, out), refused(who, err)
 }
 
+// Begun is the intent of the write that an intent with this structural key began,
+// for doors whose intents depend on what they saw at the time. It fails with
+// [ledger.ErrNotFound] where there is none, or no more of it than that it was.
+func (o *Office) Begun(ctx context.Context, who Who, w intent.WriteIntent) (intent.WriteIntent, ledger.ID, error) {
+	if err := who.May(access.Submit); err != nil {
+		return intent.WriteIntent{}, "", err
+	}
+	w.Tenant = who.Tenant
+	r, err := o.parts.Ledger.Get(ctx, who.Tenant, ledger.IDOf(w.StructuralKey()))
+	if err != nil {
+		return intent.WriteIntent{}, "", err
+	}
+	before, err := intent.DecodeStored(r.Intent)
+	if err != nil || before.StructuralKey() != w.StructuralKey() {
+		return intent.WriteIntent{}, "", fmt.Errorf("%w: nothing is left of its intent", ledger.ErrNotFound)
+	}
+	return before, r.ID, nil
+}
+
 // Outcome is how a write stands, after waiting for its end for so long.
 func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
 	if err := who.May(access.Read); err != nil {

@@ -1,0 +1,173 @@
+package mcpgate_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/mcpgate"
+)
+
+// looking is a bench whose update depends on how the record stood before, as an
+// edit of a file does.
+func looking(t *testing.T, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
+	t.Helper()
+	s := mcptest.New(mcptest.NewWorld())
+	from, to := "        ref: $.id\n        idempotent: true\n", "        ref: $.id\n        require: {note: {before: note}}\n        idempotent: true\n"
+	text := strings.Replace(mcptest.Contract, from, to, 1)
+	if text == mcptest.Contract {
+		t.Fatal("the contract has no update that this test knows")
+	}
+	conn, err := mcp.New(pinnedTo(t, s, text), mcp.Options{Server: mcp.Server{Transport: s.Transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Cut)
+	s.World.Put(map[string]any{"order_id": "A-1", "note": "before"}, "")
+	return newBench(t, conn, nil, change), s
+}
+
+func note(text string) map[string]any { return map[string]any{"order_id": "A-1", "note": text} }
+
+// TestACallThatChangesWhatItLooksAt: the same call again is the same write, though
+// the intent would be another one by then.
+func TestACallThatChangesWhatItLooksAt(t *testing.T) {
+	meta := sdk.Meta{mcpapi.MetaWorkflow: "run-7", mcpapi.MetaStep: "edit"}
+	t.Run("under the client's name", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, up := looking(t, nil)
+			s := b.stdio(agent("acme"), nil)
+			first := b.call(s, mcptest.Update, note("after"), meta)
+			up.World.Alter("A-1", map[string]any{"note": "somebody else's"})
+			again := b.call(s, mcptest.Update, note("after"), meta)
+			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !again.Replayed || up.World.Calls(mcptest.Update) != 1 {
+				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(mcptest.Update))
+			}
+			other := b.call(s, mcptest.Update, note("another"), meta)
+			if other.Status != "refused" || other.ID != first.ID || !strings.Contains(other.Text, "asked for something else") {
+				t.Errorf("another call under the same name: %+v", other)
+			}
+		})
+	})
+	t.Run("under the name of a session that begins again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, up := looking(t, nil)
+			var ids [2][]string
+			for i := range ids {
+				s := b.stdio(agent("acme"), nil)
+				for _, text := range []string{"one", "two"} {
+					r := b.call(s, mcptest.Update, note(text), nil)
+					if !r.Verified || r.Replayed != (i == 1) {
+						t.Errorf("session %d, %s: %+v", i, text, r)
+					}
+					ids[i] = append(ids[i], r.ID)
+				}
+			}
+			if ids[0][0] != ids[1][0] || ids[0][1] != ids[1][1] || up.World.Calls(mcptest.Update) != 2 {
+				t.Errorf("writes %v after %d calls", ids, up.World.Calls(mcptest.Update))
+			}
+		})
+	})
+}
+
+// TestWhoWaitsIsToldWhenTheProcessEnds: for an outcome, for a look before a write,
+// for a tool that reads, for a list of tools.
+func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		arm    mcptest.Vice
+		call   func(b *bench, s *sdk.ClientSession) string
+		want   string
+	}{
+		"an outcome": {"the write goes on", mcptest.LateCommit, func(b *bench, s *sdk.ClientSession) string {
+			return b.call(s, mcptest.Create, order("A-2"), nil).Status
+		}, "in_progress"},
+		"a look before": {"nothing was begun", mcptest.HangingRead, func(b *bench, s *sdk.ClientSession) string {
+			return b.call(s, mcptest.Update, note("after"), nil).Status
+		}, "refused"},
+		"a tool that reads": {"it was only asked", mcptest.HangingRead, func(_ *bench, s *sdk.ClientSession) string {
+			if _, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}}); err != nil {
+				return "error"
+			}
+			return "answered"
+		}, "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				closing := make(chan struct{})
+				b, up := looking(t, func(c *mcpgate.Config) { c.Closing = closing })
+				s := b.stdio(agent("acme"), nil)
+				up.World.Arm(c.arm, "")
+				time.AfterFunc(100*time.Millisecond, func() { close(closing) }) // of the bubble's clock
+				begun := time.Now()
+				if got := c.call(b, s); got != c.want || time.Since(begun) != 100*time.Millisecond {
+					t.Errorf("%s: %s after %s, want %s at once", c.reason, got, time.Since(begun), c.want)
+				}
+				up.Cut()
+				_ = b.gate.Client().Gone(context.Background())
+			})
+		})
+	}
+}
+
+// TestALookThatHangsEnds: a server that does not answer does not hold a call.
+func TestALookThatHangsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := looking(t, nil)
+		s := b.stdio(agent("acme"), nil)
+		up.World.Arm(mcptest.HangingRead, "")
+		if r := b.call(s, mcptest.Update, note("after"), nil); r.Status != "refused" || up.World.Calls(mcptest.Update) != 0 {
+			t.Errorf("%+v after %d calls", r, up.World.Calls(mcptest.Update))
+		}
+		up.Cut()
+		_ = b.gate.Client().Gone(context.Background())
+	})
+}
+
+// TestTheSameCallAgainNeedsNoLook: what is known already is said while the server
+// does not answer.
+func TestTheSameCallAgainNeedsNoLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := looking(t, nil)
+		s := b.stdio(agent("acme"), nil)
+		meta := sdk.Meta{mcpapi.MetaStep: "edit"}
+		first := b.call(s, mcptest.Update, note("after"), meta)
+		up.World.Arm(mcptest.HangingRead, "")
+		if again := b.call(s, mcptest.Update, note("after"), meta); again.ID != first.ID || again.Status != "verified" {
+			t.Errorf("%+v", again)
+		}
+	})
+}
+
+// TestTheSameCallBesideItself: between the look for the same call and the look at
+// the record another delivery of it is carried out whole.
+func TestTheSameCallBesideItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := looking(t, nil)
+		meta := sdk.Meta{mcpapi.MetaWorkflow: "run-7", mcpapi.MetaStep: "edit"}
+		one, two := b.stdio(agent("acme"), nil), b.stdio(agent("acme"), nil)
+		var first mcpapi.Result
+		var begun atomic.Bool
+		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.Name == mcptest.Find && begun.CompareAndSwap(false, true) {
+					go func() { first = b.call(one, mcptest.Update, note("after"), meta) }()
+					time.Sleep(10 * time.Second) // of the bubble's clock
+				}
+				return next(ctx, method, req)
+			}
+		})
+		again := b.call(two, mcptest.Update, note("after"), meta)
+		if !first.Verified || again.ID != first.ID || again.Status != "verified" || up.World.Calls(mcptest.Update) != 1 {
+			t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(mcptest.Update))
+		}
+	})
+}
