@@ -196,20 +196,28 @@ func (g *Guards) Set(destinations map[string]Settings) {
 // can be under way after it was let pass.
 func (g *Guards) profiled(name string) (rate connectors.Rate, cover time.Duration) {
 	cover = connectors.Profile{}.SendFor()
-	for i, p := range g.profiles(name) {
-		if paced := paceOf(p.Rate); paced.bounded() && paced.every > paceOf(rate).every {
-			rate = p.Rate
-		}
+	for i, p := range profiles(g.reg, name) {
 		if i == 0 {
 			cover = 0
 		}
 		cover = max(cover, p.SendFor())
 	}
-	return rate, cover + sendSlack
+	return RateOf(g.reg, name), cover + sendSlack
 }
 
-func (g *Guards) profiles(name string) []connectors.Profile {
-	return slices.DeleteFunc(g.reg.Profiles(), func(p connectors.Profile) bool { return p.Destination != name })
+// RateOf is the lowest rate of a destination's profiles; the zero rate where none
+// has one.
+func RateOf(reg *connectors.Registry, destination string) (rate connectors.Rate) {
+	for _, p := range profiles(reg, destination) {
+		if paced := paceOf(p.Rate); paced.bounded() && paced.every > paceOf(rate).every {
+			rate = p.Rate
+		}
+	}
+	return rate
+}
+
+func profiles(reg *connectors.Registry, name string) []connectors.Profile {
+	return slices.DeleteFunc(reg.Profiles(), func(p connectors.Profile) bool { return p.Destination != name })
 }
 
 // Enter implements [engine.Guards]. It asks the stops first and last: what they

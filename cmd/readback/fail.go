@@ -115,9 +115,18 @@ func explain(err error) failure {
 	f.Write, f.Message = known.ID, fmt.Sprintf("write %s: %v", known.ID, known.Err)
 	if known.Known != engine.KnownNotApplied {
 		f.Kind, f.Exit = "unknown", exitUnknown
-		f.Hint = fmt.Sprintf("Whether it was applied is not known now. It is in the ledger and will be read back: `readback resume %s`, when the cause is gone.", known.ID)
+		f.Hint = unknownHint(known)
 	}
 	return f
+}
+
+// unknownHint says what to do where it is not known whether a write was applied.
+// What cannot be read does not mend itself.
+func unknownHint(known *engine.Error) string {
+	if errors.Is(known.Err, ledger.ErrCorrupt) {
+		return "Whether it was applied is not known: an earlier call may have sent it. The ledger cannot be read there, and a person must see to it; do not make the write in another way. `readback status` lists what cannot be read."
+	}
+	return fmt.Sprintf("Whether it was applied is not known now. It is in the ledger and will be read back: `readback resume %s`, when the cause is gone.", known.ID)
 }
 
 // fail tells why there is no outcome.

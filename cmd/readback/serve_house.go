@@ -88,16 +88,25 @@ func (c counted) Repeated(r ledger.Record) {
 
 // tell makes what tells others of changes, where somebody is to be told.
 func (h *house) tell(where string) error {
-	hooks := h.desk.config.Hooks()
+	work, err := h.desk.teller(h.engine, where)
+	if work != nil {
+		h.beside["the webhooks"] = work
+	}
+	return err
+}
+
+// teller is the work of telling others of changes, with links to a page that is
+// served somewhere, "" for nowhere; nil where nobody is to be told.
+func (d *desk) teller(e *engine.Engine, where string) (func(context.Context) error, error) {
+	hooks := d.config.Hooks()
 	if len(hooks) == 0 {
-		return nil
+		return nil, nil
 	}
-	l, ok := h.desk.ledger.(webhooks.Ledger)
+	l, ok := d.ledger.(webhooks.Ledger)
 	if !ok {
-		return errors.New("this ledger cannot tell what has changed, and webhooks are configured")
+		return nil, errors.New("this ledger cannot tell what has changed, and webhooks are configured")
 	}
-	h.beside["the webhooks"] = webhooks.New(l, h.engine, webhooks.Options{Hooks: hooks, Tenant: h.desk.tenant, Desk: where, Logger: h.desk.log}).Work
-	return nil
+	return webhooks.New(l, e, webhooks.Options{Hooks: hooks, Tenant: d.tenant, Desk: where, Logger: d.log}).Work, nil
 }
 
 // types says of which type each destination is.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/workflow/rules"
 )
@@ -23,10 +23,10 @@ import (
 type reloader struct {
 	sv    *serving
 	house *house
-	// inForce is the configuration that is; looked is what the files looked like
-	// when they were last read.
-	inForce config.Config
-	looked  map[string]stamp
+	// inForce is the configuration that is, read the one that was read last, which
+	// may have been refused; looked is what the files of both looked like then.
+	inForce, read config.Config
+	looked        map[string]stamp
 }
 
 // stamp is what a file looks like from outside; the zero value is none.
@@ -44,17 +44,20 @@ func stampOf(path string) stamp {
 }
 
 func newReloader(sv *serving, h *house) *reloader {
-	r := &reloader{sv: sv, house: h, inForce: sv.config}
+	r := &reloader{sv: sv, house: h, inForce: sv.config, read: sv.config}
 	r.looked = r.look()
 	return r
 }
 
-// look says what the files look like.
+// look says what the files look like. Those that only a refused configuration
+// names are among them: it may be one of them that has to be put right.
 func (r *reloader) look() map[string]stamp {
 	all := map[string]stamp{}
-	for _, path := range []string{r.inForce.Path, r.inForce.Gate.Rules, r.inForce.Server.CertFile, r.inForce.Server.KeyFile} {
-		if path != "" {
-			all[path] = stampOf(path)
+	for _, c := range []config.Config{r.inForce, r.read} {
+		for _, path := range []string{c.Path, c.Gate.Rules, c.Server.CertFile, c.Server.KeyFile} {
+			if path != "" {
+				all[path] = stampOf(path)
+			}
 		}
 	}
 	return all
@@ -72,16 +75,13 @@ func (r *reloader) stale() bool {
 
 // work reloads until ctx ends.
 func (r *reloader) work(ctx context.Context) error {
-	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGHUP)
-	defer signal.Stop(asked)
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-asked:
+		case <-r.sv.asked:
 			r.reload()
 		case <-tick.C:
 			if r.stale() {
@@ -95,8 +95,10 @@ func (r *reloader) work(ctx context.Context) error {
 func (r *reloader) reload() {
 	r.looked = r.look() // before: what changes while it is read is read again
 	log := r.house.desk.log
-	c, set, pair, err := r.read()
+	c, reg, set, pair, err := r.readAll()
 	r.house.meter.Reloaded(err == nil)
+	r.read = c
+	defer func() { r.looked = r.also() }()
 	if err != nil {
 		log.Error("the configuration was read again and is not taken; what was in force stays so", "error", err)
 		return
@@ -109,7 +111,7 @@ func (r *reloader) reload() {
 	r.house.gate.SetRisks(c.Risks)
 	r.house.engine.SetRisks(c.Risks)
 	if g := r.house.desk.standing.guards; g != nil {
-		g.Set(settings(c.Limits()))
+		g.Set(limited(settings(c.Limits()), reg))
 	}
 	if pair != nil {
 		r.sv.certificate.pair.Store(pair)
@@ -118,7 +120,6 @@ func (r *reloader) reload() {
 		log.Warn("the configuration was read again; these settings are changed and need a restart", "settings", strings.Join(left, ", "))
 	}
 	r.inForce = c
-	r.looked = r.also()
 	log.Info("the configuration was read again", "rules", c.Gate.Rules, "risk rules", len(c.Risks))
 }
 
@@ -133,24 +134,43 @@ func (r *reloader) also() map[string]stamp {
 	return now
 }
 
-// read reads the configuration and all that it names and can be changed.
-func (r *reloader) read() (c config.Config, set *rules.Set, pair *tls.Certificate, err error) {
+// limited are guards with a rate for each destination: that of its profiles where
+// none is set, as they are read now, or none. Otherwise a rate that is taken out of
+// the configuration would stay, since profiles in force were made with it.
+func limited(all map[string]guards.Settings, reg *connectors.Registry) map[string]guards.Settings {
+	if reg == nil {
+		return all
+	}
+	for name, s := range all {
+		if s.Rate == (connectors.Rate{}) {
+			if s.Rate = guards.RateOf(reg, name); s.Rate == (connectors.Rate{}) {
+				s.Rate = connectors.Rate{Calls: -1} // none
+			}
+			all[name] = s
+		}
+	}
+	return all
+}
+
+// readAll reads the configuration and all that it names and can be changed. What
+// was read is there when it fails, too; reg is nil where there is no file.
+func (r *reloader) readAll() (c config.Config, reg *connectors.Registry, set *rules.Set, pair *tls.Certificate, err error) {
 	c = r.inForce // where there is no file, the rules and the certificate may still have one
 	if c.Path != "" {
 		if c, err = config.LoadOver(c.Path, r.sv.app.environment()); err != nil {
-			return c, nil, nil, err
+			return c, nil, nil, nil, err
 		}
-		if _, err = c.Registry(r.sv.app.env); err != nil { // what could not be started with is not taken
-			return c, nil, nil, err
+		if reg, err = c.Registry(r.sv.app.env); err != nil { // what could not be started with is not taken
+			return c, nil, nil, nil, err
 		}
 	}
 	if c.Gate.Rules != "" {
 		if set, _, err = gateRules(c); err != nil {
-			return c, nil, nil, err
+			return c, nil, nil, nil, err
 		}
 	}
 	pair, err = loadPair(c)
-	return c, set, pair, err
+	return c, reg, set, pair, err
 }
 
 // reloadable are the settings that are taken while a server runs; * stands for

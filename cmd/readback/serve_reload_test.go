@@ -18,6 +18,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/guards"
 )
 
 func putFile(t *testing.T, dir, name, text string) {
@@ -82,6 +86,52 @@ func TestServeReloads(t *testing.T) {
 	}
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs)
+	}
+}
+
+// A file that only a refused configuration names is looked at as well: putting it
+// right is enough.
+func TestServeReloadsWhatIsPutRight(t *testing.T) {
+	dir := t.TempDir()
+	putFile(t, dir, "readback.yaml", "ledger: readback.db\n")
+	s := serveProcess(t, dir, "--verbose")
+	putFile(t, dir, "new.yaml", "version: 1\nrules: oops\n")
+	putFile(t, dir, "readback.yaml", "ledger: readback.db\ngate: {rules: new.yaml}\n")
+	eventually(t, "the refusal", func() bool { return strings.Contains(s.errs.String(), "is not taken") })
+	putFile(t, dir, "new.yaml", allowing)
+	eventually(t, "the rules", func() bool {
+		return strings.Contains(s.errs.String(), `"the configuration was read again" rules=`)
+	})
+}
+
+// A rate that is taken out of the file is none from then on, or that of the
+// destination's own profiles.
+func TestRateThatIsTakenOut(t *testing.T) {
+	slow, own := connectors.Rate{Calls: 1, Per: time.Hour}, connectors.Rate{Calls: 5, Per: time.Second}
+	for name, c := range map[string]struct{ set, profile, want connectors.Rate }{
+		"set":     {slow, own, slow},
+		"its own": {connectors.Rate{}, own, own},
+		"none":    {connectors.Rate{}, connectors.Rate{}, connectors.Rate{Calls: -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			world, err := simulated.New(simulated.Plain.Options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := world.Destination()
+			for kind, p := range d.Profiles {
+				p.Rate = c.profile
+				d.Profiles[kind] = p
+			}
+			var reg connectors.Registry
+			if err := reg.Register("orders", d); err != nil {
+				t.Fatal(err)
+			}
+			got := limited(map[string]guards.Settings{"orders": {Rate: c.set, Concurrency: 2}}, &reg)
+			if diff := cmp.Diff(map[string]guards.Settings{"orders": {Rate: c.want, Concurrency: 2}}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

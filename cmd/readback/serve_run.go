@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -35,6 +38,7 @@ type serving struct {
 
 	certificate certificate
 	announced   bool
+	asked       chan os.Signal // to read the configuration again
 }
 
 // listening is what is served on: with TLS where there is a certificate.
@@ -47,6 +51,9 @@ func (sv *serving) listening() net.Listener {
 
 // run serves until ctx ends or a part of it fails.
 func (sv *serving) run(ctx context.Context) error {
+	sv.asked = make(chan os.Signal, 1)
+	signal.Notify(sv.asked, syscall.SIGHUP) // before there is anything to reload: it would end the process
+	defer signal.Stop(sv.asked)
 	sv.front = newFront(sv.log)
 	all := access.Protect(sv.front, access.ProtectOptions{Logger: sv.log})
 	if sv.settings.dev {

@@ -45,6 +45,24 @@ func read(t *testing.T, r *http.Request) *reading {
 	return a
 }
 
+// mcpSession opens a session with a server for models, and says which.
+func mcpSession(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.Header.Get("Mcp-Session-Id")
+}
+
 // Whoever listens for news, or waits for an outcome that does not come, does not
 // keep a server from ending, and is told to come back; what was begun stays in
 // the ledger.
@@ -52,15 +70,22 @@ func TestServeReleasesWhoWaits(t *testing.T) {
 	p, asked, _ := gate(t, simulated.Plain.Options()) // its answer never comes
 	s := serveProcess(t, p.dir, "--grace", "2s")
 	var streams []*reading
-	for _, path := range []string{"/v1/events", "/updates"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
+	session := mcpSession(t, s.url+"/mcp")
+	for _, c := range []struct{ path, accept string }{{"/v1/events", "text/event-stream"}, {"/v1/events", ""},
+		{"/updates", "text/event-stream"}, {"/updates", ""}, {"/mcp", "text/event-stream"}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+c.path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Accept", "text/event-stream")
+		if c.accept != "" {
+			r.Header.Set("Accept", c.accept)
+		}
+		if c.path == "/mcp" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
 		a := read(t, r)
 		if a.code != http.StatusOK {
-			t.Fatalf("%s: %d", path, a.code)
+			t.Fatalf("%v: %d", c, a.code)
 		}
 		streams = append(streams, a)
 	}
@@ -86,6 +111,9 @@ func TestServeReleasesWhoWaits(t *testing.T) {
 		}
 	}
 	<-ended
+	if strings.Contains(s.errs.String(), "cut off") {
+		t.Errorf("somebody who only listened was waited for:\n%s", s.errs)
+	}
 	if rec := p.writes()[0]; rec.State != ledger.Sending {
 		t.Errorf("state %s, want sending: its answer never came", rec.State)
 	}

@@ -27,7 +27,8 @@ func (a *app) workCommand() *cobra.Command {
 		Use:   "work",
 		Short: "Continue whatever is due, until SIGTERM or SIGINT",
 		Long: `Continue whatever is due, of every tenant: writes that wait, writes that a dead
-process left, owed rechecks, sagas. Any number of workers may share a ledger. On SIGTERM
+process left, owed rechecks, sagas; and tell webhooks. Any number of workers may
+share a ledger. On SIGTERM
 or SIGINT it finishes the sends and reads that are under way, hands everything
 else back to the ledger, and ends with 0; what lasts longer than --grace is left
 to the worker that takes it up when its lease has ended. A second signal ends it
@@ -85,12 +86,21 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		return 0, errors.Join(err, d.closer.Close())
 	}
 	e := d.engine(reg, meter)
+	tell, err := d.teller(e, d.config.Server.PublicURL)
+	if err != nil {
+		e.Close()
+		endMetrics()
+		return 0, errors.Join(err, d.closer.Close())
+	}
 	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", d.config.Retention.Keep)
 	// Beside the work, and ended with it.
 	beside, endBeside := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	if sagas, err := d.sagas(e); err == nil {
 		wg.Go(func() { _ = sagas.Work(beside) }) // which always ends with nil
+	}
+	if tell != nil {
+		wg.Go(func() { _ = tell(beside) }) // which always ends with nil
 	}
 	if d.config.Retention.Keep > 0 {
 		wg.Go(func() { d.pruneNowAndThen(beside) })

@@ -85,8 +85,9 @@ type Environment struct {
 	All func() []string
 }
 
-// plainValue is what YAML takes for no text, and a setting may want.
-var plainValue = regexp.MustCompile(`^(true|false|[0-9]{1,18})$`)
+// plainValue is what YAML takes for no text, and a setting may want. A number with
+// a zero before it is not the same text as the number.
+var plainValue = regexp.MustCompile(`^(true|false|0|[1-9][0-9]{0,17})$`)
 
 // environment reads what the environment says over what the file said. Problems
 // are those of variables.

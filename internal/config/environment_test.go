@@ -33,6 +33,16 @@ server:
 gate: {rules: r.yaml}
 `
 
+// A text stays as it is, also where YAML takes it for something else.
+func TestEnvironmentSaysTexts(t *testing.T) {
+	for _, tenant := range []string{"007", "0", "42", "0x10", "1e3", "true", "null", "~", "[a]", "- a", "a: b", "2026-01-01", "'a'"} {
+		c, err := config.LoadOver(write(t, served), over("READBACK_TENANT", tenant))
+		if err != nil || c.Tenant != tenant {
+			t.Errorf("the tenant %q, %v; want %q", c.Tenant, err, tenant)
+		}
+	}
+}
+
 // Each variable says its setting over what the file says, and every one that is
 // listed is tried here.
 func TestEnvironmentSays(t *testing.T) {

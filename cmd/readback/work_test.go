@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+// Workers without a server tell webhooks as well: what was submitted at a command
+// line need not wait for a server to be told.
+func TestWorkTellsWebhooks(t *testing.T) {
+	p, hook := newPlace(t, simulated.Plain.Options()), newReceiver(t)
+	p.variable = map[string]string{"HOOK_SECRET": hookSecret}
+	p.configure(p.url, fmt.Sprintf("webhooks:\n  - {name: ops, url: %q, secret_env: HOOK_SECRET, allow_private: [127.0.0.0/8]}\n"+
+		"server: {public_url: 'https://desk.example.org'}\n", hook.url+"/"))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out, errs bytes.Buffer
+	ended := make(chan int, 1)
+	go func() { ended <- p.start(ctx, strings.NewReader(""), &out, &errs, "work", "--idle", "20ms") }()
+	n := 0
+	eventually(t, "the message", func() bool { // a hook is told of what happens from when it was first seen to
+		n++
+		p.submit(exitVerified, order(fmt.Sprintf("A-%d", n), ""))
+		return hook.got.Load() > 0
+	})
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, &errs)
+	}
+	if said := hook.said.String(); !strings.Contains(said, "write.settled") || !strings.Contains(said, "https://desk.example.org/writes/wr_") {
+		t.Errorf("it was told %s", said)
+	}
+}
