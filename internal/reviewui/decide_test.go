@@ -2,6 +2,7 @@ package reviewui
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -385,10 +386,15 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 		t.Error("a link makes the page say that something was done")
 	}
 	release := operator.get(t, s, "/destinations").form(t, "/destinations/release")
-	if diff := cmp.Diff(url.Values{"destination": {"orders"}, "tool": {""}, "reason": {""}}, release); diff != "" {
+	if diff := cmp.Diff(url.Values{"destination": {"orders"}, "tool": {""}, "seen": release["seen"], "reason": {""}}, release); diff != "" || release.Get("seen") == "" {
 		t.Errorf("the form of the release (-want +got):\n%s", diff)
 	}
 	release.Set("reason", why)
+	older := maps.Clone(release)
+	older.Set("seen", "2026-01-01T00:00:00Z") // a page from before it was stopped anew
+	if a := operator.send(t, s, http.MethodPost, "/destinations/release", older); a.Status != http.StatusConflict || !strings.Contains(a.text(), "stopped again") || !strings.Contains(a.text(), why) {
+		t.Errorf("a stop that nobody saw is released: status %d: %s", a.Status, a.text())
+	}
 	if a := operator.send(t, s, http.MethodPost, "/destinations/release", release); a.Status != http.StatusSeeOther {
 		t.Errorf("status %d: %s", a.Status, a.text())
 	}

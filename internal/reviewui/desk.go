@@ -145,4 +145,6 @@ var (
 	errMethod = errors.New("this page does not take that method")
 	errForm   = errors.New("the form cannot be read")
 	errOrigin = errors.New("the request came from another site")
+	// errOtherStop: it was stopped anew since somebody looked.
+	errOtherStop = errors.New("the stop is another one")
 )

@@ -175,7 +175,7 @@ func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
 	case s.Tenant != v.who.Tenant || s.Damaged:
 		one.Where = "It holds more than this tenant, and is released on the command line: readback release."
 	case v.may(access.Operate):
-		f := &ask{ID: "release-" + id, Action: "/destinations/release", Title: "Release", Hidden: []hidden{{"destination", s.Destination}, {"tool", s.Tool}},
+		f := &ask{ID: "release-" + id, Action: "/destinations/release", Title: "Release", Hidden: []hidden{{"destination", s.Destination}, {"tool", s.Tool}, {"seen", seenOf(s)}},
 			Text: "What it holds is sent again, as its turn comes.", Button: "Release"}
 		one.Release = f.or(not)
 	}
@@ -192,9 +192,26 @@ func (d *desk) stop(v *visit) error {
 // release lets them go.
 func (d *desk) release(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
-	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}}}
-	return d.switched(v, form, "released", func(reason string) error { return d.switches.Release(v.r.Context(), v.who, scope, reason) })
+	seen := v.form.Get("seen")
+	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}, {"seen", seen}}}
+	return d.switched(v, form, "released", func(reason string) error {
+		stops, err := d.switches.Stops(v.r.Context(), v.who)
+		if err != nil {
+			return err
+		}
+		scope.Tenant = v.who.Tenant
+		for _, s := range stops {
+			if s.Scope == scope && s.Active && seenOf(s) != seen {
+				return errOtherStop
+			}
+		}
+		return d.switches.Release(v.r.Context(), v.who, scope, reason)
+	})
 }
+
+// seenOf tells the stop that somebody saw from a later one of the same scope,
+// which stands there for another reason.
+func seenOf(s guards.Stopped) string { return s.Last().At.UTC().Format(time.RFC3339Nano) }
 
 func (d *desk) switched(v *visit, form *ask, done string, do func(reason string) error) error {
 	reason, problem := reasonOf(v.form)
@@ -207,7 +224,7 @@ func (d *desk) switched(v *visit, form *ask, done string, do func(reason string)
 		return v.saying("/destinations", done)
 	}
 	f, expected := failureOf(err)
-	if !expected || f.Status == http.StatusNotFound || errors.Is(err, guards.ErrNotStopped) {
+	if !expected || f.Status == http.StatusNotFound || errors.Is(err, guards.ErrNotStopped) || errors.Is(err, errOtherStop) {
 		return err // there is no form of it on the page
 	}
 	form.again(v.form, "", err)

@@ -45,6 +45,7 @@ var known = []struct {
 	{errOrigin, http.StatusForbidden, "From another site", "The form was sent by a page that is not part of this desk. Nothing was done."},
 	{errNoPage, http.StatusNotFound, "No such page", "There is nothing at this address. The inbox has what waits."},
 	{errMethod, http.StatusMethodNotAllowed, "Not that way", "This address does not take such a request. Nothing was done."},
+	{errOtherStop, http.StatusConflict, "Stopped anew", "It was stopped again since you looked, and may be for another reason. Nothing was released: look at the stop as it is now."},
 	{errForm, http.StatusBadRequest, "Not understood", "The form could not be read: it is too large, or not one of this desk. Nothing was done."},
 	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no such write here. It may belong to another tenant, or have been pruned long ago."},
 	{saga.ErrNotFound, http.StatusNotFound, "Not found", "There is no such saga here. It may belong to another tenant."},
