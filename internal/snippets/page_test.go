@@ -16,6 +16,7 @@ const page = "../../docs/clients.md"
 // tests says which test runs each block of the page.
 var tests = map[string]func(*testing.T){
 	"setup":              TestWhy,
+	"try":                TestTry,
 	"python-naive":       TestWhy,
 	"python-fixed":       TestWhy,
 	"account":            TestWhy,

@@ -140,7 +140,7 @@ func TestPythonKilled(t *testing.T) {
 func TestLangGraph(t *testing.T) {
 	p := newPlace(t, "")
 	p.loses("A-1")
-	want := "killed after charge\ngone on: verified True\nbegun again: verified True\nanother thread: verified True"
+	want := "killed after charge\ngone on: verified True\nbegun again: verified True\nanother thread: verified True\nchanged: 422\nchanged: 409"
 	if diff := cmp.Diff(want, p.says(p.driven("python-langgraph", "langgraph_driver.py", "A-1", "crash"))); diff != "" {
 		t.Error(diff)
 	}

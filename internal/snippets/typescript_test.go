@@ -37,18 +37,31 @@ func in(ctx context.Context, dir, name string, args ...string) error {
 	return err
 }
 
-// checked has the compiler check the blocks of the page, strictly.
-var checked = sync.OnceValue(func() error {
-	dir, err := installed()
-	if err != nil {
-		return err
+// compiled is what the compiler said to the blocks of the page.
+var compiled struct {
+	sync.Mutex
+	done bool
+	err  error
+}
+
+// compile has the compiler check the blocks of the page, strictly, once.
+func compile(t *testing.T, dir string) error {
+	t.Helper()
+	compiled.Lock()
+	defer compiled.Unlock()
+	if compiled.done {
+		return compiled.err
 	}
 	args := []string{"--strict", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}
-	for _, name := range scripts {
-		args = append(args, name)
+	for name, file := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
 	}
-	return in(context.Background(), dir, filepath.Join("node_modules", ".bin", "tsc"), args...)
-})
+	compiled.err, compiled.done = in(t.Context(), dir, filepath.Join("node_modules", ".bin", "tsc"), args...), true
+	return compiled.err
+}
 
 // node runs a checked script of the page, or one of testdata/npm.
 func node(t *testing.T, script string, args ...string) *exec.Cmd {
@@ -60,12 +73,7 @@ func node(t *testing.T, script string, args ...string) *exec.Cmd {
 	if err != nil {
 		absent(t, "the packages of npm cannot be installed", err)
 	}
-	for name, file := range scripts {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := checked(); err != nil {
+	if err := compile(t, dir); err != nil {
 		t.Fatal(err)
 	}
 	return exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(dir, script)}, args...)...)

@@ -3,6 +3,7 @@
 import sys
 from langgraph.types import Command
 from page import builder
+from readback import Refused
 
 order, threads = sys.argv[1], {}
 graph = builder.compile(checkpointer=threads)
@@ -24,6 +25,11 @@ if sys.argv[2] == "crash":
     say("gone on:", graph.invoke(None, config))
     say("begun again:", graph.invoke(given, config))
     say("another thread:", graph.invoke(given, {"configurable": {"thread_id": "other-" + order}}))
+    for thread in "job-" + order, "third-" + order:
+        try:
+            say("changed:", graph.invoke({**given, "amount_cents": 2999}, {"configurable": {"thread_id": thread}}))
+        except Refused as e:
+            print("changed:", e.problem["status"])
 else:
     print("interrupted:", "__interrupt__" in graph.invoke(given, config))
     print("too early:", "__interrupt__" in graph.invoke(Command(resume=True), config), flush=True)
