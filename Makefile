@@ -56,8 +56,7 @@ mutants: ## break each rule once and see its test fail
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (default 20s)
-	@for target in $$(grep -rhoE 'func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //' | sort -u); do \
-	  pkg=$$(grep -rlE "func $$target\(" --include='*_test.go' . | head -1 | xargs dirname); \
+	@grep -rnoE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed -E 's|/[^/]*:[0-9]+:func | |' | sort -u | while read -r pkg target; do \
 	  echo "$$pkg $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${FUZZTIME:-20s} $$pkg || exit 1; \
 	done
 

@@ -213,9 +213,9 @@ func TestNoRequestWithinARequest(t *testing.T) {
 		if strings.Contains(said, " 101 ") || strings.Contains(said, `"status":"verified"`) || strings.Contains(said, "HTTP/1.1 50") && !strings.Contains(said, "HTTP/1.1 501") {
 			t.Errorf("%s:\n%.600s", name, said)
 		}
-		if f.state() != before {
-			t.Errorf("%s: something has changed\n%.600s", name, said)
-			before = f.state()
+		if now := f.state(); now != before {
+			t.Errorf("%s: something has changed: %s\n%.600s", name, changed(before, now), said)
+			before = now
 		}
 	}
 	f.stillHeld(th)

@@ -94,7 +94,7 @@ func TestNoDecisionIsSmuggled(t *testing.T) {
 			t.Errorf("%s: %s", about, a)
 		}
 		if now := f.state(); now != before {
-			t.Errorf("%s: something has changed; %s", about, a)
+			t.Errorf("%s: something has changed: %s\n%s", about, changed(before, now), a)
 			before = now
 		}
 	}
@@ -199,8 +199,8 @@ func TestNoDecisionIsSmuggledOverHTTP2(t *testing.T) {
 			}
 		}
 	}
-	if f.state() != before {
-		t.Error("something has changed")
+	if now := f.state(); now != before {
+		t.Errorf("something has changed: %s", changed(before, now))
 	}
 	f.stillHeld(th)
 }

@@ -162,7 +162,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	unchanged := func(r routed, s somebody) {
 		t.Helper()
 		if now := f.state(); now != before {
-			t.Errorf("%s as %s was refused, and changed something", r.key(), s.name)
+			t.Errorf("%s as %s was refused, and changed something: %s", r.key(), s.name, changed(before, now))
 			before = now
 		}
 	}

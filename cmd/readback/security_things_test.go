@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,7 +116,7 @@ const runningSaga = "saga-that-runs"
 
 // housekeeping are notes that change by themselves: who works, what was seen of
 // lag, how far webhooks were told, and the ends of sessions.
-var housekeeping = []string{"webhooks/", "guard/", "lag/"}
+var housekeeping = []string{"webhooks/", "guard/", "lag/", "housekeeping/"}
 
 // isHousekeeping says so of a note. Stops are among those of guards, and do not
 // change by themselves.
@@ -126,8 +124,8 @@ func isHousekeeping(name string) bool {
 	return !strings.Contains(name, "stop/") && slices.ContainsFunc(housekeeping, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// state is a digest of everything that the ledger keeps, row by row, and of all
-// that destinations did.
+// state is everything that the ledger keeps, a line for each row, and how often
+// destinations were asked.
 func (f *fort) state() string {
 	f.t.Helper()
 	conn, err := sqlite.OpenConn(f.p.ledger, sqlite.OpenReadOnly)
@@ -135,7 +133,7 @@ func (f *fort) state() string {
 		f.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	sum := sha256.New()
+	var all strings.Builder
 	var tables []string
 	err = sqlitex.ExecuteTransient(conn, "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name", &sqlitex.ExecOptions{
 		ResultFunc: func(s *sqlite.Stmt) error { tables = append(tables, s.ColumnText(0)); return nil }})
@@ -152,7 +150,7 @@ func (f *fort) state() string {
 				row += "|" + s.ColumnText(i)
 			}
 			if !strings.Contains(row, runningSaga) {
-				fmt.Fprintln(sum, row)
+				fmt.Fprintln(&all, row)
 			}
 			return nil
 		}})
@@ -161,6 +159,17 @@ func (f *fort) state() string {
 		f.t.Fatal(err)
 	}
 	writes, _ := f.p.world.Count()
-	fmt.Fprintf(sum, "\n%d %d %d", writes, f.shop.World.Calls(), len(f.p.world.Effects()))
-	return hex.EncodeToString(sum.Sum(nil))
+	fmt.Fprintln(&all, writes, f.shop.World.Calls(mcpWrites...), len(f.p.world.Effects()))
+	return all.String()
+}
+
+// changed are the lines of a state that another has not.
+func changed(before, after string) string {
+	old, all := strings.Split(before, "\n"), ""
+	for line := range strings.SplitSeq(after, "\n") {
+		if !slices.Contains(old, line) {
+			all += "\n+ " + line
+		}
+	}
+	return all
 }
