@@ -39,11 +39,12 @@ type person struct {
 // seen is what happened in somebody's browser that must not happen on our pages.
 type seen struct {
 	mu       sync.Mutex
-	dialogs  []string // that opened
-	refused  []string // by a content security policy
-	thrown   []string // by scripts
-	requests []string // to whom, of all requests over a network
-	statuses map[string]int64
+	dialogs  []string           // that opened
+	refused  []string           // by a content security policy
+	thrown   []string           // by scripts
+	requests []string           // to whom, of all requests over a network
+	answers  map[string][]int64 // to requests, by address without its query
+	allowed  []string           // hosts that the test has the browser go to
 }
 
 func (e *seen) add(list *[]string, what string) {
@@ -75,7 +76,8 @@ func (e *seen) hear(ctx context.Context) func(any) {
 			}
 		case *network.EventResponseReceived:
 			e.mu.Lock()
-			e.statuses[told.Response.URL] = told.Response.Status
+			address, _, _ := strings.Cut(told.Response.URL, "?")
+			e.answers[address] = append(e.answers[address], told.Response.Status)
 			e.mu.Unlock()
 		}
 	}
@@ -86,7 +88,7 @@ func (e *seen) hear(ctx context.Context) func(any) {
 func (s *site) visitor(t *testing.T, name string) *person {
 	t.Helper()
 	ctx, end := s.window(t)
-	p := &person{t: t, s: s, name: name, ctx: ctx, seen: &seen{statuses: map[string]int64{}}}
+	p := &person{t: t, s: s, name: name, ctx: ctx, seen: &seen{answers: map[string][]int64{}}}
 	t.Cleanup(func() {
 		p.harmless()
 		end()
@@ -98,6 +100,9 @@ func (s *site) visitor(t *testing.T, name string) *person {
 	}
 	return p
 }
+
+// unheard drops what chromedp says of events that are newer than it is.
+var unheard = chromedp.WithErrorf(func(string, ...any) {})
 
 // window opens a window that shares nothing with the others. (The option of
 // chromedp for that wants a window to be there.)
@@ -138,7 +143,9 @@ func (p *person) harmless() {
 	defer p.seen.mu.Unlock()
 	own, _ := strings.CutPrefix(p.s.url, "http://")
 	provider, _ := strings.CutPrefix(p.s.provider.URL, "http://")
-	foreign := slices.DeleteFunc(slices.Clone(p.seen.requests), func(host string) bool { return host == own || host == provider })
+	foreign := slices.DeleteFunc(slices.Clone(p.seen.requests), func(host string) bool {
+		return host == own || host == provider || slices.Contains(p.seen.allowed, host)
+	})
 	for what, all := range map[string][]string{"a dialog opened": p.seen.dialogs, "the page's own policy refused something": p.seen.refused,
 		"a script failed": p.seen.thrown, "a request left to another host": foreign} {
 		if len(all) > 0 {
@@ -185,11 +192,46 @@ func look[T any](p *person, script string) T {
 	return v
 }
 
-// status is how the server answered for a page of the site.
-func (p *person) status(path string) int64 {
+// asked is how an address was answered, each time.
+func (p *person) asked(address string) []int64 {
 	p.seen.mu.Lock()
 	defer p.seen.mu.Unlock()
-	return p.seen.statuses[p.s.url+path]
+	return slices.Clone(p.seen.answers[address])
+}
+
+// alarms is what rang so far.
+func (p *person) alarms() (all struct{ dialogs, refused, requests []string }) {
+	p.seen.mu.Lock()
+	defer p.seen.mu.Unlock()
+	all.dialogs, all.refused, all.requests = slices.Clone(p.seen.dialogs), slices.Clone(p.seen.refused), slices.Clone(p.seen.requests)
+	return all
+}
+
+// forgive takes what a test did on purpose: that other hosts were asked, and what
+// rang for that.
+func (p *person) forgive(hosts ...string) {
+	p.seen.mu.Lock()
+	defer p.seen.mu.Unlock()
+	p.seen.allowed = append(p.seen.allowed, hosts...)
+	p.seen.refused, p.seen.thrown, p.seen.dialogs = nil, nil, nil
+}
+
+// awaited has a script's promise waited for.
+func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+// waitFor waits until something is so outside of the page.
+func (p *person) waitFor(what string, is func() bool) {
+	p.t.Helper()
+	again, late := time.NewTicker(20*time.Millisecond), time.NewTimer(patience)
+	defer again.Stop()
+	defer late.Stop()
+	for !is() {
+		select {
+		case <-again.C:
+		case <-late.C:
+			p.t.Fatalf("%s waited in vain for %s, and sees\n%s", p.name, what, p.sight())
+		}
+	}
 }
 
 // until waits until something is so on the page, which may be another one by

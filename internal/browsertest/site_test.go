@@ -266,7 +266,7 @@ func (s *site) openBrowser(path string) error {
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 		chromedp.Flag("hide-scrollbars", false), chromedp.Flag("lang", "en"), chromedp.WindowSize(1280, 900))
 	started, end := chromedp.NewExecAllocator(context.Background(), options...) // as root, chromedp starts it without its sandbox, and else with it
-	ctx, _ := chromedp.NewContext(started)
+	ctx, _ := chromedp.NewContext(started, unheard)
 	s.browser = ctx
 	s.ends = append(s.ends, func() error {
 		err := chromedp.Cancel(ctx)
