@@ -169,6 +169,7 @@ func (s source) argument() bool { return !s.fixed && s.before == "" && s.replace
 type replace struct {
 	each     path
 	old, new path
+	lf       bool // every CRLF becomes LF before, as the tool does it
 }
 
 // read is one way to read.

@@ -161,6 +161,7 @@ func (r *replace) apply(name string, args intent.Fields, before *connectors.Obse
 	if !ok || !listed || !isList || len(edits) == 0 || len(edits) > maxElements {
 		return nil, arguments("%s is no list of edits, or the record shows no text to edit", r.each.text())
 	}
+	text = r.lines(text)
 	for i, e := range edits {
 		o, okOld := r.old.get(e)
 		n, okNew := r.new.get(e)
@@ -169,6 +170,7 @@ func (r *replace) apply(name string, args intent.Fields, before *connectors.Obse
 		if !okOld || !okNew || !isText || !isNew || from == "" {
 			return nil, arguments("edit %d has no old and new text", i+1)
 		}
+		from, to = r.lines(from), r.lines(to)
 		switch strings.Count(text, from) {
 		case 0:
 			return nil, arguments("the old text of edit %d is not in the record as it stands now, exactly so; read it again. Nothing was sent", i+1)
@@ -179,6 +181,14 @@ func (r *replace) apply(name string, args intent.Fields, before *connectors.Obse
 		}
 	}
 	return text, nil
+}
+
+// lines is a text with the line ends that the tool makes of its own.
+func (r *replace) lines(text string) string {
+	if r.lf {
+		return strings.ReplaceAll(text, "\r\n", "\n")
+	}
+	return text
 }
 
 // carry puts the arguments into the intent where key and expectation alone would

@@ -46,6 +46,10 @@ func TestDerive(t *testing.T) {
 		"an edit": {"what must come of it follows from what is there", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"three"}]}`, before, intent.WriteIntent{
 			Kind: "file", Write: intent.Update, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "one three"}, Require: intent.Fields{"content": "one two"},
 			Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "edits": []any{map[string]any{"oldText": "two", "newText": "three"}}}}}},
+		"an edit of lines that end otherwise": {"the tool makes one line end of both, in the file too", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"one\ntwo","newText":"1\r\n2"}]}`,
+			&connectors.Observation{Records: []connectors.Record{{Ref: "r", Fields: intent.Fields{"path": "/a", "content": "one\r\ntwo\r\n"}}}}, intent.WriteIntent{
+				Kind: "file", Write: intent.Update, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "1\n2\n"}, Require: intent.Fields{"content": "one\r\ntwo\r\n"},
+				Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "edits": []any{map[string]any{"oldText": "one\ntwo", "newText": "1\r\n2"}}}}}},
 		"several": {"one intent for all of them", "memory", "create_relations", `{"relations":[{"from":"b","to":"a","relationType":"r"},{"from":"a","to":"b","relationType":"r"}]}`, nil, intent.WriteIntent{
 			Kind: "relation", Write: intent.Upsert,
 			Key: intent.Fields{"each": `[{"from":"b","relationType":"r","to":"a"},{"from":"a","relationType":"r","to":"b"}]`},

@@ -47,8 +47,9 @@
 // A value of key, expect and require is a path into the arguments (with each,
 // into an element; {outer: path} into the one around it), {value: scalar},
 // {before: field} of the record before, or {replace: {each: $.edits, old:
-// $.oldText, new: $.newText}}: the text of that field before, with each old text
-// that stands in it exactly once replaced.
+// $.oldText, new: $.newText [lines: lf]}}: the text of that field before, with each old
+// text that stands in it exactly once replaced; with lines: lf every CRLF becomes
+// LF before.
 //
 // A READ is one tool and where the records stand in its answer:
 //

@@ -92,10 +92,11 @@ func (s *fileSource) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.P
 
 // fileReplace is a text of the record before with pieces of it replaced.
 type fileReplace struct {
-	At   yamlfile.Place
-	Each yamlfile.Text `yaml:"each"`
-	Old  yamlfile.Text `yaml:"old"`
-	New  yamlfile.Text `yaml:"new"`
+	At    yamlfile.Place
+	Each  yamlfile.Text `yaml:"each"`
+	Old   yamlfile.Text `yaml:"old"`
+	New   yamlfile.Text `yaml:"new"`
+	Lines yamlfile.Text `yaml:"lines"`
 }
 
 type fileRead struct {

@@ -114,7 +114,10 @@ func (l *loader) source(f fileSource, w *write) source {
 	case f.Before.Value != "":
 		return source{before: f.Before.Value}
 	case f.Replace != nil:
-		r := &replace{each: l.newPath(f.Replace.Each), old: l.newPath(f.Replace.Old), new: l.newPath(f.Replace.New)}
+		r := &replace{each: l.newPath(f.Replace.Each), old: l.newPath(f.Replace.Old), new: l.newPath(f.Replace.New), lf: f.Replace.Lines.Value == "lf"}
+		if f.Replace.Lines.Value != "" && !r.lf {
+			l.At(f.Replace.Lines.Place, "is %q; want lf, for a tool that makes LF of every CRLF", yamlfile.Clip(f.Replace.Lines.Value))
+		}
 		if !r.each.set || !r.old.set || !r.new.set {
 			l.At(f.Replace.At, "want each (the list of edits), old and new (the texts in an edit)")
 		}
