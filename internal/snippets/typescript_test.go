@@ -52,7 +52,7 @@ func compile(t *testing.T, dir string) error {
 	if compiled.done {
 		return compiled.err
 	}
-	args := []string{"--strict", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}
+	args := []string{"--strict", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}
 	for name, file := range scripts {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package snippets
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer func() { _ = os.RemoveAll(folder) }()
+		flag.Parse()
+		if whole := flag.Lookup("test.run").Value.String() == ""; whole && !testing.Short() {
+			go func() { _, _ = installed() }() // it takes longest, and mostly waits
+		}
 		return m.Run()
 	}())
 }
