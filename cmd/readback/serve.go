@@ -127,6 +127,20 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 	return l, nil
 }
 
+// free fails where another program listens at the address of the metrics, "" for
+// none: they are served when the ledger is there, and whoever cannot start is to
+// hear it before one is made.
+func free(ctx context.Context, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return l.Close()
+}
+
 // serve is the whole of it: the doors, what is behind them, and what goes on
 // without anybody asking.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
@@ -144,8 +158,14 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if _, err := c.Logins(a.env); err != nil {
+		return 0, err
+	}
 	pair, err := loadPair(c)
 	if err != nil {
+		return 0, err
+	}
+	if err := free(ctx, c.Metrics.Listen); err != nil {
 		return 0, err
 	}
 	l, err := listen(ctx, c.Server) // before the ledger: who finds the port taken leaves none behind

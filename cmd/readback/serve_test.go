@@ -212,10 +212,13 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }() // nothing came
-	bad := filepath.Join(t.TempDir(), "readback.yaml")
-	if err := os.WriteFile(bad, []byte("ledger: l.db\ngate:\n  rules: none.yaml\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	bad := func(name, text string) string {
+		putFile(t, dir, name, "ledger: l.db\n"+text)
+		return filepath.Join(dir, name)
 	}
+	lawless, keyless := bad("rules.yaml", "gate:\n  rules: none.yaml\n"), bad("key.yaml", "server: {sessions: {key_env: NOT_THERE}}\n")
+	numbers := bad("metrics.yaml", "metrics: "+taken.Addr().String()+"\n")
 	tests := map[string]struct {
 		reason string
 		args   []string
@@ -232,7 +235,9 @@ func TestServeRefuses(t *testing.T) {
 		"no port":       {"no address", []string{"--dev", "--listen", "127.0.0.1"}, exitUsage, "want host:port"},
 		"taken":         {"somebody is there", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
 		"no config":     {"it was named", []string{"--dev", "--listen", "127.0.0.1:0", "--config", "none.yaml"}, exitConfig, "does not exist"},
-		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", bad}, exitConfig, "gate.rules"},
+		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", lawless}, exitConfig, "gate.rules"},
+		"no key":        {"sessions could not be sealed", []string{"--listen", "127.0.0.1:0", "--config", keyless, "--ledger", "l.db"}, exitConfig, "NOT_THERE"},
+		"metrics taken": {"somebody is there", []string{"--listen", "127.0.0.1:0", "--config", numbers, "--ledger", "l.db"}, exitFailed, "metrics: "},
 		"no ledger":     {"a folder is none", []string{"--dev", "--listen", "127.0.0.1:0", "--ledger", "."}, exitUnavailable, "unable to open"},
 		"parallel":      {"no work", []string{"--dev", "--parallel", "0"}, exitUsage, "--parallel"},
 	}
