@@ -60,6 +60,18 @@ func (p Place) Reaches(oldest, newest int64, have *int64) error {
 	return nil
 }
 
+// Next is the cursor to go on from behind some changes that were asked for from a
+// place on, in a ledger whose newest change of all tenants is at newest.
+func (q Following) Next(changes []Change, newest Place) string {
+	switch n := len(changes); {
+	case n == q.Limit:
+		return changes[n-1].Cursor
+	case newest.N > 0:
+		return newest.Cursor()
+	}
+	return q.After
+}
+
 // FoundCursor is a cursor of writes: behind the one with a number.
 func FoundCursor(n int64) string { return writeCursor + strconv.FormatInt(n, 10) }
 

@@ -13,8 +13,10 @@ var ErrTooFar = errors.New("too far behind")
 // Follower is what a [Ledger] can be besides: it tells in order what somebody
 // outside wants to hear of. It is how outcomes are streamed and sent on.
 type Follower interface {
-	// Follow returns the changes behind a cursor, oldest first, and the cursor
-	// behind them, which is the one that was given when there are none. A change
+	// Follow returns the changes behind a cursor, oldest first, and the cursor to
+	// go on from: that of the last one where there are as many as were asked for,
+	// else that of the newest change of all tenants, so that who goes on from it
+	// is not too far behind one day because the others did so much. A change
 	// that was committed is told to everybody who follows from a cursor before
 	// it, exactly once and in one order, whatever workers do at the same time. It
 	// does not wait; see [Waker]. It fails with [ErrTooFar].

@@ -54,8 +54,8 @@ func (m *Memory) Follow(ctx context.Context, q Following) (changes []Change, nex
 		if len(changes) == q.Limit {
 			break
 		}
-		if q.Tenant == "" || q.Tenant == c.Tenant {
-			changes, next = append(changes, c), c.Cursor
+		if next = c.Cursor; q.Tenant == "" || q.Tenant == c.Tenant {
+			changes = append(changes, c)
 		}
 	}
 	return changes, next, nil

@@ -147,10 +147,12 @@ func (s *stream) tell(ctx context.Context) error {
 			return s.send(news{More: true})
 		}
 	}
-	if err != nil || len(changes) == 0 {
+	if err != nil {
 		return err
 	}
-	s.cursor = next
+	if s.cursor = next; len(changes) == 0 {
+		return nil
+	}
 	n := news{More: len(changes) == maxTold}
 	for _, c := range changes {
 		n.IDs = append(n.IDs, c.ID)

@@ -48,14 +48,18 @@ func (h *harness) followed(q ledger.Following) (all []ledger.Change) {
 	h.Helper()
 	for range 10_000 {
 		changes, next := h.follow(q)
-		if len(changes) == 0 {
-			if next != q.After {
-				h.Fatalf("follow: nothing came, and the cursor went from %q to %q", q.After, next)
-			}
-			return all
+		want := h.latest()
+		if place, err := ledger.PlaceOf(want); err != nil || place.N == 0 {
+			want = q.After
 		}
-		if last := changes[len(changes)-1].Cursor; next != last {
-			h.Fatalf("follow: cursor %q, want that of the last change, %q", next, last)
+		if q.Limit > 0 && len(changes) == q.Limit {
+			want = changes[q.Limit-1].Cursor
+		}
+		if next != want {
+			h.Fatalf("follow: %d changes behind %q and cursor %q, want %q", len(changes), q.After, next, want)
+		}
+		if len(changes) == 0 {
+			return all
 		}
 		all, q.After = append(all, changes...), next
 	}
@@ -95,9 +99,13 @@ func (h *harness) told() {
 			seen[c.Cursor] = true
 			of[c.ID] = append(of[c.ID], c)
 		}
-		if q.After = next; len(changes) == 0 {
+		if len(changes) == 0 {
 			break
 		}
+		if q.After == next {
+			h.Fatalf("follow: %d changes behind %q, and the same cursor", len(changes), next)
+		}
+		q.After = next
 	}
 	for _, made := range h.made {
 		got, now := of[made.ID], h.get(made)
@@ -338,6 +346,26 @@ var following = map[string]scenario{
 			}
 		},
 	},
+	"a quiet tenant": {
+		"who hears nothing of its own for weeks, and follows all the same, has missed nothing",
+		func(h *harness) {
+			rec := h.append(h.fresh(wish("b", "w0"), announced), sent, escalated)
+			_, next := h.follow(ledger.Following{Tenant: "b"})
+			for day := range 20 {
+				h.append(h.fresh(wish("a", fmt.Sprint("w", day)), announced), sent, escalated)
+				var changes []ledger.Change
+				if changes, next = h.follow(ledger.Following{Tenant: "b", After: next}); len(changes) != 0 || next != h.latest() {
+					h.Fatalf("day %d: told %v, next %q; want nothing, and the latest cursor", day, kinds(changes), next)
+				}
+				h.sleep(24 * time.Hour)
+				h.prune(0)
+			}
+			h.append(rec, seen, verified)
+			if got := h.followed(ledger.Following{Tenant: "b", After: next}); len(got) != 1 || got[0].Kind != ledger.EvSettled {
+				h.Errorf("told %v; want that it is settled", kinds(got))
+			}
+		},
+	},
 	"pruned to the last": {
 		"a ledger in which nothing happens any more keeps its place, so that no cursor is given twice",
 		func(h *harness) {
@@ -420,8 +448,8 @@ var following = map[string]scenario{
 func (h *harness) hear(q ledger.Following, done <-chan struct{}) (heard []ledger.Change) {
 	for ended := false; ; {
 		changes, next, err := h.follower().Follow(context.Background(), q)
-		if err != nil {
-			h.Errorf("follow: %v", err)
+		if err != nil || len(changes) > 0 && next == q.After {
+			h.Errorf("follow: %d changes behind %q, next %q, error %v", len(changes), q.After, next, err)
 			return heard
 		}
 		heard, q.After = append(heard, changes...), next
@@ -434,56 +462,4 @@ func (h *harness) hear(q ledger.Following, done <-chan struct{}) (heard []ledger
 		default:
 		}
 	}
-}
-
-var followedFilings = map[string]scenario{
-	"filing": {
-		"what is reserved and changed together with papers is told like anything else, or none of it",
-		func(h *harness) {
-			first := h.fresh(wish("a", "w1"), announced)
-			next := h.reservation(wish("a", "w2"), held)
-			f := ledger.Filing{Reserve: &next, Append: []ledger.Appending{{ID: first.ID, Fence: first.Fence + 1, Events: []ledger.Event{sent, escalated}}}}
-			if _, err := h.papers().File(context.Background(), f); !errors.Is(err, ledger.ErrFenced) {
-				h.Fatalf("file: error %v", err)
-			}
-			if changes, _ := h.follow(ledger.Following{}); len(changes) != 0 {
-				h.Errorf("told of what was refused: %v", kinds(changes))
-			}
-			f.Append[0].Fence = first.Fence
-			did, err := h.papers().File(context.Background(), f)
-			if err != nil {
-				h.Fatal(err)
-			}
-			h.made = append(h.made, did.Reserved)
-			want := []string{fmt.Sprint(did.Reserved.ID, " held "), fmt.Sprint(first.ID, " escalated ")}
-			got := kinds(h.followed(ledger.Following{}))
-			slices.Sort(want) // which of the two is first is nobody's promise
-			slices.Sort(got)
-			if diff := cmp.Diff(want, got); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
-			}
-		},
-	},
-	"one write": {
-		"a filing that changes one write tells of it",
-		func(h *harness) {
-			res := h.reservation(wish("a", "w1"), held)
-			p := paper("a", "s1")
-			did, err := h.papers().File(context.Background(), ledger.Filing{Papers: []ledger.Paper{p}, Reserve: &res})
-			if err != nil {
-				h.Fatal(err)
-			}
-			h.made = append(h.made, did.Reserved)
-			p.Version = 1
-			_, err = h.papers().File(context.Background(), ledger.Filing{Papers: []ledger.Paper{p}, Append: []ledger.Appending{{
-				ID: did.Reserved.ID, Fence: did.Reserved.Fence, Events: []ledger.Event{settled(ledger.Denied)}}}})
-			if err != nil {
-				h.Fatal(err)
-			}
-			want := []string{fmt.Sprint(did.Reserved.ID, " held "), fmt.Sprint(did.Reserved.ID, " settled denied")}
-			if diff := cmp.Diff(want, kinds(h.followed(ledger.Following{}))); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
-			}
-		},
-	},
 }

@@ -33,16 +33,12 @@ func (l *Ledger) Follow(ctx context.Context, q ledger.Following) ([]ledger.Chang
 		}
 	}
 	if err == nil && q.After != "" {
-		err = after.Reaches(got.oldest, got.newest, got.at)
+		err = after.Reaches(got.oldest, got.last.N, got.at)
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	next := q.After
-	if len(got.changes) > 0 {
-		next = got.changes[len(got.changes)-1].Cursor
-	}
-	return got.changes, next, nil
+	return got.changes, q.Next(got.changes, got.last), nil
 }
 
 // Latest implements [ledger.Follower].
@@ -50,24 +46,17 @@ func (l *Ledger) Latest(ctx context.Context) (string, error) {
 	if err := l.number(ctx); err != nil {
 		return "", err
 	}
-	none := ledger.Following{}
-	last, err := l.changes(ctx, none, ledger.Place{})
-	if err != nil {
-		return "", err
-	}
-	place := ledger.Place{N: last.newest}
-	if last, err = l.changes(ctx, none, place); err == nil && last.at != nil {
-		place.Mark = *last.at
-	}
-	return place.Cursor(), err
+	got, err := l.changes(ctx, ledger.Following{}, ledger.Place{})
+	return got.last.Cursor(), err
 }
 
-// told is some changes, and which ones there are.
+// told is some changes, and which ones there are, from the oldest to the last.
 type told struct {
-	changes        []ledger.Change
-	oldest, newest int64
-	at             *int64 // when that of the place happened, nil where it is not there
-	untold         bool   // there are some that have no number yet
+	changes []ledger.Change
+	oldest  int64
+	last    ledger.Place
+	at      *int64 // when that of the place happened, nil where it is not there
+	untold  bool   // there are some that have no number yet
 }
 
 func (l *Ledger) changes(ctx context.Context, q ledger.Following, after ledger.Place) (got told, err error) {
@@ -81,7 +70,7 @@ func (l *Ledger) changes(ctx context.Context, q ledger.Following, after ledger.P
 		for rows.Next() {
 			var c ledger.Change
 			var n, ns int64
-			err := rows.Scan(append(s.dest(), &got.newest, &got.oldest, &got.at, &got.untold, &n, &ns, &c.Tenant, (*string)(&c.ID), &c.Seq,
+			err := rows.Scan(append(s.dest(), &got.last.N, &got.last.Mark, &got.oldest, &got.at, &got.untold, &n, &ns, &c.Tenant, (*string)(&c.ID), &c.Seq,
 				(*string)(&c.Kind), (*string)(&c.Settlement), &c.Destination, &c.Sends, &c.Reads, &c.Saved)...)
 			if err != nil {
 				return err

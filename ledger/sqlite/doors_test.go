@@ -23,7 +23,7 @@ import (
 func TestDoorQueryPlans(t *testing.T) {
 	l := open(t, file(t), nil)
 	want := map[string]string{
-		"changes known":       "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH o; SCALAR SUBQUERY 2; SEARCH l; SCALAR SUBQUERY 3; SEARCH h USING INTEGER PRIMARY KEY (rowid=?)",
+		"changes known":       "SCAN CONSTANT ROW; SCALAR SUBQUERY 1; SEARCH o; SCALAR SUBQUERY 2; SEARCH l; SCALAR SUBQUERY 3; SEARCH h USING INTEGER PRIMARY KEY (rowid=?); SCALAR SUBQUERY 5; SEARCH m USING INTEGER PRIMARY KEY (rowid=?); SCALAR SUBQUERY 4; SEARCH x",
 		"changes":             "SEARCH c USING INTEGER PRIMARY KEY (rowid>?)",
 		"changes of a tenant": "SEARCH c USING INDEX ledger_changes_tenant (tenant=? AND n>?)",
 		"change at":           "SEARCH c USING INTEGER PRIMARY KEY (rowid>?)",

@@ -51,18 +51,16 @@ func (l *Ledger) Follow(ctx context.Context, q ledger.Following) (changes []ledg
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		have, err := l.extent(conn, after.N)
 		if err == nil && q.After != "" {
-			err = after.Reaches(have.oldest, have.newest, have.at)
+			err = after.Reaches(have.oldest, have.last.N, have.at)
 		}
 		if err == nil {
 			changes, err = l.changes(conn, q, after.N)
 		}
+		next = q.Next(changes, have.last)
 		return err
 	})
 	if err != nil {
 		return nil, "", err
-	}
-	if next = q.After; len(changes) > 0 {
-		next = changes[len(changes)-1].Cursor
 	}
 	return changes, next, nil
 }
@@ -71,24 +69,18 @@ func (l *Ledger) Follow(ctx context.Context, q ledger.Following) (changes []ledg
 func (l *Ledger) Latest(ctx context.Context) (cursor string, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		have, err := l.extent(conn, 0)
-		if err == nil {
-			have, err = l.extent(conn, have.newest)
-		}
-		last := ledger.Place{N: have.newest}
-		if have.at != nil {
-			last.Mark = *have.at
-		}
-		cursor = last.Cursor()
+		cursor = have.last.Cursor()
 		return err
 	})
 	return cursor, err
 }
 
-// extent is which changes are there, and when that of a number happened, nil
-// where it is not there.
+// extent is which changes are there, from the oldest to the last, and when that
+// of a number happened, nil where it is not there.
 type extent struct {
-	oldest, newest int64
-	at             *int64
+	oldest int64
+	last   ledger.Place
+	at     *int64
 }
 
 func (l *Ledger) extent(conn *sqlite.Conn, of int64) (have extent, err error) {
@@ -101,7 +93,7 @@ func (l *Ledger) extent(conn *sqlite.Conn, of int64) (have extent, err error) {
 	}
 	s.BindInt64(1, of)
 	err = each(l.path, s, func() error {
-		have.oldest, have.newest = max(s.ColumnInt64(0), 1), s.ColumnInt64(1)
+		have.oldest, have.last = max(s.ColumnInt64(0), 1), ledger.Place{N: s.ColumnInt64(1), Mark: s.ColumnInt64(3)}
 		if !s.ColumnIsNull(2) {
 			at := s.ColumnInt64(2)
 			have.at = &at
@@ -206,7 +198,7 @@ func (l *Ledger) firstSince(conn *sqlite.Conn, since time.Time) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	from, behind := have.oldest, have.newest+1
+	from, behind := have.oldest, have.last.N+1
 	for from < behind && err == nil {
 		middle, at := from+(behind-from)/2, int64(0)
 		s.BindInt64(1, middle)

@@ -101,7 +101,7 @@ func (s *stream) run(ctx context.Context) error {
 	defer beat.Stop()
 	defer ask.Stop()
 	for {
-		if _, err := s.look(ctx); err != nil {
+		if err := s.look(ctx); err != nil {
 			return err
 		}
 		if !pause(ctx, lookGap) {
@@ -152,50 +152,44 @@ func (s *stream) stillThem() error {
 }
 
 // beat says that the stream is there, and takes its reader past what it does not
-// want to hear of: else a quiet tenant would ask ever more of a busy ledger, and be
-// told one day that it is too far behind.
+// want to hear of: else one of a quiet tenant that comes back would be told one day
+// that it is too far behind.
 func (s *stream) beat(ctx context.Context) error {
 	if time.Since(s.spoke) < heartbeat/2 {
 		return nil
 	}
-	latest, err := s.c.api.office.Latest(ctx, s.c.who)
-	if err != nil {
-		return s.say(": here\n\n")
-	}
-	if told, err := s.look(ctx); err != nil {
+	if err := s.look(ctx); err != nil {
 		return err
-	} else if told == 0 {
-		s.cursor = latest
 	}
 	return s.say(": here\nid: " + oneLine(s.cursor) + "\n\n")
 }
 
-// look tells everything that happened since the last look, and says how much.
-func (s *stream) look(ctx context.Context) (told int, err error) {
+// look tells everything that happened since the last look.
+func (s *stream) look(ctx context.Context) error {
 	for {
 		if err := s.stillOpen(ctx); err != nil {
-			return told, err
+			return err
 		}
 		ask, cancel := context.WithTimeout(ctx, s.c.api.opts.Timeout)
 		changes, next, err := s.c.api.office.Follow(ask, s.c.who, s.cursor, streamPage)
 		cancel()
 		switch {
 		case errors.Is(err, ledger.ErrTooFar):
-			return 1, s.missed(ctx, err)
+			return s.missed(ctx, err)
 		case err != nil && (errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() == nil:
-			return 1, nil // it is looked for again; nothing is lost
+			return nil // it is looked for again; nothing is lost
 		case err != nil:
 			s.c.api.tell(s.c, http.StatusInternalServerError, err)
-			return told, err
+			return err
 		}
 		for _, change := range changes {
 			if err := s.tell(ctx, change); err != nil {
-				return told, err
+				return err
 			}
 		}
 		s.cursor = next
-		if told += len(changes); len(changes) < streamPage {
-			return told, nil
+		if len(changes) < streamPage {
+			return nil
 		}
 	}
 }
