@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func inert(p *person, page string, texts ...string) {
 	look[any](p, "document.querySelectorAll('details').forEach(d => d.open = true), null")
 	shown := look[string](p, "document.body.innerText + ' ' + [...document.querySelectorAll('input, textarea')].map(f => f.value).join(' ')")
 	for _, text := range texts {
-		if !strings.Contains(shown, text) && !strings.Contains(shown, strings.Trim(quoted(text), `"`)) {
+		if !strings.Contains(shown, text) && !strings.Contains(shown, strings.Trim(strconv.Quote(text), `"`)) {
 			p.t.Errorf("%s does not show %q literally:\n%s", page, text, shown)
 		}
 	}
