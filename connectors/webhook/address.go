@@ -43,10 +43,11 @@ func control(private []netip.Prefix) func(network, address string, _ syscall.Raw
 
 // special are networks that are not the public internet, besides those that
 // netip knows: from the registries of special-purpose addresses (RFC 6890). Those
-// that carry an address of the other kind in them lead wherever that does.
+// that carry an address of the other kind in them lead wherever that does. The
+// one address looks public, and is the inside of a large cloud.
 var special = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
-	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+	"168.63.129.16/32", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
 	"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
 )
 

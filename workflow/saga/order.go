@@ -68,6 +68,9 @@ func (p Plan) step(i int, d destinations) (checked, error) {
 		s.revert = Never
 	}
 	switch {
+	case profile.Blind:
+		return s, p.wrong(i, "/intent/destination", "one at which the step can be read back",
+			"is %q, where nothing can be read of kind %q: the saga could never go on behind this step, nor back", w.Destination, w.Kind)
 	case !slices.Contains([]Revert{Easy, Hard, Never}, s.Revert):
 		return s, p.wrong(i, "/revert", "easy (or nothing), hard or never", "is %q", string(s.Revert))
 	case s.Grace < 0 || s.Grace > MaxGrace:

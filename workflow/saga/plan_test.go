@@ -16,7 +16,8 @@ import (
 
 // desks are destinations that say of themselves what a test needs: "crm" can
 // undo what it creates, "press" can never take anything back, "dumb" cannot undo
-// by itself, "box" has keys that are made for each record.
+// by itself, "box" has keys that are made for each record, at "hook" nothing can be
+// read.
 type desks struct{}
 
 func (desks) Check(w intent.WriteIntent) error {
@@ -36,6 +37,8 @@ func (desks) Profile(w intent.WriteIntent) (connectors.Profile, error) {
 		return connectors.Profile{Irreversible: create, Undo: create}, nil
 	case "dumb":
 		return connectors.Profile{}, nil
+	case "hook":
+		return connectors.Profile{Blind: true}, nil
 	case "box":
 		return connectors.Profile{Undo: create, FreshKeys: true}, nil
 	}
@@ -116,6 +119,7 @@ func TestRefusedPlans(t *testing.T) {
 		"irreversible":     {planned(at("a", "press", c)), "a", "/steps/0/intent/reversibility", "can never be taken back"},
 		"never, undone":    {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = Never })), "a", "/steps/0/intent/reversibility", "revert says"},
 		"bad revert":       {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = "maybe" })), "a", "/steps/0/revert", `"maybe"`},
+		"a blind step":     {planned(at("a", "crm", c), at("tell", "hook", r)), "tell", "/steps/1/intent/destination", "nothing can be read"},
 		"undo of a pivot":  {planned(with(at("a", "crm", p), func(s *Step) { s.Undo = undo })), "a", "/steps/0/undo", "never undone"},
 		"undo elsewhere":   {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: intent.Delete, Key: intent.Fields{"id": "z"}} })), "a", "/steps/0/undo/key", "another record"},
 		"invalid undo":     {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: "burn"} })), "a", "/steps/0/undo/write", "one of"},
