@@ -90,3 +90,34 @@ func TestLedgerThatFailsInTheWait(t *testing.T) {
 		}
 	})
 }
+
+// behind is a ledger whose first answer is an event old, as that of a process
+// which looked a moment before another one changed the write.
+type behind struct {
+	ledger.Ledger
+	asked bool
+}
+
+func (l *behind) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
+	rec, err := l.Ledger.Get(ctx, tenant, id)
+	if !l.asked {
+		l.asked, rec.Seq = true, rec.Seq-1
+	}
+	return rec, err
+}
+
+// What was seen is compared with the write as it is when it is in hand.
+func TestDecisionIsComparedInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		w.Risk = intent.RiskApprove
+		held := b.do(w)
+		e := b.engineOn(&behind{Ledger: b.ledger}, b.world.Destination(), nil)
+		d := approves("ada")
+		d.Seq = b.state(held.ID).Seq - 1
+		if out, err := e.Resolve(t.Context(), "acme", held.ID, d); !errors.Is(err, engine.ErrChanged) || len(b.world.Calls()) != 0 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}

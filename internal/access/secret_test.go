@@ -131,6 +131,19 @@ func TestNotesAreFoundByTheirWholeName(t *testing.T) {
 	}
 }
 
+// Whoever guesses from an address that is held back does not push out what is
+// remembered.
+func TestWhatIsMadeUpIsNotRemembered(t *testing.T) {
+	tokens := NewTokens(ledger.NewMemory(), nil)
+	for range 3 * maxFailures {
+		_, secret := newSecret()
+		_, _ = tokens.check(t.Context(), "203.0.113.7:1", secret) // is refused
+	}
+	if n := len(tokens.recall.known); n > maxFailures {
+		t.Errorf("%d made-up tokens are remembered, want at most %d", n, maxFailures)
+	}
+}
+
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	c := newRecall(ledger.NewMemory(), func() time.Time { return now })
