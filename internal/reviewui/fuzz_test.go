@@ -1,0 +1,42 @@
+package reviewui
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzDecision: of whatever is sent as the form of a decision, one is taken only
+// when it has a choice that there is, a reason, what was seen, and for what is done
+// on somebody's word that word.
+func FuzzDecision(f *testing.F) {
+	for _, seed := range []string{
+		"choice=approve&reason=because+I+looked&digest=d&seq=3", "choice=retry-forced&vouch=yes&reason=because+I+looked&digest=d&seq=3", "choice=retry" + forced + "&reason=because+I+looked&digest=d&seq=3",
+		"choice=approve&choice=deny&reason=x", "choice=%ff&reason=%00", "a=%zz", "choice=approve;reason=x", "", "&&&=&", "seq=99999999999999999999&digest=", strings.Repeat("a=b&", 5000),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/writes/wr_1/decision?choice=approve&reason=in+the+query&digest=d&seq=1&vouch=yes", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		v := &visit{w: httptest.NewRecorder(), r: r}
+		if v.read() != nil {
+			return
+		}
+		if len(body) > maxForm {
+			t.Errorf("%d bytes were read", len(body))
+		}
+		s := decisionOf(v.form)
+		if len(s.problems) > 0 || s.failed != "" {
+			return
+		}
+		if labels[s.word] == "" || len(s.reason) < minReason || len(s.reason) > maxReason || !utf8.ValidString(s.reason) || s.digest == "" || s.force && !s.vouched {
+			t.Errorf("%q is taken as %+v", body, s)
+		}
+		if !strings.Contains(body, "choice") || !strings.Contains(body, "reason") || !strings.Contains(body, "digest") {
+			t.Errorf("%q is taken: what it says stands elsewhere", body)
+		}
+	})
+}
