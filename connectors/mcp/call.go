@@ -89,10 +89,12 @@ func (c *Client) failed(s *session, m *mark, err error) error {
 	if errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, sdk.ErrConnectionClosed) {
 		c.drop(s)
 	}
-	if !m.sent.Load() {
+	status := int(m.status.Load())
+	// A server that has begun anew answers 404 to sessions of before, and looks at
+	// no message of theirs.
+	if !m.sent.Load() || status == http.StatusNotFound && errors.Is(err, sdk.ErrSessionMissing) {
 		return connectors.NotSent(err)
 	}
-	status := int(m.status.Load())
 	if status == 0 || status == http.StatusOK {
 		return err
 	}

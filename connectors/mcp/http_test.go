@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,11 +21,11 @@ import (
 
 // overHTTP serves the fake over streamable HTTP; before sees every message that
 // is a call of a tool that writes, and may answer in its place.
-func overHTTP(t *testing.T, json bool, before func(w http.ResponseWriter, r *http.Request) bool) (*mcptest.Server, *mcp.Connector, *atomic.Int64) {
+func overHTTP(t *testing.T, inJSON bool, before func(w http.ResponseWriter, r *http.Request) bool) (*mcptest.Server, *mcp.Connector, *atomic.Int64) {
 	t.Helper()
 	s := mcptest.New(mcptest.NewWorld())
 	posts := new(atomic.Int64)
-	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: json})
+	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: inJSON})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := new(strings.Builder)
 		if r.Method == http.MethodPost {
@@ -67,6 +68,8 @@ func TestOneCallOverHTTP(t *testing.T) {
 		"unavailable":    {"503 may too", status(http.StatusServiceUnavailable), connectors.FateUnknown},
 		"cut":            {"it was received and not answered", cutOff, connectors.FateUnknown},
 		"redirected":     {"a redirect of a write is followed by nobody", redirect(http.StatusTemporaryRedirect), connectors.FateRefused},
+		"session gone":   {"404 says that a session is over, and no message of it was looked at", status(http.StatusNotFound), connectors.FateNotSent},
+		"too long":       {"nobody reads it, and the call may have been carried out", tooLong, connectors.FateUnknown},
 		"redirected 302": {"nor one that makes a GET of it", redirect(http.StatusFound), connectors.FateUnknown},
 	} {
 		for _, inJSON := range []bool{true, false} {
@@ -95,6 +98,23 @@ func redirect(code int) func(http.ResponseWriter, *http.Request) bool {
 		http.Redirect(w, r, "/elsewhere", code)
 		return true
 	}
+}
+
+// tooLong is an answer that is right, and longer than anybody reads.
+func tooLong(w http.ResponseWriter, r *http.Request) bool {
+	var call struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(call.ID)+`,"result":{"content":[{"type":"text","text":"`)
+	for range 17 {
+		_, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) // whoever reads it may have gone
+	}
+	_, _ = io.WriteString(w, `"}]}}`)
+	return true
 }
 
 func cutOff(w http.ResponseWriter, _ *http.Request) bool {

@@ -19,9 +19,14 @@ const (
 	// is no way to find one.
 	maxRecords = 20_000
 
-	// maxAnswer is how many bytes of an answer are looked at. The transport has
-	// a bound of its own above it.
+	// maxAnswer is how many bytes of an answer are looked at. The transports have
+	// bounds of their own above it.
 	maxAnswer = 8 << 20
+
+	// maxBody is how many bytes of one HTTP response are taken: the SDK reads an
+	// answer in JSON whole, however long. On standard streams it has a bound of its
+	// own, of 16 MB.
+	maxBody = 16 << 20
 
 	// maxTools and maxPages bound what a server may list.
 	maxTools = 1000

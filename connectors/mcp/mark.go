@@ -90,6 +90,9 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := w.inner.RoundTrip(r)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
+	}
 	if err == nil && m != nil {
 		m.sent.Store(true)
 		m.header.Store(&resp.Header)

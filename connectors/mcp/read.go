@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -98,7 +99,7 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 		}
 		return nil, answer("it is an error, and none by which the contract knows that something is not there")
 	}
-	if matching(r.empty, textOf(res)) != nil {
+	if r.saysNone(res) {
 		return nil, nil
 	}
 	doc, err := document(res, r.form)
@@ -120,6 +121,13 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 		return nil, answer("it shows %d records, which is where the tool cuts its answers; others may be missing", len(list))
 	}
 	return r.inner(list)
+}
+
+// saysNone reports whether an answer says in words that there is nothing. What is
+// JSON is no words: a record may hold the same ones.
+func (r *read) saysNone(res *sdk.CallToolResult) bool {
+	text := textOf(res)
+	return matching(r.empty, text) != nil && (r.form == "text" || !json.Valid([]byte(text)))
 }
 
 // inner goes a level deeper where the contract says so.

@@ -77,7 +77,12 @@ func pinnedTo(t *testing.T, s *mcptest.Server, text string) *mcp.Contract {
 // shop is a bench in front of the fake.
 func shop(t *testing.T, blind bool, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
 	t.Helper()
-	s := mcptest.New(mcptest.NewWorld())
+	return shopOf(t, mcptest.New(mcptest.NewWorld()), blind, change)
+}
+
+// shopOf is a bench in front of a fake whose tools may be other ones.
+func shopOf(t *testing.T, s *mcptest.Server, blind bool, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
+	t.Helper()
 	conn, err := mcp.New(pinned(t, s), mcp.Options{Server: mcp.Server{Transport: s.Transport}, Blind: blind})
 	if err != nil {
 		t.Fatal(err)

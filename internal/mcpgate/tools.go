@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -141,6 +143,12 @@ func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 		return hidden, fmt.Errorf("the configuration hides it")
 	case t.Name == outcome:
 		return hidden, fmt.Errorf("it is called as a tool of readback")
+	case !nameForm.MatchString(t.Name):
+		return hidden, fmt.Errorf("its name has other characters than letters, digits, _, - and ., or more than 128")
+	case !contracted && alike(t.Name, outcome):
+		return hidden, fmt.Errorf("its name is nearly that of %s, a tool of readback", outcome)
+	case !contracted && slices.ContainsFunc(contract.Writes(), func(name string) bool { return alike(t.Name, name) }):
+		return hidden, fmt.Errorf("its name is nearly that of a tool with a contract")
 	case slices.ContainsFunc(all, func(o *sdk.Tool) bool { return o != t && o.Name == t.Name }):
 		return hidden, fmt.Errorf("the server lists it twice")
 	}
@@ -159,6 +167,17 @@ func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 		return blind, nil
 	}
 	return hidden, fmt.Errorf("it has no contract and is not declared to read; write a contract, name it in reads, or set uncontracted: allow")
+}
+
+// nameForm is what the protocol lets a tool be called. Everything else can look
+// like another name.
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// alike reports whether a model could take one name for another: they differ in
+// case and in what stands between words alone.
+func alike(a, b string) bool {
+	words := strings.NewReplacer("_", "", "-", "", ".", "")
+	return strings.EqualFold(words.Replace(a), words.Replace(b))
 }
 
 // proven wants the tools that prove a write to be there, and to be those that the
@@ -182,8 +201,9 @@ func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
 func (g *Gateway) describe(s shown) *sdk.Tool {
 	t := *s.tool
 	t.OutputSchema = json.RawMessage(mcpapi.OutputSchema())
-	t.Annotations = nil // what the server said of itself is not passed on as ours
-	t.Meta = nil
+	// What the server said of itself is not passed on as ours, and what its digest
+	// does not cover might change from one list to the next.
+	t.Title, t.Annotations, t.Icons, t.Meta = "", nil, nil, nil
 	t.Description += "\n\n" + twinAdvice
 	if s.class == blind {
 		t.Description = s.tool.Description + "\n\n" + blindAdvice

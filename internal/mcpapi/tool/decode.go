@@ -113,16 +113,23 @@ func (t Tool) text(a Argument, s string) []Problem {
 		return []Problem{{a.Name, "is empty", a.wanted()}}
 	case strings.TrimSpace(s) != s:
 		return []Problem{{a.Name, "has blanks at its ends", "it without them"}}
-	case strings.ContainsFunc(s, unseen):
-		return []Problem{{a.Name, "has characters that cannot be seen", "letters, digits, signs and single blanks"}}
+	case strings.Contains(s, "  "), strings.ContainsFunc(s, unseen):
+		return []Problem{{a.Name, "has characters that cannot be seen, or blanks side by side", "letters, digits, signs and single blanks"}}
 	case !norm.NFC.IsNormalString(s):
 		return []Problem{{a.Name, "has letters in a decomposed form", "Unicode in its composed form (NFC)"}}
 	}
 	return nil
 }
 
-// unseen reports whether two strings that differ in this character look alike.
-func unseen(r rune) bool { return r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) }
+// unseen reports whether two strings that differ in this character look alike: it
+// is no character that is drawn, or one of the many blanks.
+func unseen(r rune) bool {
+	return r != ' ' && unicode.In(r, unicode.Zs, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
+		r == braille || !unicode.IsGraphic(r)
+}
+
+// braille is the pattern without a dot, which is drawn as a blank.
+const braille = '\u2800'
 
 func (a Argument) list(all []any) []Problem {
 	if len(all) > maxItems {
