@@ -69,6 +69,7 @@ var (
 type Office struct {
 	parts Parts
 	log   *slog.Logger
+	pasts pasts
 }
 
 // New makes an office.

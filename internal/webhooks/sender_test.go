@@ -450,6 +450,29 @@ func (f *full) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, er
 	return f.Engine.Enqueue(ctx, w)
 }
 
+// odd takes no notice about one write.
+type odd struct{ webhooks.Engine }
+
+func (o odd) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, error) {
+	if data, _ := w.Expect["data"].(map[string]any); data["step"] == "A-1" {
+		return "", fmt.Errorf("%w: it is odd", intent.ErrInvalid)
+	}
+	return o.Engine.Enqueue(ctx, w)
+}
+
+// A notice that can never be made does not hold up the others.
+func TestANoticeThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "ops")
+		defer b.live(webhooks.New(b.ledger, odd{b.engine}, webhooks.Options{Hooks: []webhooks.Hook{{Name: "ops"}}}))()
+		for i := range 3 {
+			b.do(order(fmt.Sprint("A-", i)))
+		}
+		time.Sleep(time.Hour)
+		b.once(2)
+	})
+}
+
 // A queue that is full loses nothing.
 func TestAFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
