@@ -84,7 +84,6 @@ var rooms = map[string][]string{
 	"internal/report":      {"connectors", "engine", "guards", "intent", "lag", "ledger"},
 	"internal/soak":        {},
 	"internal/snippets":    {},
-	"internal/snippets":    {},
 	"internal/driver":      {"ledger"},
 	"internal/storebench":  {"connectors", "engine", "intent", "ledger"},
 	"internal/wire":        {},
