@@ -31,8 +31,12 @@ func (s *site) agent(t *testing.T, tenant string) *agent {
 
 // order declares the order that a tool makes at a destination.
 func order(destination, tool, id string, expect intent.Fields) intent.WriteIntent {
+	normal, err := intent.Normalize(expect)
+	if err != nil {
+		panic(err)
+	}
 	return intent.WriteIntent{Workflow: "wf-" + id, Step: "make", Tool: tool, Destination: destination, Kind: simulated.Kind, Write: intent.Create,
-		Key: intent.Fields{"order_id": id}, Expect: expect}
+		Key: intent.Fields{"order_id": id}, Expect: normal}
 }
 
 // ask sends a request and reads the answer to it. It can be used from any

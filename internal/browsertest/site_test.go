@@ -129,6 +129,11 @@ func (s *site) open(t *testing.T) error {
 	if s.destinations, err = s.openDestinations(); err != nil {
 		return err
 	}
+	if *update {
+		if err := s.livePast(); err != nil {
+			return err
+		}
+	}
 	if err := s.openServer(); err != nil {
 		return err
 	}
