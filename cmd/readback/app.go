@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
@@ -113,6 +114,8 @@ type desk struct {
 	clock func() time.Time
 	// standing is what stands guard over sends, once there is an engine.
 	standing standing
+	// reg is where writes go, once there is an engine.
+	reg *connectors.Registry
 }
 
 // environment is what settings the environment makes.
@@ -163,8 +166,29 @@ func (d *desk) time(t time.Time) time.Time {
 // close ends what is shared and the ledger. The engine is closed before.
 func (d *desk) close() {
 	d.leave()
+	d.hangUp()
 	if err := d.closer.Close(); err != nil {
 		d.log.Warn("the ledger could not be closed", "error", err)
+	}
+}
+
+// hangUp ends what destinations have open, processes above all: one that does not
+// end with its standard input would stay behind.
+func (d *desk) hangUp() {
+	if d.reg == nil {
+		return
+	}
+	done := map[connectors.Connector]bool{}
+	for _, p := range d.reg.Profiles() {
+		c, _, err := d.reg.Lookup(p.Destination, p.Kind)
+		open, ok := c.(*mcp.Connector)
+		if err != nil || !ok || done[c] {
+			continue
+		}
+		done[c] = true
+		if err := open.Close(); err != nil {
+			d.log.Warn("the session with a server did not end well", "destination", p.Destination, "error", err)
+		}
 	}
 }
 

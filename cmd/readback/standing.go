@@ -21,6 +21,7 @@ type standing struct {
 
 // stand sets up what is shared. A ledger without notes shares nothing.
 func (d *desk) stand(reg *connectors.Registry) {
+	d.reg = reg
 	notes, ok := d.ledger.(ledger.Notes)
 	if !ok {
 		return
