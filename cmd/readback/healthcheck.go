@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/config"
 )
 
 func (a *app) healthcheckCommand() *cobra.Command {
@@ -34,11 +37,11 @@ func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, erro
 		path = "/readyz"
 	}
 	if at == "" {
-		c, err := a.serverConfig(serveSettings{})
+		on, err := a.whereItListens()
 		if err != nil {
 			return 0, err
 		}
-		if at, err = ownAddress(c.Server.Listen, c.Server.CertFile != ""); err != nil {
+		if at, err = ownAddress(on.Listen, on.CertFile != ""); err != nil {
 			return 0, err
 		}
 	}
@@ -65,6 +68,20 @@ func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, erro
 		}
 	}
 	return code, a.print(map[string]string{"status": said}, func() string { return said + "\n" })
+}
+
+// whereItListens is what the configuration says of the server. A mistake that was
+// made in it under a running server is none of the server's, which goes on as it
+// was: what can be read is believed, and where nothing can the environment is.
+func (a *app) whereItListens() (config.Server, error) {
+	c, err := a.serverConfig(serveSettings{})
+	if err == nil || !errors.Is(err, config.ErrInvalid) {
+		return c.Server, err
+	}
+	if c.Server.Listen == "" {
+		c, _ = config.Without(a.environment(), devLedger) // its problems are those of the variables
+	}
+	return c.Server, nil
 }
 
 // ownAddress is where this machine reaches a server that listens somewhere.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -40,6 +41,17 @@ func TestHealthcheck(t *testing.T) {
 		if r := check(listen, args...); r.code != 0 {
 			t.Errorf("%v: %s", args, r)
 		}
+	}
+	dir := t.TempDir() // whose files are spoilt under a running server, which goes on
+	for name, text := range map[string]string{"setting.yaml": "ledger: a.db\nlog: xml\n", "no.yaml": "ledger: [\n"} {
+		putFile(t, dir, name, text)
+		if r := check(listen, "--config", filepath.Join(dir, name)); r.code != 0 {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	putFile(t, dir, "says.yaml", "ledger: a.db\nlog: xml\nserver: {listen: '"+listen["READBACK_SERVER_LISTEN"]+"'}\n")
+	if r := check(nil, "--config", filepath.Join(dir, "says.yaml")); r.code != 0 {
+		t.Errorf("the address is in the file: %s", r)
 	}
 	if r := check(nil, "--url", "http://127.0.0.1:1"); r.code != exitUnavailable {
 		t.Errorf("nobody there: %s", r)

@@ -135,6 +135,26 @@ func TestRateThatIsTakenOut(t *testing.T) {
 	}
 }
 
+// And so it is for a server that runs.
+func TestServeLetsGoOfARate(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.configure(p.url, "    rate: {calls: 1, per: 1h}\n")
+	s := serveProcess(t, p.dir, "--verbose")
+	verified := func(order string) {
+		t.Helper()
+		if code, out := s.ask("POST", "/v1/writes", sampleIntent("create_order", order), "Prefer", "wait=30"); out["status"] != "verified" {
+			t.Errorf("%s: %d %v\n%s", order, code, out, s.errs)
+		}
+	}
+	verified("A-1")
+	p.configure(p.url, "")
+	eventually(t, "the file to be read", func() bool { return strings.Contains(s.errs.String(), "was read again") })
+	verified("A-2")
+	if strings.Contains(s.errs.String(), "need a restart") {
+		t.Errorf("it is taken:\n%s", s.errs)
+	}
+}
+
 func TestWhatNeedsARestart(t *testing.T) {
 	changed := []string{"destinations.orders.breaker.open", "destinations.orders.concurrency", "destinations.orders.rate.calls", "destinations.orders.url",
 		"destinations.rate", "gate.lease", "gate.rules", "ledger", "risk[0].tool", "riskier", "server.listen", "server.tls.cert_file"}
