@@ -45,6 +45,9 @@ func TestNoDecisionIsDeclared(t *testing.T) {
 		if status := a.field("status"); a.status >= 500 || status == "verified" || status == "in_progress" || a.field("decision") == "allow" {
 			t.Errorf("%s: %s", name, a)
 		}
+		if strings.Contains(name, "of another") && a.status/100 != 4 {
+			t.Errorf("%s is taken: %s", name, a)
+		}
 		f.stillHeld(th)
 	}
 	for _, key := range []string{"n1", "n7", "n8", "n13", "n14"} {
