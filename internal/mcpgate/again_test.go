@@ -154,18 +154,19 @@ func TestTheSameCallBesideItself(t *testing.T) {
 		b, up := looking(t, nil)
 		meta := sdk.Meta{mcpapi.MetaWorkflow: "run-7", mcpapi.MetaStep: "edit"}
 		one, two := b.stdio(agent("acme"), nil), b.stdio(agent("acme"), nil)
-		var first mcpapi.Result
+		beside := make(chan mcpapi.Result, 1)
 		var begun atomic.Bool
 		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.Name == mcptest.Find && begun.CompareAndSwap(false, true) {
-					go func() { first = b.call(one, mcptest.Update, note("after"), meta) }()
+					go func() { beside <- b.call(one, mcptest.Update, note("after"), meta) }()
 					time.Sleep(10 * time.Second) // of the bubble's clock
 				}
 				return next(ctx, method, req)
 			}
 		})
 		again := b.call(two, mcptest.Update, note("after"), meta)
+		first := <-beside
 		if !first.Verified || again.ID != first.ID || again.Status != "verified" || up.World.Calls(mcptest.Update) != 1 {
 			t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(mcptest.Update))
 		}
