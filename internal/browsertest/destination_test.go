@@ -13,7 +13,7 @@ import (
 )
 
 // names are the destinations, in the order of the configuration.
-var names = []string{"billing", "crm", "links", "orders", "tickets"}
+var names = []string{"billing", "crm", "orders", "tickets", "wiki"}
 
 // destination is a simulated one that this process serves; its world is the
 // oracle. Orders are told apart by tests through their ids.
@@ -29,7 +29,7 @@ type destination struct {
 // openDestinations serves one destination of each class, and one that says of
 // itself where its records are.
 func (s *site) openDestinations() (map[string]*destination, error) {
-	classes := map[string]simulated.Class{"billing": simulated.Native, "crm": simulated.Lagging, "links": simulated.Plain, "orders": simulated.Plain, "tickets": simulated.Unique}
+	classes := map[string]simulated.Class{"billing": simulated.Native, "crm": simulated.Lagging, "orders": simulated.Plain, "tickets": simulated.Unique, "wiki": simulated.Plain}
 	all := map[string]*destination{}
 	for name, class := range classes {
 		o := class.Options()
@@ -51,8 +51,8 @@ func (s *site) openDestinations() (map[string]*destination, error) {
 }
 
 func (d *destination) settings(name string) string {
-	if name == "links" {
-		return fmt.Sprintf("  links: {type: rest, declaration: links.yaml, base_url: %q}\n", d.url)
+	if name == "wiki" {
+		return fmt.Sprintf("  wiki: {type: rest, declaration: links.yaml, base_url: %q}\n", d.url)
 	}
 	return fmt.Sprintf("  %s: {type: simulated, url: %q, class: %s}\n", name, d.url, d.class)
 }

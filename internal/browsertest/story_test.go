@@ -67,7 +67,8 @@ func (s *site) livePast() (err error) {
 	var reg connectors.Registry
 	for _, name := range []string{"billing", "crm", "orders", "tickets"} {
 		o := s.destinations[name].Options()
-		o.Lags = nil // yesterday nothing lagged
+		o.Lags = nil // yesterday nothing lagged, and some answers were lost
+		o.Seed, o.Faults = 7, []simulated.Fault{{Vice: simulated.LostAnswer, Chance: 0.07}}
 		w, err := simulated.New(o)
 		if err != nil {
 			return err
@@ -78,9 +79,9 @@ func (s *site) livePast() (err error) {
 	}
 	p.engine = engine.New(book, &reg, nil)
 	n := 0
-	for slot := range 46 {
+	for slot := range 48 {
 		p.behind.Store(int64(24*time.Hour - time.Duration(slot)*30*time.Minute))
-		for range 2 + int(3*(1-math.Cos(float64(slot+6)/46*2*math.Pi))) {
+		for range 2 + int(3*(1-math.Cos(float64(slot+6)/48*2*math.Pi))) {
 			if n++; n%11 == 0 {
 				err = p.asked(n)
 			} else {
@@ -119,7 +120,7 @@ func (p *past) asked(n int) error {
 // person. It returns the write whose page is shown.
 func story(t *testing.T, s *site) engine.Outcome {
 	t.Helper()
-	helper := s.agent(t, shop)
+	helper := &agent{t, s, shop, s.token(t, shop, "agent", "support-bot")}
 	orders := s.destinations["orders"]
 	const id = "A-1042"
 	orders.fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: id, Field: "delivery_note"})
@@ -137,12 +138,15 @@ func story(t *testing.T, s *site) engine.Outcome {
 		refund.Workflow, refund.Risk = fmt.Sprintf("refunds-%d", 512+i), intent.RiskApprove
 		helper.settle(refund, engine.StatusHeld)
 	}
-	for n := range 12 {
+	for n := range 30 {
 		w := routine(n)
 		if n%5 == 4 {
 			continue // that order stands above
 		}
 		helper.settle(w, engine.StatusVerified)
+		if n%6 == 0 {
+			helper.settle(w, engine.StatusVerified) // an orchestrator that replays
+		}
 	}
 	var made struct {
 		ID string `json:"workflow_id"`
