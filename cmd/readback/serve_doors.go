@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -72,7 +73,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		all = append(all, door{path: "/v1/", handler: api, releases: true, ends: true}, door{path: "/openapi.json", handler: api})
 	}
 	if on.MCP {
-		models, err := h.models(mcpapi.Config{Closing: sv.front.closing.Done()})
+		models, err := h.models(mcpapi.Config{Hosts: publicHosts(on.PublicURL), Closing: sv.front.closing.Done()})
 		if err != nil {
 			return nil, err
 		}
@@ -105,13 +106,22 @@ func (h *house) gateways(ctx context.Context, who access.Resolver, closing <-cha
 			return nil, err
 		}
 		gate, err := mcpgate.New(ctx, h.office, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
-			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Closing: closing, Logger: h.desk.log})
+			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Hosts: publicHosts(h.desk.config.Server.PublicURL), Closing: closing, Logger: h.desk.log})
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, door{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who), releases: true})
 	}
 	return all, nil
+}
+
+// publicHosts is the name in the address that callers know, where there is one.
+func publicHosts(address string) []string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return nil
+	}
+	return []string{u.Host}
 }
 
 // connectorOf is the destination that a gateway stands in front of.

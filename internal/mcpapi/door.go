@@ -61,6 +61,9 @@ type DoorOptions struct {
 	Workflow string
 	// Origins are those of web pages that may ask. Default the server's own.
 	Origins []string
+	// Hosts are the names (and ports) under which callers reach it through a proxy
+	// on this machine. Default none but those of this machine.
+	Hosts []string
 	// Logger receives what an operator should see. Default nothing.
 	Logger *slog.Logger
 }
@@ -185,11 +188,12 @@ func (d *Door) HTTP(who access.Resolver) http.Handler {
 		}
 		return d.serverFor(v.Who)
 	}
+	// The door itself looks at names that point at this machine.
 	stateful := mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
-		SessionTimeout: idle, MaxRequestBodyBytes: maxMessage * 2, EventStore: newReplays(), Logger: d.options.Logger,
+		SessionTimeout: idle, MaxRequestBodyBytes: maxMessage * 2, DisableLocalhostProtection: true, EventStore: newReplays(), Logger: d.options.Logger,
 	})
 	stateless := mcp.NewStreamableHTTPHandler(choose, &mcp.StreamableHTTPOptions{
-		Stateless: true, MaxRequestBodyBytes: maxMessage * 2, Logger: d.options.Logger,
+		Stateless: true, MaxRequestBodyBytes: maxMessage * 2, DisableLocalhostProtection: true, Logger: d.options.Logger,
 	})
 	acts := methods()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -276,7 +280,7 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request) bool {
 // origin refuses pages of other origins, and on this machine everything that
 // comes under a name which a stranger has made point here.
 func (d *Door) origin(r *http.Request) bool {
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && loopback(local.String()) && !loopback(r.Host) {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && loopback(local.String()) && !loopback(r.Host) && !slices.Contains(d.options.Hosts, r.Host) {
 		return false
 	}
 	all := r.Header.Values("Origin")

@@ -264,3 +264,16 @@ func TestABatch(t *testing.T) {
 		t.Errorf("%d effects, want 2", b.effects())
 	}
 }
+
+// TestBehindAProxyOnThisMachine: the name that callers know is served, and no other.
+func TestBehindAProxyOnThisMachine(t *testing.T) {
+	b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) { c.Hosts = []string{"readback.example"} })
+	url := b.listen()
+	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"wire","version":"1"}}}`
+	for host, want := range map[string]int{"readback.example": http.StatusOK, "evil.example": http.StatusForbidden} {
+		w := &wire{t: t, url: url, name: "bot", header: http.Header{"Host": {host}}}
+		if s := w.do(http.MethodPost, initialize); s.status != want {
+			t.Errorf("%s: %d %s, want %d", host, s.status, s.body, want)
+		}
+	}
+}

@@ -43,6 +43,9 @@ type Config struct {
 	// Origins are those of web pages that may ask, such as
 	// "https://chat.example.org". Default none but the server's own.
 	Origins []string
+	// Hosts are the names under which callers reach it through a proxy on this
+	// machine. Default none but those of this machine.
+	Hosts []string
 	// Closing is closed when the process is to end: whoever waits for an outcome is
 	// told that it goes on. Default never.
 	Closing <-chan struct{}
@@ -87,7 +90,7 @@ func New(o *office.Office, c Config) (*Server, error) {
 	}
 	s.full.AddTool(getOutcome(), s.outcome)
 	s.readers.AddTool(getOutcome(), s.outcome)
-	s.door = NewDoor(s.ServerFor, DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Logger: c.Logger})
+	s.door = NewDoor(s.ServerFor, DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Hosts: c.Hosts, Logger: c.Logger})
 	return s, nil
 }
 

@@ -41,6 +41,9 @@ type Config struct {
 	Out io.Writer
 	// Origins are those of web pages that may ask. Default the server's own.
 	Origins []string
+	// Hosts are the names under which callers reach it through a proxy on this
+	// machine. Default none but those of this machine.
+	Hosts []string
 	// Closing is closed when the process is to end: whoever waits for an outcome is
 	// told that it goes on, and what was only asked of the server behind is given
 	// up. Default never.
@@ -93,7 +96,7 @@ func New(ctx context.Context, o *office.Office, c Config) (*Gateway, error) {
 		s.AddTool(outcomes.OutcomeTool())
 	}
 	g.full.AddReceivingMiddleware(g.through)
-	g.door = mcpapi.NewDoor(g.serverFor, mcpapi.DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Logger: c.Logger})
+	g.door = mcpapi.NewDoor(g.serverFor, mcpapi.DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Hosts: c.Hosts, Logger: c.Logger})
 	g.client.OnChange(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 		defer cancel()
