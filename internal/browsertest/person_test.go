@@ -23,7 +23,7 @@ import (
 
 // patience is how long anything may take in a browser on a busy machine before it
 // counts as not coming. Nothing waits that long when it is there.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // person is somebody in a browser of their own: nothing is shared with others,
 // no cookie and no storage.
@@ -53,6 +53,14 @@ func (e *seen) add(list *[]string, what string) {
 	*list = append(*list, what)
 }
 
+// answered notes how a request was answered.
+func (e *seen) answered(r *network.Response) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	address, _, _ := strings.Cut(r.URL, "?")
+	e.answers[address] = append(e.answers[address], r.Status)
+}
+
 // hear notes what the browser tells of one tab.
 func (e *seen) hear(ctx context.Context) func(any) {
 	return func(told any) {
@@ -74,11 +82,11 @@ func (e *seen) hear(ctx context.Context) func(any) {
 			if u, err := url.Parse(told.Request.URL); err == nil && u.Host != "" {
 				e.add(&e.requests, u.Host)
 			}
+			if told.RedirectResponse != nil {
+				e.answered(told.RedirectResponse)
+			}
 		case *network.EventResponseReceived:
-			e.mu.Lock()
-			address, _, _ := strings.Cut(told.Response.URL, "?")
-			e.answers[address] = append(e.answers[address], told.Response.Status)
-			e.mu.Unlock()
+			e.answered(told.Response)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (s *site) livePast() (err error) {
 	n := 0
 	for slot := range 48 {
 		p.behind.Store(int64(24*time.Hour - time.Duration(slot)*30*time.Minute))
-		for range 2 + int(3*(1-math.Cos(float64(slot+6)/48*2*math.Pi))) {
+		for range 2 + int(9*(1-math.Cos(float64(slot+6)/48*2*math.Pi))) {
 			if n++; n%11 == 0 {
 				err = p.asked(n)
 			} else {
