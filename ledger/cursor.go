@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrCursor: a cursor is none that a ledger gave, or is of another kind of
+// ErrCursor says that a cursor is none that a ledger gave, or is of another kind of
 // listing. Nothing was looked at.
 var ErrCursor = errors.New("not a cursor of this ledger")
 

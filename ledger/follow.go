@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrTooFar: what comes behind the cursor has been pruned; whoever follows has
+// ErrTooFar says that what comes behind the cursor has been pruned; whoever follows has
 // missed something, and must look up what it wants to know.
 var ErrTooFar = errors.New("too far behind")
 

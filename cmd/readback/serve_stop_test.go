@@ -55,7 +55,7 @@ func mcpSession(t *testing.T, url string) string {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

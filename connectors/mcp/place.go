@@ -27,11 +27,7 @@ func (l *loader) newPath(t yamlfile.Text) path {
 		l.At(t.Place, "is no path into arguments; want one such as $.title or $.issue.title")
 		return path{}
 	}
-	p := path{set: true}
-	for _, name := range strings.Split(t.Value, ".")[1:] {
-		p.names = append(p.names, name)
-	}
-	return p
+	return path{set: true, names: strings.Split(t.Value, ".")[1:]}
 }
 
 // text is the path as it is written.

@@ -98,7 +98,7 @@ func (s Server) transport(ctx context.Context) (sdk.Transport, error) {
 	case s.URL != "":
 		return s.streamable(), nil
 	}
-	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec // the operator's own configuration names it
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec,noctx // the operator's own configuration names it; the session ends it, not the call that began it
 	cmd.Dir, cmd.Stderr = s.Dir, s.Stderr
 	cmd.WaitDelay = closing
 	var err error

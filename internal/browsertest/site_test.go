@@ -120,7 +120,7 @@ func (s *site) open(t *testing.T) error {
 		return err
 	}
 	s.ends = append(s.ends, func() error { return os.RemoveAll(s.dir) })
-	if s.program, err = program.Build(context.Background(), s.dir); err != nil { //nolint:usetesting // likewise
+	if s.program, err = program.Build(context.Background(), s.dir); err != nil {
 		return err
 	}
 	if err := s.openProvider(t); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -209,5 +208,3 @@ func (b *bench) read(res *mcp.CallToolResult) mcpapi.Result {
 
 // effects is how many writes the destination made.
 func (b *bench) effects() int { return len(b.world.Effects()) }
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

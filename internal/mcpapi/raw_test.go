@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -63,7 +64,7 @@ func (w *wire) do(method, body string) said {
 	if w.name != "" {
 		req.SetBasicAuth("x", w.name)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: time.Minute}).Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}

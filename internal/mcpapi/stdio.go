@@ -36,7 +36,7 @@ func (d *Door) Stdio(ctx context.Context, who access.Identity, in io.Reader, out
 	err := d.serverFor(who).Run(withVisit(ctx, newVisit(who, workflow)), &mcp.IOTransport{Reader: pr, Writer: to, MaxLineLength: 2 * maxMessage})
 	_ = pr.Close() // whoever still writes into it has nobody to read it
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
+		return nil //nolint:nilerr // it was to end
 	}
 	return err
 }

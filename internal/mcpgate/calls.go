@@ -192,11 +192,11 @@ func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 type maker func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error)
 
 // answer makes the write of a call and says what became of it.
-func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err error, make maker) (*sdk.CallToolResult, error) {
+func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err error, do maker) (*sdk.CallToolResult, error) {
 	name := req.Params.Name
 	var out engine.Outcome
 	if err == nil {
-		out, err = g.submit(ctx, req, make)
+		out, err = g.submit(ctx, req, do)
 	}
 	if err != nil {
 		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
@@ -207,7 +207,7 @@ func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err erro
 
 // submit names a call before anything is looked up, so that the same call has the
 // same name however things stand.
-func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, make maker) (engine.Outcome, error) {
+func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker) (engine.Outcome, error) {
 	v, ok := mcpapi.VisitOf(ctx)
 	if !ok {
 		return engine.Outcome{}, access.ErrUnknown
@@ -225,5 +225,5 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, make mak
 		return engine.Outcome{}, err
 	}
 	defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
-	return make(ctx, v.Who, named)
+	return do(ctx, v.Who, named)
 }

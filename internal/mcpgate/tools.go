@@ -2,7 +2,6 @@ package mcpgate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -200,7 +199,7 @@ func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
 // arguments, and the outcome as its answer.
 func (g *Gateway) describe(s shown) *sdk.Tool {
 	t := *s.tool
-	t.OutputSchema = json.RawMessage(mcpapi.OutputSchema())
+	t.OutputSchema = mcpapi.OutputSchema()
 	// What the server said of itself is not passed on as ours, and what its digest
 	// does not cover might change from one list to the next.
 	t.Title, t.Annotations, t.Icons, t.Meta = "", nil, nil, nil
