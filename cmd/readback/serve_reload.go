@@ -97,7 +97,6 @@ func (r *reloader) reload() {
 	log := r.house.desk.log
 	c, reg, set, pair, err := r.readAll()
 	r.house.meter.Reloaded(err == nil)
-	r.read = c
 	defer func() { r.looked = r.also() }()
 	if err != nil {
 		log.Error("the configuration was read again and is not taken; what was in force stays so", "error", err)
@@ -157,7 +156,10 @@ func limited(all map[string]guards.Settings, reg *connectors.Registry) map[strin
 func (r *reloader) readAll() (c config.Config, reg *connectors.Registry, set *rules.Set, pair *tls.Certificate, err error) {
 	c = r.inForce // where there is no file, the rules and the certificate may still have one
 	if c.Path != "" {
-		if c, err = config.LoadOver(c.Path, r.sv.app.environment()); err != nil {
+		c, err = config.LoadOver(c.Path, r.sv.app.environment())
+		r.read = c
+		r.looked = r.also() // what it names, before that is read
+		if err != nil {
 			return c, nil, nil, nil, err
 		}
 		if reg, err = c.Registry(r.sv.app.env); err != nil { // what could not be started with is not taken
