@@ -103,13 +103,13 @@ func (o *Office) waiting(ctx context.Context, who Who, in *Inbox) error {
 
 func (o *Office) waits(r ledger.Record) Waiting {
 	w := Waiting{Record: r, Outcome: engine.OutcomeOf(r)}
-	declared, err := intent.DecodeStored(r.Intent)
-	if err != nil { // not an intent: its caller makes the write itself
-		return w
+	if declared, err := intent.DecodeStored(r.Intent); err == nil { // else its caller makes the write itself
+		w.Write, w.Risk = declared.Write, declared.Risk
+		_, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind)
+		w.Final = err == nil && slices.Contains(p.Irreversible, declared.Write)
 	}
-	w.Write, w.Risk = declared.Write, declared.Risk
-	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
-		w.Final = slices.Contains(p.Irreversible, declared.Write)
+	if r.State == ledger.Held { // whether the intent asks for it or a rule
+		w.Risk = intent.RiskApprove
 	}
 	return w
 }

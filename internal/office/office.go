@@ -119,7 +119,8 @@ func (o *Office) Begun(ctx context.Context, who Who, w intent.WriteIntent) (inte
 	return before, r.ID, nil
 }
 
-// Outcome is how a write stands, after waiting for its end for so long.
+// Outcome is how a write stands, after waiting for its end for so long, a person's
+// decision included.
 func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
 	if err := who.May(access.Read); err != nil {
 		return engine.Outcome{}, err
@@ -133,8 +134,25 @@ func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.D
 	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
-	out, err := o.parts.Writes.Wait(ctx, who.Tenant, id, true)
-	return told(who, out), err
+	for {
+		out, err := o.parts.Writes.Wait(ctx, who.Tenant, id, true)
+		person := out.Status == engine.StatusHeld || out.Status == engine.StatusReview
+		if err != nil || !person || !pause(ctx) {
+			return told(who, out), err
+		}
+	}
+}
+
+// pause waits a moment, and reports whether there is time left.
+func pause(ctx context.Context) bool {
+	t := time.NewTimer(glance)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // View is everything about one write that a person may want to know.

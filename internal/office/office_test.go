@@ -19,6 +19,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -42,7 +43,7 @@ func newFirm(t *testing.T) firm {
 		t.Fatal(err)
 	}
 	book := ledger.NewMemory()
-	e := engine.New(book, &reg, nil)
+	e := engine.New(book, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "wire_*", Class: intent.RiskApprove}}})
 	t.Cleanup(e.Close)
 	gate := workflow.New(book, nil)
 	return firm{office.New(office.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate,
@@ -316,6 +317,42 @@ func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 	})
 }
 
+// Whoever waits for an outcome hears of it when a person has decided.
+func TestWaitingGoesOnThroughADecision(t *testing.T) {
+	for name, c := range map[string]struct {
+		word engine.Word
+		want engine.Status
+	}{"approved": {engine.WordApprove, engine.StatusVerified}, "denied": {engine.WordDeny, engine.StatusDenied}, "nobody decides": {"", engine.StatusHeld}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFirm(t)
+				out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", held), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began, heard := time.Now(), make(chan engine.Outcome)
+				go func() {
+					got, err := f.Outcome(t.Context(), who(engine.RoleAgent), out.ID, time.Minute)
+					if err != nil {
+						t.Error(err)
+					}
+					heard <- got
+				}()
+				time.Sleep(20 * time.Second)
+				if c.word != "" {
+					if _, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, engine.Decision{Word: c.word, Reason: "looked at"}, time.Minute); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got := <-heard
+				if took := time.Since(began); got.Status != c.want || c.word != "" && took > 22*time.Second || c.word == "" && took != time.Minute {
+					t.Errorf("%s after %s; want %s", got.Status, took, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestSubmitWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFirm(t)
@@ -344,8 +381,9 @@ func TestInboxOrder(t *testing.T) {
 		for _, w := range []struct {
 			id   string
 			risk intent.Risk
-		}{{"differs-1", ""}, {"held-1", intent.RiskApprove}, {"logged", intent.RiskLog}, {"differs-2", ""}, {"held-2", intent.RiskApprove}} {
-			if _, err := f.Submit(t.Context(), who(engine.RoleAgent), order(w.id, func(i *intent.WriteIntent) { i.Risk = w.risk }), time.Hour); err != nil {
+			tool string
+		}{{"differs-1", "", "charge"}, {"held-1", intent.RiskApprove, "charge"}, {"logged", intent.RiskLog, "charge"}, {"differs-2", "", "charge"}, {"ruled", "", "wire_money"}} {
+			if _, err := f.Submit(t.Context(), who(engine.RoleAgent), order(w.id, func(i *intent.WriteIntent) { i.Risk, i.Tool = w.risk, w.tool }), time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -358,7 +396,7 @@ func TestInboxOrder(t *testing.T) {
 		for _, w := range in.Writes {
 			got = append(got, strings.TrimPrefix(w.Record.Step, "charge-"))
 		}
-		if want := []string{"held-1", "held-2", "logged", "differs-1", "differs-2"}; !slices.Equal(got, want) {
+		if want := []string{"held-1", "ruled", "logged", "differs-1", "differs-2"}; !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})
