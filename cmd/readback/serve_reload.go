@@ -43,8 +43,10 @@ func stampOf(path string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
-func newReloader(sv *serving, h *house) *reloader {
-	r := &reloader{sv: sv, house: h, inForce: sv.config, read: sv.config}
+// newReloader looks at the files as they are now: make it when they have just
+// been read, and give it its house when there is one.
+func newReloader(sv *serving) *reloader {
+	r := &reloader{sv: sv, inForce: sv.config, read: sv.config}
 	r.looked = r.look()
 	return r
 }

@@ -54,6 +54,7 @@ func (sv *serving) run(ctx context.Context) error {
 	sv.asked = make(chan os.Signal, 1)
 	signal.Notify(sv.asked, syscall.SIGHUP) // before there is anything to reload: it would end the process
 	defer signal.Stop(sv.asked)
+	reloads := newReloader(sv) // what changes while a ledger is waited for is seen
 	sv.front = newFront(sv.log)
 	all := access.Protect(sv.front, access.ProtectOptions{Logger: sv.log})
 	if sv.settings.dev {
@@ -87,7 +88,8 @@ func (sv *serving) run(ctx context.Context) error {
 		h.close()
 		return err
 	}
-	h.beside["the reload"] = newReloader(sv, h).work
+	reloads.house = h
+	h.beside["the reload"] = reloads.work
 	w := h.work(ctx, sv.config.Server.Parallel, sv.config.Server.Grace)
 	select {
 	case <-ctx.Done():
