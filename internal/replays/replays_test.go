@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,11 +98,11 @@ func TestOldCountsAreForgotten(t *testing.T) {
 // away is a ledger that cannot be written to for a while.
 type away struct {
 	*ledger.Memory
-	down bool
+	down atomic.Bool
 }
 
 func (a *away) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
-	if a.down {
+	if a.down.Load() {
 		return ledger.Note{}, errors.Join(ledger.ErrUnavailable, errors.New("connection refused"))
 	}
 	return a.Memory.SetNote(ctx, n)
@@ -109,13 +110,14 @@ func (a *away) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) 
 
 func TestWhatCannotBeWrittenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		book, start := &away{ledger.NewMemory(), true}, time.Now()
+		book, start := &away{Memory: ledger.NewMemory()}, time.Now()
+		book.down.Store(true)
 		c, end := counting(t, book)
 		defer end()
 		c.Repeated(ledger.Record{Tenant: "acme"})
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		book.down = false
+		book.down.Store(false)
 		time.Sleep(time.Minute)
 		if got := counted(t, book, "acme", start, time.Now()); len(got) != 1 {
 			t.Fatalf("%v", got)
