@@ -33,11 +33,11 @@ var rooms = map[string][]string{
 	"connectors/jira/jiratest": {"intent", "internal/wire"},
 	"connectors/mail":          {"connectors", "connectors/imap", "intent", "internal/mailtext"},
 	"connectors/mail/mailtest": {"connectors/imap/imaptest", "intent"},
-	"connectors/rest":          {"connectors", "connectors/httpsend", "intent", "internal/yamlfile"},
+	"connectors/rest":          {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
 	"connectors/rest/resttest": {"intent", "internal/wire"},
 	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
 	"connectors/sql":           {"connectors", "intent"},
-	"connectors/mcp":           {"connectors", "connectors/httpsend", "intent", "internal/yamlfile"},
+	"connectors/mcp":           {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
 	"connectors/mcp/mcptest":   {},
 	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
 
@@ -71,6 +71,7 @@ var rooms = map[string][]string{
 	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/sagamatrix":  {},
 	"internal/jsonkind":    {},
+	"internal/jsonplace":   {"internal/yamlfile"},
 	"internal/load":        {},
 	"internal/mailtext":    {},
 	"internal/matrix":      {},
@@ -109,7 +110,7 @@ var heavy = map[string][]string{
 	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
 	"github.com/sony/gobreaker":         {"guards"},
 	"github.com/DataDog/sketches-go":    {"lag"},
-	"github.com/theory/jsonpath":        {"connectors/mcp", "connectors/rest"},                                               // for contracts and declarations
+	"github.com/theory/jsonpath":        {"internal/jsonplace"},                                                              // for contracts and declarations
 	"github.com/yosida95/uritemplate":   {"connectors/rest"},                                                                 // for declarations
 	"golang.org/x/oauth2":               {"connectors/rest", "internal/access"},                                              // for declarations
 	"github.com/modelcontextprotocol":   {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors

@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/jsonplace"
 )
 
 // Contract says what the tools of a server do, checked. It reaches nothing. It
@@ -127,7 +128,7 @@ type write struct {
 	idempotency  path
 	window       time.Duration
 	idempotent   bool
-	made         *place // of the new record's id, in the answer
+	made         *jsonplace.Place // of the new record's id, in the answer
 	refused      []*regexp.Regexp
 	conflict     []*regexp.Regexp
 	throttled    []*regexp.Regexp
@@ -179,9 +180,9 @@ type read struct {
 	by            string // "key", "stamp" or "ref"
 	arguments     map[string]*template
 	form          string // of the answer: "", "structured", "json" or "text"
-	single        *place
+	single        *jsonplace.Place
 	list          *listed
-	within        *place
+	within        *jsonplace.Place
 	absent, empty []*regexp.Regexp
 	limit         int
 	strong        bool
@@ -191,14 +192,14 @@ type read struct {
 
 // record is how a record of an answer is understood.
 type record struct {
-	ref, url, version *place
+	ref, url, version *jsonplace.Place
 	stamp             *field
 	fields            map[string]*field
 }
 
 // field is how one field is understood.
 type field struct {
-	place *place
+	place *jsonplace.Place
 	outer bool
 	key   string // of the query, where the answer does not repeat it
 	match *regexp.Regexp

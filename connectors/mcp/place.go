@@ -4,8 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/theory/jsonpath"
-
+	"github.com/readback-go/readback/internal/jsonplace"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -69,62 +68,12 @@ func (p path) put(doc map[string]any, v any) bool {
 	return false
 }
 
-// place is a JSONPath into an answer.
-type place struct {
-	text string
-	path *jsonpath.Path
-	one  bool
-}
+func (l *loader) singular(t yamlfile.Text) *jsonplace.Place { return jsonplace.Singular(&l.Reader, t) }
 
-func (l *loader) newPlace(t yamlfile.Text) *place {
-	if t.Value == "" {
-		return nil
-	}
-	p, err := jsonpath.Parse(t.Value)
-	if err != nil {
-		l.At(t.Place, "is no JSONPath: %s; want one such as $.id", yamlfile.Clip(strings.TrimPrefix(err.Error(), jsonpath.ErrPathParse.Error()+": ")))
-		return nil
-	}
-	return &place{text: t.Value, path: p, one: p.Query().Singular() != nil}
-}
-
-// singular parses a JSONPath that selects one value at most.
-func (l *loader) singular(t yamlfile.Text) *place {
-	p := l.newPlace(t)
-	if p != nil && !p.one {
-		l.At(t.Place, "may select several values; want a path to one")
-		return nil
-	}
-	return p
-}
-
-// all is what it selects. The library panics where a filter's match() or
-// search() looks at what is not there.
-func (p *place) all(doc any) (found []any, err error) {
-	defer func() {
-		if recover() != nil {
-			found, err = nil, answer("%s cannot be asked of it", p.text)
-		}
-	}()
-	return p.path.Select(doc), nil
-}
-
-// value is the one value that it selects; false when there is none.
-func (p *place) value(doc any) (any, bool) {
-	found, err := p.all(doc)
-	if err != nil || len(found) != 1 {
-		return nil, false
-	}
-	return found[0], true
-}
-
-// scalar is the one short scalar that it selects as text, "" when there is none
-// or p is nil.
-func (p *place) scalar(doc any) string {
-	if p == nil {
-		return ""
-	}
-	v, _ := p.value(doc)
+// scalar is the one short scalar that a path selects as text, "" when there is
+// none or p is nil.
+func scalar(p *jsonplace.Place, doc any) string {
+	v, _ := p.Value(doc)
 	s, ok := scalarText(v)
 	if !ok || len(s) > maxScalar {
 		return ""
@@ -135,7 +84,7 @@ func (p *place) scalar(doc any) string {
 // listed is a path to the elements of a list, "CONTAINER[*]".
 type listed struct {
 	text      string
-	container *place
+	container *jsonplace.Place
 }
 
 func (l *loader) newListed(t yamlfile.Text) *listed {
@@ -157,15 +106,15 @@ func (l *loader) newListed(t yamlfile.Text) *listed {
 // all is the elements. That the list is not there, or is none, is an error: an
 // answer in another shape must not look like an empty one.
 func (p *listed) all(doc any) ([]any, error) {
-	v, there := p.container.value(doc)
+	v, there := p.container.Value(doc)
 	list, isList := v.([]any)
 	switch {
 	case !there:
-		return nil, answer("there is no %s in it", p.container.text)
+		return nil, answer("there is no %s in it", p.container.Text())
 	case !isList:
-		return nil, answer("%s is no list", p.container.text)
+		return nil, answer("%s is no list", p.container.Text())
 	case len(list) > maxRecords:
-		return nil, answer("%s has more than %d elements", p.container.text, maxRecords)
+		return nil, answer("%s has more than %d elements", p.container.Text(), maxRecords)
 	}
 	return list, nil
 }

@@ -107,9 +107,9 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 		return nil, err
 	}
 	if r.single != nil {
-		one, there := r.single.value(doc)
+		one, there := r.single.Value(doc)
 		if !there {
-			return nil, answer("there is no %s in it", r.single.text)
+			return nil, answer("there is no %s in it", r.single.Text())
 		}
 		return []found{{doc: one}}, nil
 	}
@@ -138,10 +138,10 @@ func (r *read) inner(list []any) ([]found, error) {
 			all = append(all, found{doc: e})
 			continue
 		}
-		v, there := r.within.value(e)
+		v, there := r.within.Value(e)
 		inner, ok := v.([]any)
 		if !there || !ok {
-			return nil, answer("an element of %s has no list %s", r.list.text, r.within.text)
+			return nil, answer("an element of %s has no list %s", r.list.text, r.within.Text())
 		}
 		for _, i := range inner {
 			all = append(all, found{doc: i, outer: e})
@@ -156,7 +156,7 @@ func (r *read) inner(list []any) ([]found, error) {
 // record understands one record. A field that its path does not lead to is not
 // there.
 func (k *kind) recordOf(f found, key intent.Fields) connectors.Record {
-	r := connectors.Record{Ref: k.record.ref.scalar(f.doc), URL: k.record.url.scalar(f.doc), Version: k.record.version.scalar(f.doc),
+	r := connectors.Record{Ref: scalar(k.record.ref, f.doc), URL: scalar(k.record.url, f.doc), Version: scalar(k.record.version, f.doc),
 		Fields: intent.Fields{}}
 	if k.record.stamp != nil {
 		v, _ := k.record.stamp.value(f, key)
@@ -179,7 +179,7 @@ func (f *field) value(from found, key intent.Fields) (any, bool) {
 	if f.outer {
 		doc = from.outer
 	}
-	v, there := f.place.value(doc)
+	v, there := f.place.Value(doc)
 	if !there || f.match == nil {
 		return v, there
 	}

@@ -3,27 +3,17 @@ package mcp
 import (
 	"embed"
 	"fmt"
-	"slices"
-	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 //go:embed contracts/*.yaml
-var shipped embed.FS
+var shippedFiles embed.FS
 
-const shippedFolder = "contracts"
+var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "contracts", What: "contract"}
 
 // Shipped lists the names of the contracts that come with this package.
-func Shipped() []string {
-	entries, err := shipped.ReadDir(shippedFolder)
-	if err != nil {
-		return nil // the folder is embedded
-	}
-	var all []string
-	for _, e := range entries {
-		all = append(all, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return all
-}
+func Shipped() []string { return shipped.Names() }
 
 // ShippedContract loads one of them.
 func ShippedContract(name string) (*Contract, error) {
@@ -36,10 +26,11 @@ func ShippedContract(name string) (*Contract, error) {
 
 // ShippedText is one of them as it is written, to begin one's own from.
 func ShippedText(name string) ([]byte, error) {
-	if !slices.Contains(Shipped(), name) {
-		return nil, fmt.Errorf("%w: no contract %q comes with readback; want one of %s", ErrInvalid, name, strings.Join(Shipped(), ", "))
+	text, err := shipped.Text(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return shipped.ReadFile(shippedFolder + "/" + name + ".yaml")
+	return text, nil
 }
 
 // None is a contract about nothing, for servers of which every tool is called

@@ -147,7 +147,7 @@ func (w *write) receipt(res *sdk.CallToolResult) connectors.Receipt {
 		return r
 	}
 	if doc, err := document(res, ""); err == nil { // it said yes; what it added does not take that back
-		r.Ref = w.made.scalar(doc)
+		r.Ref = scalar(w.made, doc)
 	}
 	return r
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/jsonplace"
 )
 
 // Declaration is an API as a file describes it, checked. It holds no secret
@@ -114,8 +115,8 @@ type kind struct {
 // write is how one write type is sent.
 type write struct {
 	request *request
-	ref     *place
-	url     *place
+	ref     *jsonplace.Place
+	url     *jsonplace.Place
 	version version
 	key     *idempotency
 	guard   *guard
@@ -166,7 +167,7 @@ type after struct {
 // version is where a version stands: in a header, at a place, or nowhere.
 type version struct {
 	header string
-	place  *place
+	place  *jsonplace.Place
 }
 
 // read is one way to read.
@@ -176,8 +177,8 @@ type read struct {
 	key, stamp   bool // by these
 	strong       bool
 	request      *request
-	single       *place  // of the one record
-	list         *listed // of the records
+	single       *jsonplace.Place // of the one record
+	list         *listed          // of the records
 	absent       []int
 	absentWhere  *condition
 	accept       []int
@@ -203,11 +204,11 @@ type look struct {
 // paging is how a list goes on.
 type paging struct {
 	link    string
-	next    *place
+	next    *jsonplace.Place
 	query   string
 	body    string
-	more    *place
-	nextURL *place
+	more    *jsonplace.Place
+	nextURL *jsonplace.Place
 	page    string
 	size    int
 }
@@ -222,11 +223,11 @@ func (p *paging) counts() bool { return p != nil && p.page != "" }
 
 // record is how a record of an answer is understood.
 type record struct {
-	ref, url, version *place
+	ref, url, version *jsonplace.Place
 	stamp             *field
 	keep              *condition
 	fields            map[string]*field
-	spread            []*place
+	spread            []*jsonplace.Place
 	// only are lists of the names that a spread can show, joined by commas;
 	// none: every name.
 	only []pattern
@@ -236,7 +237,7 @@ type record struct {
 
 // field is how one field is taken from a record.
 type field struct {
-	place   *place
+	place   *jsonplace.Place
 	list    *listed
 	match   *regexp.Regexp
 	strip   *regexp.Regexp

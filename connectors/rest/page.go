@@ -15,6 +15,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/jsonplace"
 )
 
 // errEndless is wrapped when a list goes on beyond the bound. A list that is cut
@@ -167,7 +168,7 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 	case err != nil:
 		return nil, false, err
 	case token == "" && p.more != nil:
-		return nil, false, fmt.Errorf("%w: there is more of the list, and %s does not say where", ErrAnswer, p.next.text)
+		return nil, false, fmt.Errorf("%w: there is more of the list, and %s does not say where", ErrAnswer, p.next.Text())
 	case token == "":
 		return nil, false, nil
 	case p.query != "":
@@ -185,23 +186,23 @@ func (p *paging) saysMore(doc any) (bool, error) {
 	if p.more == nil {
 		return true, nil
 	}
-	v, _ := p.more.value(doc)
+	v, _ := p.more.Value(doc)
 	more, isBool := v.(bool)
 	if !isBool {
-		return false, fmt.Errorf("%w: %s is %s, want true or false", ErrAnswer, p.more.text, kindOfValue(v))
+		return false, fmt.Errorf("%w: %s is %s, want true or false", ErrAnswer, p.more.Text(), kindOfValue(v))
 	}
 	return more, nil
 }
 
 // text is a scalar in an answer, "" where there is none or null.
-func text(p *place, doc any) (string, error) {
-	v, there := p.value(doc)
+func text(p *jsonplace.Place, doc any) (string, error) {
+	v, there := p.Value(doc)
 	if !there || v == nil {
 		return "", nil
 	}
 	s, ok := scalarText(v)
 	if _, isBool := v.(bool); !ok || isBool || len(s) > maxURL {
-		return "", fmt.Errorf("%w: %s is %s, want text", ErrAnswer, p.text, kindOfValue(v))
+		return "", fmt.Errorf("%w: %s is %s, want text", ErrAnswer, p.Text(), kindOfValue(v))
 	}
 	return s, nil
 }

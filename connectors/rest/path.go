@@ -5,69 +5,18 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/theory/jsonpath"
-
+	"github.com/readback-go/readback/internal/jsonplace"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// place is a JSONPath into an answer.
-type place struct {
-	text string
-	path *jsonpath.Path
-	// one says that it can select one value at most.
-	one bool
-}
+func (l *loader) newPlace(t yamlfile.Text) *jsonplace.Place { return jsonplace.New(&l.Reader, t) }
 
-// newPlace parses a JSONPath.
-func (l *loader) newPlace(t yamlfile.Text) *place {
-	if t.Value == "" {
-		return nil
-	}
-	p, err := jsonpath.Parse(t.Value)
-	if err != nil {
-		l.At(t.Place, "is no JSONPath: %s; want one such as $.id", yamlfile.Clip(strings.TrimPrefix(err.Error(), jsonpath.ErrPathParse.Error()+": ")))
-		return nil
-	}
-	return &place{text: t.Value, path: p, one: p.Query().Singular() != nil}
-}
+func (l *loader) singular(t yamlfile.Text) *jsonplace.Place { return jsonplace.Singular(&l.Reader, t) }
 
-// singular parses a JSONPath that selects one value at most.
-func (l *loader) singular(t yamlfile.Text) *place {
-	p := l.newPlace(t)
-	if p != nil && !p.one {
-		l.At(t.Place, "may select several values; want a path to one")
-		return nil
-	}
-	return p
-}
-
-// all is what it selects, in no order: members of objects have none. It is the
-// one place where a path with a filter meets an answer: match() and search() of
-// the library panic where what they look at is not there.
-func (p *place) all(doc any) (found []any, err error) {
-	defer func() {
-		if recover() != nil {
-			found, err = nil, fmt.Errorf("%w: %s cannot be asked of it", ErrAnswer, p.text)
-		}
-	}()
-	return p.path.Select(doc), nil
-}
-
-// value is the one value that it selects; false when there is none.
-func (p *place) value(doc any) (any, bool) {
-	found, err := p.all(doc)
-	if err != nil || len(found) != 1 {
-		return nil, false
-	}
-	return found[0], true
-}
-
-// scalar is the one scalar that it selects, "" when there is none or p is nil.
-func (p *place) scalar(doc any) string {
-	if p == nil {
-		return ""
-	}
-	v, _ := p.value(doc)
+// scalar is the one scalar that a path selects, "" when there is none or p is
+// nil.
+func scalar(p *jsonplace.Place, doc any) string {
+	v, _ := p.Value(doc)
 	return bounded(v)
 }
 
@@ -75,8 +24,8 @@ func (p *place) scalar(doc any) string {
 // and where in an element the value is.
 type listed struct {
 	text      string
-	container *place
-	element   *place
+	container *jsonplace.Place
+	element   *jsonplace.Place
 }
 
 // newListed takes "CONTAINER[*]REST" apart.
@@ -101,19 +50,19 @@ func (l *loader) newListed(t yamlfile.Text) *listed {
 // all is the elements. That the list is not there, or is none, is an error: an
 // answer in another shape must not look like an empty one.
 func (p *listed) all(doc any) ([]any, error) {
-	v, there := p.container.value(doc)
+	v, there := p.container.Value(doc)
 	list, isList := v.([]any)
 	switch {
 	case !there:
-		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, p.container.text)
+		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, p.container.Text())
 	case !isList:
-		return nil, fmt.Errorf("%w: %s is %s, want a list", ErrAnswer, p.container.text, kindOfValue(v))
+		return nil, fmt.Errorf("%w: %s is %s, want a list", ErrAnswer, p.container.Text(), kindOfValue(v))
 	}
 	all := make([]any, 0, len(list))
 	for i, e := range list {
-		one, there := p.element.value(e)
+		one, there := p.element.Value(e)
 		if !there {
-			return nil, fmt.Errorf("%w: element %d of %s does not have what %s selects", ErrAnswer, i, p.container.text, p.text)
+			return nil, fmt.Errorf("%w: element %d of %s does not have what %s selects", ErrAnswer, i, p.container.Text(), p.text)
 		}
 		all = append(all, one)
 	}
@@ -122,7 +71,7 @@ func (p *listed) all(doc any) ([]any, error) {
 
 // condition is something that holds in an answer, or does not.
 type condition struct {
-	place    *place
+	place    *jsonplace.Place
 	header   string
 	equals   []any
 	contains string
@@ -198,7 +147,7 @@ func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known boo
 	if !isJSON {
 		return false, false
 	}
-	found, err := c.place.all(doc)
+	found, err := c.place.All(doc)
 	if err != nil {
 		return false, false
 	}
@@ -238,7 +187,7 @@ func met(all []*condition, doc any, h http.Header) error {
 
 func (c *condition) subject() string {
 	if c.place != nil {
-		return c.place.text
+		return c.place.Text()
 	}
 	return "the header " + c.header
 }

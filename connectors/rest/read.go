@@ -202,9 +202,9 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	if err := met(r.must, doc, a.Header); err != nil {
 		return found{}, err
 	}
-	one, there := r.single.value(doc)
+	one, there := r.single.Value(doc)
 	if !there {
-		return found{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.text)
+		return found{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.Text())
 	}
 	f := found{strong: r.showsAll(doc, a)}
 	rec, kept, err := m.k.record.of(one, stampOf(v))

@@ -261,7 +261,7 @@ func (l *loader) field(f *fileField) *field {
 		l.At(f.Without.Place, "stands at a field that is no list")
 	}
 	several := f.List || f.Join != nil
-	if p := l.newPlace(f.Path); p != nil && !p.one && !several && one.match != nil {
+	if p := l.newPlace(f.Path); p != nil && !p.One() && !several && one.match != nil {
 		several = true // the first of them that matches
 	}
 	if several {

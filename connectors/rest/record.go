@@ -20,16 +20,16 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	if kept, err := r.keeps(object); err != nil || !kept {
 		return connectors.Record{}, false, err
 	}
-	one := connectors.Record{Ref: r.ref.scalar(object), URL: r.url.scalar(object), Version: r.version.scalar(object)}
+	one := connectors.Record{Ref: scalar(r.ref, object), URL: scalar(r.url, object), Version: scalar(r.version, object)}
 	if one.Ref == "" {
-		return one, false, fmt.Errorf("%w: a record has no %s", ErrAnswer, r.ref.text)
+		return one, false, fmt.Errorf("%w: a record has no %s", ErrAnswer, r.ref.Text())
 	}
 	fields := intent.Fields{}
 	for _, p := range r.spread {
-		below, there := p.value(object)
+		below, there := p.Value(object)
 		members, isObject := below.(map[string]any)
 		if !there || !isObject {
-			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.text, kindOfValue(below))
+			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.Text(), kindOfValue(below))
 		}
 		for name, v := range members {
 			fields[name] = v
@@ -68,7 +68,7 @@ func (r *record) hasPlace(name string, v any) bool {
 	switch {
 	case f == nil:
 		for _, p := range r.spread {
-			below, _ := p.value(v)
+			below, _ := p.Value(v)
 			if members, ok := below.(map[string]any); ok {
 				if _, there := members[name]; there {
 					return true
@@ -77,10 +77,10 @@ func (r *record) hasPlace(name string, v any) bool {
 		}
 		return false
 	case f.list != nil:
-		_, there := f.list.container.value(v)
+		_, there := f.list.container.Value(v)
 		return there
 	}
-	_, there := f.place.value(v)
+	_, there := f.place.Value(v)
 	return there
 }
 
@@ -91,12 +91,12 @@ func (r *record) keeps(object map[string]any) (bool, error) {
 	if c == nil {
 		return true, nil
 	}
-	found, err := c.place.all(object)
+	found, err := c.place.All(object)
 	switch {
 	case err != nil:
-		return false, err
+		return false, fmt.Errorf("%w: %w", ErrAnswer, err)
 	case c.exists == nil && len(found) == 0:
-		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", ErrAnswer, c.place.text)
+		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", ErrAnswer, c.place.Text())
 	}
 	return c.among(found), nil
 }
@@ -128,10 +128,10 @@ func (r *record) stamps(object map[string]any) ([]string, error) {
 // false when nothing is there.
 func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	if f.list == nil {
-		v, there := f.place.value(object)
+		v, there := f.place.Value(object)
 		return []any{v}, there, nil
 	}
-	if container, there := f.list.container.value(object); !there || container == nil {
+	if container, there := f.list.container.Value(object); !there || container == nil {
 		return nil, false, nil
 	}
 	values, err := f.list.all(object)
@@ -183,7 +183,7 @@ func (f *field) isNull(object map[string]any) bool {
 	if f.list == nil || f.match != nil {
 		return false
 	}
-	v, there := f.list.container.value(object)
+	v, there := f.list.container.Value(object)
 	return there && v == nil
 }
 

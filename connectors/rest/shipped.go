@@ -3,30 +3,18 @@ package rest
 import (
 	"embed"
 	"fmt"
-	"path"
-	"slices"
-	"strings"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 //go:embed declarations/*.yaml
-var shipped embed.FS
+var shippedFiles embed.FS
 
-const shippedFolder = "declarations"
+var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "declarations", What: "declaration"}
 
 // Shipped lists the names of the declarations that come with this package.
-func Shipped() []string {
-	entries, err := shipped.ReadDir(shippedFolder)
-	if err != nil {
-		return nil // the folder is embedded
-	}
-	var all []string
-	for _, e := range entries {
-		all = append(all, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return all
-}
+func Shipped() []string { return shipped.Names() }
 
 // ShippedDeclaration loads one of them.
 func ShippedDeclaration(name string) (*Declaration, error) {
@@ -39,10 +27,11 @@ func ShippedDeclaration(name string) (*Declaration, error) {
 
 // ShippedText is one of them as it is written, to begin one's own from.
 func ShippedText(name string) ([]byte, error) {
-	if !slices.Contains(Shipped(), name) {
-		return nil, fmt.Errorf("%w: no declaration %q comes with readback; want one of %s", ErrInvalid, name, strings.Join(Shipped(), ", "))
+	text, err := shipped.Text(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return shipped.ReadFile(path.Join(shippedFolder, name+".yaml"))
+	return text, nil
 }
 
 // Sheets is what is known about the APIs of the shipped declarations.

@@ -253,7 +253,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	}
 	// It said yes. A body that makes no sense does not take that back.
 	if bodyErr == nil {
-		receipt.Ref, receipt.URL = w.ref.scalar(doc), w.url.scalar(doc)
+		receipt.Ref, receipt.URL = scalar(w.ref, doc), scalar(w.url, doc)
 		receipt.Version = w.version.of(doc, a.Header)
 	}
 	if ref, ok := v["ref"].(string); ok && receipt.Ref == "" {
@@ -267,7 +267,7 @@ func (v version) of(doc any, h http.Header) string {
 	if v.header != "" {
 		return bounded(h.Get(v.header))
 	}
-	return v.place.scalar(doc)
+	return scalar(v.place, doc)
 }
 
 // meaning is what an answer means: as the declaration says, and otherwise by
