@@ -51,8 +51,6 @@ type asking struct {
 	named bool
 	// open is what anybody is answered where anybody may ask.
 	open []int
-	// quiet says that a thing of others' is not found in another way than 404.
-	quiet string
 	// accept is what is asked for.
 	accept string
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// ErrShape: an answer has not the form that a filter expects.
+// ErrShape says that an answer has not the form that a filter expects.
 var ErrShape = errors.New("cannot be asked of it")
 
 // Place is a JSONPath into an answer. Of nil only Value may be asked: it selects
