@@ -154,7 +154,11 @@ func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
 	if w.Faded.IsZero() || w.Faded.After(now) {
 		w.Faded = now
 	}
-	if all.GetCount() > maxWeight || now.Sub(w.Faded) > fadeAfter {
+	if now.Sub(w.Faded) > fadeAfter {
+		all.fade()
+		w.Faded = now
+	}
+	for all.GetCount() > maxWeight { // many writes can have come since the last note
 		all.fade()
 		w.Faded = now
 	}

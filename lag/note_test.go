@@ -142,6 +142,28 @@ func TestAllForgetTogether(t *testing.T) {
 }
 
 // Weights do not grow for ever, and fade where there are few writes.
+// A destination that takes hundreds of writes a second has more of them between
+// two notes than a note may hold.
+func TestManyWritesBetweenTwoNotesAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		notes := ledger.NewMemory()
+		for range 3 {
+			b := lag.New(notes, nil)
+			synctest.Wait()
+			tell(b, 20_000, 290*time.Millisecond, 310*time.Millisecond)
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(t, notes)[orders.Path]; got.Count < 200 || got.Count > 1000 {
+				t.Fatalf("%v writes are remembered; want up to 1000", got.Count)
+			}
+		}
+		if !around(opened(t, notes), 280*time.Millisecond, 400*time.Millisecond) {
+			t.Error("another worker does not know what was learned")
+		}
+	})
+}
+
 func TestOldWritesFade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
