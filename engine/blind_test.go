@@ -128,6 +128,22 @@ func TestBlindAfterACrash(t *testing.T) {
 	}
 }
 
+// A look that was promised when there was something to look at is not called made.
+func TestARecheckOwedAtWhatWentBlindIsAPersons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		out := b.do(order("A-1", intent.Create))
+		u := b.blind(0, nil)
+		b.work(24 * time.Hour)
+		got := b.state(out.ID)
+		if out.Status != engine.StatusVerified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is owed") || u.reads.Load() != 0 || got.Seq > 20 {
+			t.Errorf("%s, %q%s", got.Phase(), got.Reason, b.life(out.ID))
+		}
+	})
+}
+
 // A person's word is all that there is about a write of which nobody can say what
 // became of it.
 func TestBlindReview(t *testing.T) {

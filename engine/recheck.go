@@ -16,8 +16,8 @@ import (
 // recheck looks again at a settled write: an effect that is gone, or that
 // came or doubled later, goes to a person.
 func (t *task) recheck() error {
-	if t.profile.Blind { // it could be read when the recheck was promised
-		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Reason: connectors.ErrBlind.Error()})
+	if t.profile.Blind { // it could be read when the look was promised, and nobody has made it
+		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is owed, and " + connectors.ErrBlind.Error() + " any more"}, 0)
 	}
 	if err := t.look(); err != nil {
 		return err
