@@ -41,6 +41,15 @@ var rooms = map[string][]string{
 	"connectors/mcp/mcptest":   {},
 	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
 
+	"signing":       {},
+	"redact":        {"connectors", "intent"},
+	"telemetry":     {"connectors", "engine", "ledger", "verify"},
+	"audit/objects": {"audit"},
+	"audit":         {"ledger", "signing", "internal/pause"},
+	"receipt":       {"connectors", "intent", "ledger", "signing"},
+	"eval":          {"connectors", "intent", "internal/yamlfile"},
+	"readbacktest":  {"connectors"},
+
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
 	"ledger/postgres":   {"intent", "internal/driver", "ledger"},
@@ -49,7 +58,7 @@ var rooms = map[string][]string{
 	"verify":            {"connectors", "intent"},
 	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
 	"policies":          {"connectors", "intent", "verify"},
-	"engine":            {"connectors", "intent", "ledger", "policies", "verify"},
+	"engine":            {"connectors", "intent", "ledger", "policies", "redact", "verify"},
 	"workflow":          {"engine", "intent", "ledger", "policies", "internal/pause"},
 	"workflow/rules":    {"internal/yamlfile", "workflow"},
 	"workflow/saga":     {"connectors", "engine", "intent", "ledger", "policies", "internal/pause"},
@@ -77,6 +86,8 @@ var rooms = map[string][]string{
 	"internal/matrix":      {},
 	"internal/mutants":     {},
 	"internal/metrics":     {"connectors", "engine", "ledger", "verify"},
+	"internal/npm":         {},
+	"internal/otel":        {},
 	"internal/pause":       {},
 	"internal/pgtest":      {},
 	"internal/program":     {},
@@ -94,31 +105,38 @@ var rooms = map[string][]string{
 	"internal/httpapi/contracttest": {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
-	"zombiezen.com/go/sqlite":           {"ledger/sqlite"},                                        // megabytes of translated C
-	"github.com/emersion/go-imap":       {"connectors/imap", "connectors/imap/imaptest"},          // one destination's protocol
-	"github.com/emersion/go-smtp":       {"connectors/mail", "connectors/mail/mailtest"},          // likewise
-	"github.com/andygrunwald/go-jira":   {"connectors/jira"},                                      // likewise
-	"github.com/jackc/pgx":              {"connectors/sql", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
-	"github.com/anishathalye/porcupine": {"ledger/ledgertest"},                                    // for tests of ledgers
-	"github.com/google/cel-go":          {"workflow/rules"},                                       // for who writes rules
-	"github.com/prometheus":             {"internal/metrics"},                                     // for who scrapes
-	"github.com/sony/gobreaker":         {"guards"},
-	"github.com/DataDog/sketches-go":    {"lag"},
-	"github.com/theory/jsonpath":        {"internal/jsonplace"},                                                              // for contracts and declarations
-	"github.com/yosida95/uritemplate":   {"connectors/rest"},                                                                 // for declarations
-	"golang.org/x/oauth2":               {"connectors/rest", "internal/access"},                                              // for declarations
-	"github.com/modelcontextprotocol":   {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
-	"github.com/coreos/go-oidc":         {"internal/access"},                                                                 // for who logs people in
-	"github.com/getkin/kin-openapi":     {"internal/httpapi/v1"},                                                             // for who reads the description of the door
-	"github.com/standard-webhooks":      {"connectors/webhook"},                                                              // one destination's signatures
-	"github.com/spf13/cobra":            {"cmd/readback"},                                                                    // the command line's
-	"github.com/goccy/go-yaml":          {"internal/yamlfile"},                                                               // the configuration's and the declarations'
+	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                        // megabytes of translated C
+	"github.com/emersion/go-imap":        {"connectors/imap", "connectors/imap/imaptest"},          // one destination's protocol
+	"github.com/emersion/go-smtp":        {"connectors/mail", "connectors/mail/mailtest"},          // likewise
+	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                      // likewise
+	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
+	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                    // for tests of ledgers
+	"github.com/google/cel-go":           {"workflow/rules"},                                       // for who writes rules
+	"github.com/prometheus":              {"internal/metrics"},                                     // for who scrapes
+	"github.com/sony/gobreaker":          {"guards"},
+	"github.com/DataDog/sketches-go":     {"lag"},
+	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                              // for contracts and declarations
+	"github.com/yosida95/uritemplate":    {"connectors/rest"},                                                                 // for declarations
+	"golang.org/x/oauth2":                {"connectors/rest", "internal/access"},                                              // for declarations
+	"github.com/modelcontextprotocol":    {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
+	"github.com/coreos/go-oidc":          {"internal/access"},                                                                 // for who logs people in
+	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1"},                                                             // for who reads the description of the door
+	"github.com/standard-webhooks":       {"connectors/webhook"},                                                              // one destination's signatures
+	"go.opentelemetry.io/otel/sdk":       {"internal/otel"},                                                                   // the program's, not the libraries'
+	"go.opentelemetry.io/otel/exporters": {"internal/otel"},                                                                   // likewise
+	"github.com/in-toto":                 {"receipt"},                                                                         // for who wants proof
+	"github.com/secure-systems-lab":      {"signing"},                                                                         // likewise
+	"github.com/minio":                   {"audit/objects"},                                                                   // one place for heads
+	"github.com/jstemmer":                {"eval"},                                                                            // one form of a report
+	"gonum.org":                          {"eval"},                                                                            // confidence intervals
+	"github.com/spf13/cobra":             {"cmd/readback"},                                                                    // the command line's
+	"github.com/goccy/go-yaml":           {"internal/yamlfile"},                                                               // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.

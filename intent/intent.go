@@ -150,6 +150,17 @@ type WriteIntent struct {
 	// Default none.
 	CorrelationID string `json:"correlation_id,omitempty" validate:"max=255,printable"`
 
+	// Sensitive lists paths of fields, of the key, expect, payload, require or of
+	// the record as it is read, whose values are never shown or kept in the clear:
+	// whatever tells of them has a keyed digest in their place. It has no part in
+	// the digest. Default: what the destination and the configuration say.
+	Sensitive []string `json:"sensitive,omitempty" validate:"max=256,unique,dive,pointer"`
+	// Context is what the caller says about how it came to ask: the model, a
+	// digest of the prompt, the run. It is kept and shown, proves nothing, and has
+	// no part in the digest. At most 16 members; names as those of fields, values
+	// of at most 256 bytes. Default none.
+	Context map[string]string `json:"context,omitempty"`
+
 	// Compensates is the write that this one undoes. Set by the engine alone;
 	// every door refuses it.
 	Compensates string `json:"compensates,omitempty" validate:"omitempty,max=64,printable"`

@@ -71,7 +71,8 @@ func (w WriteIntent) KeyDigest() (string, error) {
 
 // Digest fingerprints what the intent asks for: the lower-case hex SHA-256 (64
 // characters) over the canonical JSON (RFC 8785) of the intent without tenant,
-// workflow, step, tool, call, deadline, correlation_id and compensates. Values
+// workflow, step, tool, call, deadline, correlation_id, sensitive, context and
+// compensates. Values
 // that are the default and parts that are empty are left out, lists of paths
 // are sorted, rule parameters are in their shortest form: what means the same
 // has one digest. An idempotency key that is set and one that is not differ.
@@ -84,7 +85,7 @@ func (w WriteIntent) Digest() (string, error) {
 		return "", err
 	}
 	asked := all.(map[string]any)
-	for _, name := range []string{"tenant", "workflow", "step", "tool", "call", "deadline", "correlation_id", "compensates"} {
+	for _, name := range []string{"tenant", "workflow", "step", "tool", "call", "deadline", "correlation_id", "sensitive", "context", "compensates"} {
 		delete(asked, name)
 	}
 	text, err := Canonical(asked)

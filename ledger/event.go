@@ -45,6 +45,10 @@ type Event struct {
 	By     string `json:"by,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Trace is the W3C trace context (traceparent) of the call that caused the
+	// event, where that is not the one of the write: a person's decision, another
+	// worker. Default that of the write.
+	Trace string `json:"trace,omitempty"`
 	// Ago is how long before it was appended the event happened, on the
 	// worker's own clock. Default 0.
 	Ago time.Duration `json:"ago,omitempty"`

@@ -88,6 +88,10 @@ type Record struct {
 	Entrusted   bool   `json:"entrusted,omitempty"`
 	RequestedBy string `json:"requested_by,omitempty"`
 
+	// Trace is the W3C trace context (traceparent) that the write came with, or
+	// the one it was given. Default none.
+	Trace string `json:"trace,omitempty"`
+
 	// Intent is the declared write as JSON; Parent is the write that this one
 	// compensates.
 	Intent json.RawMessage `json:"intent"`
@@ -241,7 +245,7 @@ func (r Record) Identity() Record {
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
-		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy,
+		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace,
 	}
 }
 
