@@ -188,12 +188,14 @@ func (e *Engine) Close() {
 // [connectors.ErrUnknownDestination], [ledger.ErrDigestMismatch],
 // [ledger.ErrBlocked], [ledger.ErrFull], one of the ledger's own errors, or
 // [ErrClosed], and is an [Error] where something is known about the effect.
-func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (Outcome, error) {
+func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (out Outcome, err error) {
+	began := time.Now()
+	defer func() { e.called(w, out, err, time.Since(began)) }()
 	w, rec, err := e.accept(ctx, w)
 	if err != nil {
 		return Outcome{}, err
 	}
-	out, err := e.do(ctx, w, rec)
+	out, err = e.do(ctx, w, rec)
 	if err == nil && out.Replayed {
 		e.repeated(rec)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
@@ -11,6 +12,20 @@ import (
 func (e *Engine) repeated(rec ledger.Record) {
 	if m, ok := e.opts.Meter.(RepeatMeter); ok {
 		m.Repeated(rec)
+	}
+}
+
+// shown tells that a read is the first that showed an effect of a write.
+func (e *Engine) shown(rec ledger.Record, j verify.Judgement) {
+	if m, ok := e.opts.Meter.(EffectMeter); ok && !rec.EffectSeen {
+		m.Shown(rec, j.Verdict, max(j.Since, 0))
+	}
+}
+
+// called tells how long a call took.
+func (e *Engine) called(w intent.WriteIntent, o Outcome, err error, took time.Duration) {
+	if m, ok := e.opts.Meter.(CallMeter); ok {
+		m.Called(ledger.Record{Tenant: w.Tenant, ID: o.ID, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind}, o, err, took)
 	}
 }
 

@@ -87,3 +87,20 @@ type RepeatMeter interface {
 	// reserved as counts.
 	Repeated(rec ledger.Record)
 }
+
+// EffectMeter is what a [Meter] can be besides: it is told when effects come to
+// be seen.
+type EffectMeter interface {
+	// Shown: a read showed an effect of the write for the first time, so long
+	// after its last send; v is what the read said. The record is as it was before
+	// the read: its LastFate says whether that send had been answered.
+	Shown(rec ledger.Record, v verify.Verdict, after time.Duration)
+}
+
+// CallMeter is what a [Meter] can be besides: it is told of the calls of
+// [Engine.Do].
+type CallMeter interface {
+	// Called: a call came back after a time, with an outcome or an error. Of the
+	// record only the names in it count.
+	Called(rec ledger.Record, o Outcome, err error, took time.Duration)
+}

@@ -266,6 +266,9 @@ func (t *task) look() error {
 	t.lookedAt(j, seen)
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
 		Effect: t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen)}
+	if ev.Effect {
+		t.e.shown(t.rec, j)
+	}
 	if j.Verdict != verify.Unavailable {
 		ev.Evidence = evidence(seen)
 		ev.Mismatches = differences(j.Mismatches)
