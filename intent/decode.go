@@ -97,6 +97,12 @@ func (w *WriteIntent) tidy() {
 	if len(w.Compare) == 0 {
 		w.Compare = nil
 	}
+	if len(w.Sensitive) == 0 {
+		w.Sensitive = nil
+	}
+	if len(w.Context) == 0 {
+		w.Context = nil
+	}
 	if !w.Deadline.IsZero() {
 		w.Deadline = w.Deadline.UTC()
 	}

@@ -141,10 +141,10 @@ func TestEncodeStaysWhatItIs(t *testing.T) {
 	w := sample()
 	w.Deadline = w.Deadline.In(time.FixedZone("", 2*3600))
 	got, err := w.Encode()
-	want := `{"absent":["/old","/gone"],"call":2,"compare":{"/amount":[{"rule":"numeric","tolerance":"0.01"}]},"correlation_id":"req-9","count":3,` +
+	want := `{"absent":["/old","/gone"],"call":2,"compare":{"/amount":[{"rule":"numeric","tolerance":"0.01"}]},"context":{"model":"m-1"},"correlation_id":"req-9","count":3,` +
 		`"deadline":"2030-01-31T18:00:00Z","destination":"acme/crm","expect":{"amount":12.5},"idempotency_key":"wire:1","ignore":["/updated_at","/etag"],` +
 		`"key":{"number":"A-17"},"kind":"order","on_mismatch":"retry","payload":{"notify":true},"require":{"status":"open"},"reversibility":"compensable",` +
-		`"risk":"log","step":"order-17","tenant":"acme","tool":"create_order","workflow":"wf_1a2b","write":"upsert"}`
+		`"risk":"log","sensitive":["/amount"],"step":"order-17","tenant":"acme","tool":"create_order","workflow":"wf_1a2b","write":"upsert"}`
 	if string(got) != want || err != nil {
 		t.Errorf("got  %s (%v)\nwant %s", got, err, want)
 	}

@@ -29,15 +29,18 @@ var beyondSchema = map[string]string{
 
 	"member_name_too_many_bytes": "maxLength counts characters, the bound is in bytes",
 	"absent_too_many_bytes":      "the same",
-	"deadline_no_such_day":       "a pattern does not know the length of months",
-	"deadline_go_zero":           "a pattern has no exception for one instant",
-	"deadline_year_zero":         "the same",
-	"deadline_beyond_year_9999":  "a pattern cannot convert to UTC",
-	"precision_zero":             "a pattern cannot add durations up",
-	"precision_too_large":        "the same",
-	"zone_unknown":               "the list of zones is not in the schema",
-	"zone_local":                 "the same",
-	"numeric_not_last":           "draft 2020-12 has no word for all elements but the last",
+
+	"context_value_too_many_bytes": "the same",
+
+	"deadline_no_such_day":      "a pattern does not know the length of months",
+	"deadline_go_zero":          "a pattern has no exception for one instant",
+	"deadline_year_zero":        "the same",
+	"deadline_beyond_year_9999": "a pattern cannot convert to UTC",
+	"precision_zero":            "a pattern cannot add durations up",
+	"precision_too_large":       "the same",
+	"zone_unknown":              "the list of zones is not in the schema",
+	"zone_local":                "the same",
+	"numeric_not_last":          "draft 2020-12 has no word for all elements but the last",
 
 	"expect_differs_from_key":     "a schema cannot compare two members",
 	"payload_differs_from_key":    "the same",

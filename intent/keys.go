@@ -72,9 +72,8 @@ func (w WriteIntent) KeyDigest() (string, error) {
 // Digest fingerprints what the intent asks for: the lower-case hex SHA-256 (64
 // characters) over the canonical JSON (RFC 8785) of the intent without tenant,
 // workflow, step, tool, call, deadline, correlation_id, sensitive, context and
-// compensates. Values
-// that are the default and parts that are empty are left out, lists of paths
-// are sorted, rule parameters are in their shortest form: what means the same
+// compensates. Values that are the default and parts that are empty are left
+// out, lists of paths are sorted, rule parameters are in their shortest form: what means the same
 // has one digest. An idempotency key that is set and one that is not differ.
 //
 // The error is an [InvalidError] for values that canonical JSON cannot hold;

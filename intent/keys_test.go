@@ -24,6 +24,7 @@ func sample() WriteIntent {
 		Compare: map[string]Comparison{"/amount": {{Name: RuleNumeric, Tolerance: "0.01"}}}, Count: 3,
 		Risk: RiskLog, Reversibility: Compensable, OnMismatch: MismatchRetry,
 		Deadline: time.Date(2030, 1, 31, 18, 0, 0, 0, time.UTC), IdempotencyKey: "wire:1", CorrelationID: "req-9",
+		Sensitive: []string{"/amount"}, Context: map[string]string{"model": "m-1"},
 	}
 }
 
@@ -51,6 +52,8 @@ var changes = map[string]func(*WriteIntent){
 	"Deadline":       func(w *WriteIntent) { w.Deadline = time.Time{} },
 	"IdempotencyKey": func(w *WriteIntent) { w.IdempotencyKey = "" },
 	"CorrelationID":  func(w *WriteIntent) { w.CorrelationID = "req-10" },
+	"Sensitive":      func(w *WriteIntent) { w.Sensitive = []string{"/amount", "/number", "/nowhere"} },
+	"Context":        func(w *WriteIntent) { w.Context = map[string]string{"model": "m-2"} },
 	"Compensates":    func(w *WriteIntent) { w.Compensates = "5f2c" },
 }
 
@@ -58,7 +61,7 @@ var changes = map[string]func(*WriteIntent){
 // of its arguments, and the digest names what is asked for and nothing else.
 func TestWhatEachNameIsMadeFrom(t *testing.T) {
 	structural := []string{"Tenant", "Workflow", "Step", "Tool", "Call", "Compensates"}
-	neither := []string{"Deadline", "CorrelationID"}
+	neither := []string{"Deadline", "CorrelationID", "Sensitive", "Context"}
 	before := sample()
 	if err := before.Validate(); err != nil {
 		t.Fatal(err)

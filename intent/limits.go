@@ -29,9 +29,16 @@ const (
 	// longest member names.
 	MaxPointer = 1024
 
-	// MaxPaths is how many paths absent, ignore and compare may each list.
+	// MaxPaths is how many paths absent, ignore, sensitive and compare may each
+	// list.
 	// The struct tags repeat it.
 	MaxPaths = 256
+
+	// MaxContext is how many members the context may have, and MaxContextValue
+	// how many bytes one of its values: room for a model, a run and some digests,
+	// and none for a prompt, which does not belong into a ledger.
+	MaxContext      = 16
+	MaxContextValue = 256
 
 	// MaxRules is how many rules one comparison may have: there are ten, and
 	// applying one twice changes nothing.

@@ -21,6 +21,7 @@ func checkIntent(level validator.StructLevel) {
 	checkKey(r, w)
 	checkWrite(r, w)
 	checkCompare(r, w)
+	checkContext(r, w.Context)
 	if w.OnMismatch == MismatchCompensate && w.Reversibility != Compensable {
 		r.report("/on_mismatch", "is compensate for a write that is not compensable", `escalate or retry, or "reversibility": "compensable"`)
 	}

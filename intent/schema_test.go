@@ -175,6 +175,11 @@ func (b schemaBuilder) property(field reflect.StructField) *jsonschema.Schema {
 			Type: "object", MaxProperties: jsonschema.Ptr(MaxPaths), PropertyNames: ref("path"),
 			AdditionalProperties: &jsonschema.Schema{Type: "array", MaxItems: jsonschema.Ptr(MaxRules), Items: ref("rule")},
 		}
+	case reflect.TypeFor[map[string]string]():
+		return &jsonschema.Schema{
+			Type: "object", MaxProperties: jsonschema.Ptr(MaxContext), PropertyNames: ref("member"),
+			AdditionalProperties: &jsonschema.Schema{Type: "string", MinLength: jsonschema.Ptr(1), MaxLength: jsonschema.Ptr(MaxContextValue), Pattern: `^[^\x00-\x1f\x7f-\x9f]+$`},
+		}
 	case reflect.TypeFor[[]string]():
 		return &jsonschema.Schema{Type: "array", MaxItems: jsonschema.Ptr(MaxPaths), UniqueItems: true, Items: ref("path")}
 	case reflect.TypeFor[time.Time]():

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -23,12 +24,29 @@ const (
 	roleNone    role = "-"
 )
 
-const wantRole = `readback:"key", "expect", "payload", "require", "ignore" or "-"`
+// markSensitive stands in a tag for expect, or after a role and a comma.
+const markSensitive = "sensitive"
+
+const wantRole = `readback:"key", "expect", "payload", "require", "ignore", "sensitive" or "-", all but the last two with ",sensitive" besides`
 
 // shape is what the tags of a struct say, by member name.
 type shape struct {
-	role  role
-	below map[string]*shape
+	role      role
+	sensitive bool
+	below     map[string]*shape
+}
+
+// readTag is the role that a tag names, and whether it says that the value is
+// sensitive.
+func readTag(tag string) *shape {
+	if tag == markSensitive {
+		return &shape{role: roleExpect, sensitive: true}
+	}
+	name, marked := strings.CutSuffix(tag, ","+markSensitive)
+	if marked && (name == "" || name == string(roleNone)) {
+		name = tag // neither is a role
+	}
+	return &shape{role: role(name), sensitive: marked}
 }
 
 // shapeOf reads the tags of a struct type. The problems carry the path in the
@@ -87,7 +105,7 @@ func (r *shapeReader) field(s *shape, field reflect.StructField, at *place, tag 
 	if _, outer := s.below[at.name]; outer {
 		return
 	}
-	node := &shape{role: role(tag)}
+	node := readTag(tag)
 	switch node.role {
 	case "":
 		node.role = roleExpect

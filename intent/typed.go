@@ -20,7 +20,10 @@ import (
 //	readback:"require"  must hold before the first send
 //	readback:"ignore"   not sent, and neither compared nor collateral
 //	readback:"-"        has no part in the write
+//	readback:"sensitive" expected, and never kept or shown in the clear
 //
+// What is not expected is sensitive with ",sensitive" after its word
+// (readback:"key,sensitive").
 // A field without the tag is expected, since verifying too much is noticed and
 // verifying too little is not. Names, "-", omitempty and omitzero come from the
 // json tag as in encoding/json; fields of embedded structs count as the outer
@@ -46,7 +49,7 @@ func From[T any](base WriteIntent, record T) (WriteIntent, error) {
 		f.add(plan, name, members[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(plan.below)) {
-		f.ignore("", name, plan.below[name])
+		f.list("", name, plan.below[name])
 	}
 	if err := invalid(f.problems); err != nil {
 		return WriteIntent{}, err
@@ -79,7 +82,7 @@ func (f *fill) copyParts() {
 		}
 		*part = plain
 	}
-	f.w.Ignore = slices.Clone(f.w.Ignore)
+	f.w.Ignore, f.w.Sensitive = slices.Clone(f.w.Ignore), slices.Clone(f.w.Sensitive)
 }
 
 func (f *fill) parts() map[role]*Fields {
@@ -111,9 +114,13 @@ func (f *fill) problem(at Pointer, problem, want string) {
 	f.problems = append(f.problems, Problem{string(at), problem, want})
 }
 
-// ignore lists the path of every field whose tag says so.
-func (f *fill) ignore(above Pointer, name string, node *shape) {
+// list lists the path of every field whose tag says that it is ignored, or
+// sensitive.
+func (f *fill) list(above Pointer, name string, node *shape) {
 	at := above.AppendToken(name)
+	if node.sensitive && !slices.Contains(f.w.Sensitive, string(at)) {
+		f.w.Sensitive = append(f.w.Sensitive, string(at))
+	}
 	if node.role == roleIgnore {
 		if !slices.Contains(f.w.Ignore, string(at)) {
 			f.w.Ignore = append(f.w.Ignore, string(at))
@@ -124,7 +131,7 @@ func (f *fill) ignore(above Pointer, name string, node *shape) {
 		return
 	}
 	for _, inner := range slices.Sorted(maps.Keys(node.below)) {
-		f.ignore(at, inner, node.below[inner])
+		f.list(at, inner, node.below[inner])
 	}
 }
 

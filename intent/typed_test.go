@@ -110,6 +110,49 @@ func TestFromLeavesOutWhatJSONLeavesOut(t *testing.T) {
 	}
 }
 
+// What a tag calls sensitive is listed by its path, whatever else it is.
+func TestFromListsWhatIsSensitive(t *testing.T) {
+	type card struct {
+		Number string `json:"number" readback:"sensitive"`
+		Brand  string `json:"brand"`
+		Seen   string `json:"seen" readback:"ignore,sensitive"`
+	}
+	type person struct {
+		Tax   string `json:"tax" readback:"key,sensitive"`
+		Card  card   `json:"card"`
+		PIN   string `json:"pin" readback:"payload,sensitive"`
+		Name  string `json:"name"`
+		Again string `json:"again" readback:"expect,sensitive"`
+	}
+	base := WriteIntent{Sensitive: []string{"/again"}}
+	got, err := From(base, person{Tax: "t", Card: card{Number: "n", Brand: "b"}, PIN: "p", Name: "x", Again: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := WriteIntent{
+		Key: Fields{"tax": "t"}, Expect: Fields{"card": map[string]any{"number": "n", "brand": "b"}, "name": "x", "again": "a"}, Payload: Fields{"pin": "p"},
+		Ignore: []string{"/card/seen"}, Sensitive: []string{"/again", "/card/number", "/card/seen", "/pin", "/tax"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for name, record := range map[string]any{
+		"not sent": struct {
+			A string `readback:"-,sensitive"`
+		}{},
+		"no role": struct {
+			A string `readback:",sensitive"`
+		}{},
+		"the other way round": struct {
+			A string `readback:"sensitive,key"`
+		}{},
+	} {
+		if _, err := From(WriteIntent{}, record); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v; want that the tag is refused", name, err)
+		}
+	}
+}
+
 type node struct {
 	ID   string `json:"id" readback:"key"`
 	Next *node  `json:"next,omitempty"`
@@ -159,7 +202,7 @@ var refusedByFrom = map[string]struct {
 		return From(WriteIntent{}, struct {
 			A int `readback:"keys"`
 		}{})
-	}, `/A has the tag readback:"keys"; want readback:"key", "expect", "payload", "require", "ignore" or "-"`},
+	}, `/A has the tag readback:"keys"; want readback:"key", "expect", "payload", "require", "ignore", "sensitive" or "-", all but`},
 	"two roles": {"the same", func() (WriteIntent, error) {
 		return From(WriteIntent{}, struct {
 			A int `readback:"key,expect"`

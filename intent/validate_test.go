@@ -54,6 +54,15 @@ func TestValidateGoValues(t *testing.T) {
 			"/workflow is missing; want the name or ID of the workflow run",
 			"/write is missing; want one of create, update, upsert, delete",
 		}},
+		"context": {"built in Go", func(w *WriteIntent) {
+			w.Context = map[string]string{"a": "", "b": "x\ny", "c": "\xff", "": "v", "d": strings.Repeat("é", 129), "e": "Köln"}
+		}, []string{
+			"/context has a member without a name; want 1 to 255 bytes of UTF-8 without control characters",
+			"/context/a is empty; want 1 to 256 bytes of UTF-8 without control characters",
+			`/context/b is "x\ny"; want 1 to 256 bytes of UTF-8 without control characters`,
+			`/context/c is "\xff"; want 1 to 256 bytes of UTF-8 without control characters`,
+			"/context/d has 258 bytes; want 1 to 256 bytes of UTF-8 without control characters",
+		}},
 		"awkward path": {"names in paths are escaped, and brackets mean nothing", func(w *WriteIntent) { w.Expect["a/b~c[0].d"] = 5 }, []string{"/expect/a~1b~0c[0].d is a Go int" + wantValue}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,6 +132,8 @@ func intentFields() []field {
 		member("compare", anyType, map[string]any{}),
 		member("absent", cel.ListType(cel.StringType), []any{}),
 		member("ignore", cel.ListType(cel.StringType), []any{}),
+		member("sensitive", cel.ListType(cel.StringType), []any{}),
+		member("context", anyType, map[string]any{}),
 	)
 }
 
