@@ -294,7 +294,7 @@ func release(r Record, e Event, now time.Time) Record {
 // Behind is the last write in line for the same record, or "". With one, the
 // write is only queued: the events of the reservation, which say what its
 // caller would do first, are dropped with the lease, unless the write is to be
-// held.
+// held. The first event says which write it is ([Rebuild]).
 func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	r := res.Record.Identity()
 	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" || len(r.Intent) == 0 {
@@ -305,17 +305,23 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	if r.Entrusted && (r.KeyDigest != "" || len(res.Events) == 0) {
 		return r, nil, fmt.Errorf("reserve: write %s is entrusted to its caller: it has no key digest, and is held or entrusted with its reservation", r.ID)
 	}
+	who, err := identityOf(r)
+	if err != nil {
+		return r, nil, err
+	}
+	taken := Event{Kind: EvReserved, By: res.Owner, Evidence: who}
 	held := len(res.Events) > 0 && res.Events[0].Kind == EvHeld
 	if behind != "" && r.KeyDigest != "" && !held {
 		r.Fence++
-		return advance(r, []Event{{Kind: EvReserved, By: res.Owner, Behind: behind}}, now)
+		taken.Behind = behind
+		return advance(r, []Event{taken}, now)
 	}
 	if res.Owner == "" {
 		r.Fence++
 	} else {
 		r = r.Lend(res.Owner, res.LeaseFor, now)
 	}
-	events := append([]Event{{Kind: EvReserved, By: res.Owner}}, res.Events...)
+	events := append([]Event{taken}, res.Events...)
 	return advance(r, events, now)
 }
 

@@ -100,7 +100,8 @@ type Event struct {
 	Settlement Settlement `json:"settlement,omitempty"`
 	Child      ID         `json:"child,omitempty"`
 	Directed   string     `json:"directed,omitempty"`
-	// Evidence is what was seen, Mismatches how it differs, as JSON.
+	// Evidence is what was seen, Mismatches how it differs, as JSON. Reserved:
+	// Evidence is which write it is ([Rebuild]).
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
 }

@@ -190,6 +190,13 @@ func (l *life) check(t *rapid.T) {
 	if diff := cmp.Diff(l.rec, again, lease); diff != "" {
 		t.Fatalf("the record does not follow from its events (-record +events):\n%s", diff)
 	}
+	alone, err := ledger.Rebuild(l.events)
+	if err != nil {
+		t.Fatalf("from its events alone: %v", err)
+	}
+	if diff := cmp.Diff(l.rec, alone, lease, cmpopts.IgnoreFields(ledger.Record{}, "Intent")); diff != "" {
+		t.Fatalf("the record is not rebuilt from its events alone (-record +rebuilt):\n%s", diff)
+	}
 }
 
 // No sequence of events and claims breaks a record.
