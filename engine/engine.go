@@ -190,7 +190,7 @@ func (e *Engine) Close() {
 // [ErrClosed], and is an [Error] where something is known about the effect.
 func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (out Outcome, err error) {
 	began := time.Now()
-	defer func() { e.called(w, out, err, time.Since(began)) }()
+	defer func(w intent.WriteIntent) { e.called(w, out, err, time.Since(began)) }(w)
 	w, rec, err := e.accept(ctx, w)
 	if err != nil {
 		return Outcome{}, err
