@@ -3,7 +3,7 @@
 // A destination is reached through a [Connector], which has two methods: write
 // once, and read every match. What the destination can do is data, its
 // [Profile]; what only some can do is an optional interface ([BulkReader],
-// [Checker], [Inverter], [Preparer], [Remover], [Sampler],
+// [Checker], [Inverter], [Lister], [Preparer], [Remover], [Sampler],
 // [Prober]). The zero value of everything here is the cautious one:
 // an error that says nothing is ambiguous, a read that says nothing is weak, a
 // bound that is not declared is unknown.

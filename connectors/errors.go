@@ -9,6 +9,9 @@ import (
 // ErrBlind is what reads of a blind destination fail with; nobody makes any.
 var ErrBlind = errors.New("nothing can be read at this destination")
 
+// ErrScope is wrapped when a destination cannot list what a [Scope] asks for.
+var ErrScope = errors.New("this cannot be listed")
+
 // Fate is what is known about one send.
 type Fate string
 

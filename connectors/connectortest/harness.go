@@ -96,6 +96,12 @@ type Fixture struct {
 	// record n: another letter case, a prefix, a longer one, with blanks. None
 	// of them may be found under the key of n.
 	Near func(n int) []intent.WriteIntent
+	// Scope is what a list of all records of Intent asks for, where the connector
+	// is a [connectors.Lister]. Default: the kind of Intent alone.
+	Scope *connectors.Scope
+	// Unlisted says why these records cannot be listed although the connector is
+	// a Lister. Default "": they can.
+	Unlisted string
 	// NullField names a top-level field that can hold null.
 	NullField string
 

@@ -16,4 +16,8 @@ const (
 	// crowd is how many writers the concurrency check has: enough to meet on
 	// every shared variable, few enough for a real mail server.
 	crowd = 8
+
+	// severalPages is how many records the checks of lists make: more than two
+	// pages of the destinations that come with readback.
+	severalPages = 45
 )

@@ -25,7 +25,7 @@ func subjects(h Harness) []subject {
 	return slices.Concat(
 		plainSubjects(h), exactSubjects(), refusalSubjects(), onceSubjects(h),
 		conditionSubjects(h), inverseSubjects(h), patienceSubjects(), bulkSubjects(),
-		lossSubjects(h), storeSubjects(h), readSubjects(h),
+		lossSubjects(h), storeSubjects(h), readSubjects(h), listSubjects(h),
 	)
 }
 

@@ -29,6 +29,7 @@ type document struct {
 //	PUT    /orders/by-key/{order_id}      upsert (where order_id is unique)
 //	DELETE /orders/{id}                   delete
 //	GET    /orders?order_id=&stamp=&after= every order with this id or this stamp, by pages
+//	GET    /orders/all?stamped=&from=&until=&after= every order, by pages
 //	GET    /orders/{id}                   one order
 //	POST   /orders/lookup                 many lookups in one (where Bulk is on)
 //	GET    /health                        204
@@ -47,6 +48,7 @@ func Handler(w *World) http.Handler {
 	mux.HandleFunc("PUT /orders/by-key/{order_id}", w.serveWrite(OpUpsert))
 	mux.HandleFunc("DELETE /orders/{id}", w.serveWrite(OpDelete))
 	mux.HandleFunc("GET /orders", w.serveList)
+	mux.HandleFunc("GET /orders/all", w.serveAll)
 	mux.HandleFunc("GET /orders/{id}", w.serveOne)
 	mux.HandleFunc("POST /orders/lookup", w.serveLookup)
 	mux.HandleFunc("GET /health", func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) })

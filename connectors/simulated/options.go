@@ -120,6 +120,7 @@ func (o Options) reads() []connectors.ReadPath {
 
 // The names of the ways of reading in observations.
 const (
+	pathAll    = "all"
 	pathList   = "list"
 	pathLookup = "lookup"
 	pathGet    = "get"

@@ -42,7 +42,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		v.Set("stamp", q.Stamp)
 	}
 	for range maxPages {
-		p, primary, err := c.page(ctx, v)
+		p, primary, err := c.page(ctx, "/orders?", v)
 		if err != nil {
 			return connectors.Observation{}, fmt.Errorf("read order: %w", err)
 		}
@@ -59,8 +59,8 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return connectors.Observation{}, fmt.Errorf("%w: more than %d pages for one key", ErrRead, maxPages)
 }
 
-func (c *Connector) page(ctx context.Context, v url.Values) (incoming, bool, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/orders?"+v.Encode(), nil)
+func (c *Connector) page(ctx context.Context, path string, v url.Values) (incoming, bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path+v.Encode(), nil)
 	if err != nil {
 		return incoming{}, false, err
 	}
