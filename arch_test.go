@@ -43,7 +43,7 @@ var rooms = map[string][]string{
 
 	"signing":       {},
 	"redact":        {"connectors", "intent"},
-	"telemetry":     {"connectors", "engine", "ledger", "verify"},
+	"telemetry":     {"connectors", "engine", "intent", "ledger", "verify"},
 	"audit/objects": {"audit"},
 	"audit":         {"ledger", "signing", "internal/pause"},
 	"receipt":       {"connectors", "intent", "ledger", "signing"},
@@ -85,7 +85,7 @@ var rooms = map[string][]string{
 	"internal/mailtext":    {},
 	"internal/matrix":      {},
 	"internal/mutants":     {},
-	"internal/metrics":     {"connectors", "engine", "ledger", "verify"},
+	"internal/metrics":     {"connectors", "engine", "ledger", "telemetry", "verify"},
 	"internal/npm":         {},
 	"internal/otel":        {},
 	"internal/pause":       {},

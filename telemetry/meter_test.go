@@ -1,0 +1,310 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/telemetry"
+	"github.com/readback-go/readback/verify"
+)
+
+type nobody struct{ connectors.Connector }
+
+func registered(t *testing.T) *connectors.Registry {
+	t.Helper()
+	reg := &connectors.Registry{}
+	if err := reg.Register("orders", connectors.Destination{Connector: nobody{}, Profiles: map[string]connectors.Profile{"order": {}}}); err != nil {
+		t.Fatal(err)
+	}
+	return reg
+}
+
+// collector is a provider whose numbers can be looked at.
+func collector(t *testing.T) (*metric.MeterProvider, func() []string) {
+	t.Helper()
+	reader := metric.NewManualReader()
+	return metric.NewMeterProvider(metric.WithReader(reader)), func() []string {
+		t.Helper()
+		var found metricdata.ResourceMetrics
+		if err := reader.Collect(context.Background(), &found); err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		for _, scope := range found.ScopeMetrics {
+			if scope.Scope.Name != telemetry.Scope {
+				t.Errorf("scope %q", scope.Scope.Name)
+			}
+			for _, m := range scope.Metrics {
+				lines = append(lines, points(t, m)...)
+			}
+		}
+		slices.Sort(lines)
+		return lines
+	}
+}
+
+// points are the numbers of one metric: name, unit, attributes and value.
+func points(t *testing.T, m metricdata.Metrics) (lines []string) {
+	t.Helper()
+	line := func(set attribute.Set, format string, values ...any) {
+		var all []string
+		for _, kv := range set.ToSlice() {
+			all = append(all, string(kv.Key)+"="+kv.Value.Emit())
+		}
+		lines = append(lines, fmt.Sprintf("%s [%s] {%s} ", m.Name, m.Unit, strings.Join(all, " "))+fmt.Sprintf(format, values...))
+	}
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		if !data.IsMonotonic {
+			t.Errorf("%s is no counter", m.Name)
+		}
+		for _, p := range data.DataPoints {
+			line(p.Attributes, "%d", p.Value)
+		}
+	case metricdata.Gauge[int64]:
+		for _, p := range data.DataPoints {
+			line(p.Attributes, "%d", p.Value)
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			line(p.Attributes, "%g", p.Value)
+		}
+	case metricdata.Histogram[int64]:
+		for _, p := range data.DataPoints {
+			line(p.Attributes, "%d in %d", p.Sum, p.Count)
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range data.DataPoints {
+			line(p.Attributes, "%g in %d", p.Sum, p.Count)
+		}
+	default:
+		t.Errorf("%s is a %T", m.Name, data)
+	}
+	return lines
+}
+
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func at(lines ...string) []string { slices.Sort(lines); return lines }
+
+// What each thing that happens is counted as: names, units and attributes are
+// what dashboards of others are built on.
+func TestWhatIsCounted(t *testing.T) {
+	good := ledger.Record{Tenant: "secret-tenant", ID: "wr_secret", Tool: "create_order", Destination: "orders", Kind: "order", Sends: 1, Reads: 2,
+		State: ledger.Settled, Settlement: ledger.Verified, Created: noon, Updated: noon.Add(3 * time.Second), LastFate: ledger.FateAnswered}
+	unknown, off, strange := good, good, good
+	unknown.LastFate = ledger.FateUnknown
+	off.State, off.Settlement, off.Unverified = ledger.Checking, "", true
+	strange.Destination, strange.Settlement = "secret", "secret"
+	for name, c := range map[string]struct {
+		reason string
+		do     func(engine.Meter)
+		want   []string
+	}{
+		"a send": {"by what became of it", func(m engine.Meter) { m.Sent(good, engine.Sent{Fate: connectors.FateAnswered, Took: 2 * time.Second}) }, at(
+			"readback.sends [{send}] {readback.destination=orders readback.fate=answered readback.kind=order} 1",
+			"readback.send.duration [s] {readback.destination=orders readback.fate=answered readback.kind=order} 2 in 1")},
+		"a send that is in the dark": {"no word is unknown", func(m engine.Meter) { m.Sent(good, engine.Sent{}) }, at(
+			"readback.sends [{send}] {readback.destination=orders readback.fate=unknown readback.kind=order} 1",
+			"readback.send.duration [s] {readback.destination=orders readback.fate=unknown readback.kind=order} 0 in 1")},
+		"a read": {"by verdict", func(m engine.Meter) { m.Looked(good, verify.Duplicated, time.Second) }, at(
+			"readback.reads [{read}] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1",
+			"readback.read.duration [s] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1 in 1")},
+		"an end": {"what it took", func(m engine.Meter) { m.Ended(good) }, at(
+			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=verified} 1",
+			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=verified} 3 in 1",
+			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=verified} 1 in 1",
+			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=verified} 2 in 1")},
+		"unverified": {"is not verified", func(m engine.Meter) { m.Ended(off) }, at(
+			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=unverified} 1",
+			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=unverified} 3 in 1",
+			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=unverified} 1 in 1",
+			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=unverified} 2 in 1")},
+		"what is on no list": {"no text of a caller becomes a series", func(m engine.Meter) { m.Ended(strange) }, at(
+			"readback.writes [{write}] {readback.destination=other readback.kind=other readback.status=other} 1",
+			"readback.write.duration [s] {readback.destination=other readback.kind=other readback.status=other} 3 in 1",
+			"readback.write.sends [{send}] {readback.destination=other readback.kind=other readback.status=other} 1 in 1",
+			"readback.write.reads [{read}] {readback.destination=other readback.kind=other readback.status=other} 2 in 1")},
+		"a hold": {"by rule", func(m engine.Meter) {
+			m.Held(good, engine.Hold{Rule: "breaker"})
+			m.Held(good, engine.Hold{Rule: "secret"})
+		}, at(
+			"readback.holds [{send}] {readback.destination=orders readback.kind=order readback.rule=breaker} 1",
+			"readback.holds [{send}] {readback.destination=orders readback.kind=order readback.rule=other} 1")},
+		"a failure": {"by cause", func(m engine.Meter) {
+			m.Failed(good, fmt.Errorf("x: %w", ledger.ErrUnavailable))
+			m.Failed(ledger.Record{}, errors.New("secret"))
+		}, at(
+			"readback.failures [{failure}] {readback.cause=ledger_unavailable readback.destination=orders readback.kind=order} 1",
+			"readback.failures [{failure}] {readback.cause=other readback.destination=other readback.kind=other} 1")},
+		"a replay": {"it was not sent again", func(m engine.Meter) { m.(engine.RepeatMeter).Repeated(good) }, at(
+			"readback.replays [{call}] {readback.destination=orders readback.kind=order} 1",
+			"readback.duplicates.prevented [{write}] {readback.destination=orders readback.kind=order readback.prevented_by=replay} 1")},
+		"seen after an answer": {"that is the lag", func(m engine.Meter) {
+			m.(engine.EffectMeter).Shown(good, verify.Verified, 4*time.Second)
+		}, at("readback.visibility.lag [s] {readback.destination=orders readback.kind=order} 4 in 1")},
+		"seen after no answer": {"whoever had sent again would have doubled it, and when it was applied nobody knows", func(m engine.Meter) {
+			m.(engine.EffectMeter).Shown(unknown, verify.Verified, 4*time.Second)
+		}, at("readback.duplicates.prevented [{write}] {readback.destination=orders readback.kind=order readback.prevented_by=read} 1")},
+		"seen twice after no answer": {"nothing was prevented", func(m engine.Meter) {
+			m.(engine.EffectMeter).Shown(unknown, verify.Duplicated, time.Second)
+		}, nil},
+		"a call": {"as the conventions for generative AI have it", func(m engine.Meter) {
+			m.(engine.CallMeter).Called(good, engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, nil, 5*time.Second)
+		}, at("gen_ai.execute_tool.duration [s] {gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=verified} 5 in 1")},
+		"a refused call": {"its tool may be any word", func(m engine.Meter) {
+			m.(engine.CallMeter).Called(ledger.Record{Tool: "secret"}, engine.Outcome{}, fmt.Errorf("x: %w", intent.ErrInvalid), time.Second)
+		}, at("gen_ai.execute_tool.duration [s] {error.type=invalid gen_ai.operation.name=execute_tool gen_ai.tool.name=other} 1 in 1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mp, lines := collector(t)
+			c.do(telemetry.NewMeter(mp, registered(t)))
+			if diff := cmp.Diff(c.want, lines()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+func TestToolsAreBounded(t *testing.T) {
+	mp, lines := collector(t)
+	m := telemetry.NewMeter(mp, registered(t))
+	for i := range 1000 {
+		m.Called(ledger.Record{Tool: fmt.Sprint("tool-", i)}, engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, nil, time.Second)
+	}
+	got := lines()
+	if len(got) != 201 || !strings.Contains(strings.Join(got, "\n"), "gen_ai.tool.name=other readback.status=verified} 800 in 800") {
+		t.Errorf("%d series, such as %s", len(got), got[0])
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for want, err := range map[string]error{
+		"": nil, "invalid": intent.ErrInvalid, "forbidden": engine.ErrForbidden, "unknown_destination": connectors.ErrUnknownDestination,
+		"digest_mismatch": ledger.ErrDigestMismatch, "blocked": ledger.ErrBlocked, "full": ledger.ErrFull, "closed": engine.ErrClosed,
+		"ledger_unavailable": ledger.ErrUnavailable, "other": errors.New("secret"),
+	} {
+		if err != nil {
+			err = fmt.Errorf("wrapped: %w", err)
+		}
+		if got := telemetry.Refusal(err); got != want {
+			t.Errorf("%v is %q, want %q", err, got, want)
+		}
+	}
+}
+
+// surveyed is a ledger that can be counted, or not.
+type surveyed struct{ err error }
+
+func (s surveyed) Survey(context.Context) (ledger.Survey, error) {
+	return ledger.Survey{Now: noon, Outbox: 3, Queues: []ledger.Queue{
+		{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, OldestDue: noon.Add(-time.Hour), OldestCreated: noon.Add(-2 * time.Hour)},
+		{Tenant: "secret-tenant", Destination: "orders", State: ledger.Queued, Count: 7, OldestDue: noon.Add(-time.Second), OldestCreated: noon.Add(-3 * time.Hour)},
+		{Tenant: "acme", Destination: "orders", State: ledger.Review, Count: 2, OldestCreated: noon.Add(-time.Minute)},
+		{Tenant: "acme", Destination: "gone", State: ledger.Held, Count: 1},
+	}}, s.err
+}
+
+func TestWhatIsOpen(t *testing.T) {
+	queue := func(destination, state string, count, due, oldest any) []string {
+		set := fmt.Sprintf("{readback.destination=%s readback.state=%s}", destination, state)
+		return []string{
+			fmt.Sprintf("readback.queue.writes [{write}] %s %v", set, count),
+			fmt.Sprintf("readback.queue.due.age [s] %s %v", set, due),
+			fmt.Sprintf("readback.queue.oldest.age [s] %s %v", set, oldest),
+		}
+	}
+	want := slices.Concat(
+		queue("orders", "queued", 12, 3600, 10800), queue("orders", "review", 2, 0, 60), queue("orders", "held", 0, 0, 0), queue("other", "held", 1, 0, 0),
+		[]string{
+			"readback.ledger.up [1] {} 1",
+			"readback.outbox.entries [{write}] {} 3",
+			"readback.reviews.open [{write}] {readback.destination=orders} 2",
+			"readback.held.open [{write}] {readback.destination=orders} 0",
+			"readback.held.open [{write}] {readback.destination=other} 1",
+		})
+	for name, c := range map[string]struct {
+		reason string
+		from   surveyed
+		want   []string
+	}{
+		"counted":     {"tenants are added up, and what is gone is other", surveyed{}, at(want...)},
+		"unreachable": {"old or made up numbers are worse than none", surveyed{ledger.ErrUnavailable}, []string{"readback.ledger.up [1] {} 0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mp, lines := collector(t)
+			stop, err := telemetry.Gauges(mp, registered(t), c.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, lines()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(); len(got) != 0 {
+				t.Errorf("after the end: %q", got)
+			}
+		})
+	}
+}
+
+// plain is a meter that can be told nothing more.
+type plain struct{ sent int }
+
+func (p *plain) Sent(ledger.Record, engine.Sent)                   { p.sent++ }
+func (*plain) Looked(ledger.Record, verify.Verdict, time.Duration) {}
+func (*plain) Ended(ledger.Record)                                 {}
+func (*plain) Held(ledger.Record, engine.Hold)                     {}
+func (*plain) Failed(ledger.Record, error)                         {}
+
+func TestTeeTellsEach(t *testing.T) {
+	first, one := collector(t)
+	second, other := collector(t)
+	p := &plain{}
+	all := telemetry.Tee(telemetry.NewMeter(first, registered(t)), nil, p, telemetry.NewMeter(second, registered(t)))
+	rec := ledger.Record{Destination: "orders", Kind: "order"}
+	all.Sent(rec, engine.Sent{})
+	all.Looked(rec, verify.Verified, time.Second)
+	all.Ended(rec)
+	all.Held(rec, engine.Hold{})
+	all.Failed(rec, errors.New("x"))
+	all.(engine.RepeatMeter).Repeated(rec)
+	all.(engine.EffectMeter).Shown(ledger.Record{LastFate: ledger.FateAnswered}, verify.Verified, time.Second)
+	all.(engine.CallMeter).Called(rec, engine.Outcome{}, nil, time.Second)
+	if diff := cmp.Diff(one(), other()); diff != "" || p.sent != 1 {
+		t.Errorf("the meters were told different things: %s", diff)
+	}
+	names := map[string]bool{}
+	for _, line := range one() {
+		names[strings.Fields(line)[0]] = true
+	}
+	if len(names) != 14 {
+		t.Errorf("%d names were told of: %v", len(names), names)
+	}
+}
+
+// Without an SDK nothing is counted, and nothing breaks.
+func TestWithoutAnSDK(t *testing.T) {
+	m := telemetry.NewMeter(noop.NewMeterProvider(), registered(t))
+	m.Ended(ledger.Record{})
+	if _, err := telemetry.Gauges(noop.NewMeterProvider(), registered(t), surveyed{}); err != nil {
+		t.Error(err)
+	}
+}

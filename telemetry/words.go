@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Other stands for every word that is not on a list.
+const Other = "other"
+
+// Words says what happens in words of short lists, so that no caller can make
+// the number of series grow, or read in them what another tenant does. Create
+// one with [NewWords].
+type Words struct{ known *connectors.Registry }
+
+// NewWords knows the names of the registered destinations and their kinds.
+func NewWords(known *connectors.Registry) Words { return Words{known} }
+
+// Place is the destination and the kind of a write: both where they are
+// registered, else [Other] twice.
+func (w Words) Place(rec ledger.Record) (destination, kind string) {
+	if _, _, err := w.known.Lookup(rec.Destination, rec.Kind); err != nil {
+		return Other, Other
+	}
+	return rec.Destination, rec.Kind
+}
+
+// Destination is a name where it is registered.
+func (w Words) Destination(name string) string { return among(name, w.known.Names()...) }
+
+// among is a word where it is on the list.
+func among[T ~string](word T, list ...T) string {
+	if slices.Contains(list, word) {
+		return string(word)
+	}
+	return Other
+}
+
+// Fate is what became of a send: answered, not_sent, refused, throttled, unknown.
+func Fate(f connectors.Fate) string {
+	if f == connectors.FateUnknown {
+		return "unknown"
+	}
+	return among(f, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled)
+}
+
+var statuses = []engine.Status{
+	engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
+	engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied, engine.StatusExpired, engine.StatusReported,
+}
+
+// Status is how a write ended: the status of its outcome, or unverified where the
+// look that is owed was put off on purpose.
+func Status(rec ledger.Record) string {
+	if rec.Unverified && rec.State != ledger.Settled && rec.State != ledger.Review {
+		return "unverified"
+	}
+	return among(engine.OutcomeOf(rec).Status, statuses...)
+}
+
+// States are those in which a write is open, and settled for one that owes a
+// recheck.
+var states = []ledger.State{
+	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Entrusted, ledger.Compensating, ledger.Review, ledger.Settled,
+}
+
+// Rule is why a send was held: rate, breaker, busy, stopped.
+func Rule(h engine.Hold) string { return among(h.Rule, "rate", "breaker", "busy", "stopped") }
+
+// causes name failures, the first that fits.
+var causes = []struct {
+	is    error
+	cause string
+}{
+	{ledger.ErrFenced, "fenced"},
+	{ledger.ErrUnavailable, "ledger_unavailable"},
+	{ledger.ErrCorrupt, "ledger_corrupt"},
+	{ledger.ErrClock, "clock"},
+}
+
+// Cause is why the ledger or the work on a write failed: fenced,
+// ledger_unavailable, ledger_corrupt, clock.
+func Cause(err error) string {
+	for _, c := range causes {
+		if errors.Is(err, c.is) {
+			return c.cause
+		}
+	}
+	return Other
+}
+
+// refusals name why a call got no outcome, the first that fits.
+var refusals = []struct {
+	is   error
+	word string
+}{
+	{intent.ErrInvalid, "invalid"},
+	{engine.ErrForbidden, "forbidden"},
+	{connectors.ErrUnknownDestination, "unknown_destination"},
+	{ledger.ErrDigestMismatch, "digest_mismatch"},
+	{ledger.ErrBlocked, "blocked"},
+	{ledger.ErrFull, "full"},
+	{engine.ErrClosed, "closed"},
+}
+
+// Refusal is why a call got no outcome: invalid, forbidden, unknown_destination,
+// digest_mismatch, blocked, full, closed, or as [Cause]; "" where it got one.
+func Refusal(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, r := range refusals {
+		if errors.Is(err, r.is) {
+			return r.word
+		}
+	}
+	return Cause(err)
+}
