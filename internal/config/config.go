@@ -55,6 +55,8 @@ type Config struct {
 	MCP MCP
 	// Webhooks are told of changes. Default none.
 	Webhooks []Webhook
+	// Redaction says what is sensitive. Default nothing.
+	Redaction Redaction
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
@@ -170,6 +172,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.MCP = l.mcp(e)
 		case "webhooks":
 			c.Webhooks = l.webhooks(e)
+		case "redaction":
+			c.Redaction = l.redaction(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -182,13 +186,14 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "webhooks", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "webhooks", "redaction", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {
 	c.Risks = l.checkRisks(l.risks, c.Destinations)
 	l.checkGate(*c)
 	l.checkHooks(*c)
+	l.checkRedaction(*c)
 	l.checkTools(c.MCP, c.Destinations)
 	l.checkGateways(c.MCP.Gateways, c.Destinations, c.Tenant)
 	line := c.Server.Line

@@ -79,9 +79,9 @@ func TestBadConfigurations(t *testing.T) {
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, server, log"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, redaction, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, server, log"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, mcp, webhooks, redaction, server, log"}},
 		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
@@ -91,7 +91,7 @@ func TestBadConfigurations(t *testing.T) {
 			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
-			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within"}},
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, sensitive"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
 			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
 				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},
@@ -201,7 +201,7 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x", "OPS_HOOK_SECRET", hookSecret))
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x", "OPS_HOOK_SECRET", hookSecret, "READBACK_REDACTION_KEY", goodKey))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,8 @@ type promises struct {
 	Breaker      Breaker        `yaml:"breaker"`
 	Verify       verifySettings `yaml:"verify"`
 	VerifyWithin yamlfile.Span  `yaml:"verify_within"`
+	// Sensitive are paths of fields of its records that are never shown.
+	Sensitive []yamlfile.Text `yaml:"sensitive"`
 }
 
 // rate is how many calls a destination takes.
@@ -134,6 +136,8 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 	}
 	problems = append(problems, c.registerHooks(&reg, env)...)
 	problems = append(problems, c.MCP.unfit(&reg, there)...)
+	_, unusable := c.Redaction.keys(c.Path, env)
+	problems = append(problems, unusable...)
 	return &reg, invalid(c.Path, problems)
 }
 

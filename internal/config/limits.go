@@ -46,6 +46,16 @@ const (
 	defaultParallel, maxParallel = 16, 1000
 	// maxFlat is how deep settings are told apart: deeper than a file may nest.
 	maxFlat = 64
+	// redactionKeyBytes is the length of a key that seals: that of AES-256.
+	redactionKeyBytes = 32
+	// maxPatterns bounds the patterns of what is sensitive, and maxPattern one of
+	// them in bytes: each is looked for in every text that is kept or shown.
+	maxPatterns, maxPattern = 64, 1024
+	// minScrubbed is the shortest secret, in bytes, that is taken out of logs: a
+	// shorter one is found within words, and taking it out would tell it.
+	minScrubbed = 6
+	// maxKnown bounds the secrets that are: more than a configuration names.
+	maxKnown = 10_000
 	// maxAge is the longest age that can be asked for.
 	maxAge = 100 * 365 * day
 

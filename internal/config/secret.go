@@ -45,8 +45,15 @@ func (s source) open(dir string, env func(string) string) (func(context.Context)
 	default:
 		fetch = func() (string, error) { return s.read(beside(dir, s.file)) }
 	}
-	_, err := fetch()
-	return func(context.Context) (string, error) { return fetch() }, err
+	noted := func() (string, error) {
+		secret, err := fetch()
+		if err == nil {
+			known.add(secret)
+		}
+		return secret, err
+	}
+	_, err := noted()
+	return func(context.Context) (string, error) { return noted() }, err
 }
 
 // given reports whether there is a secret at all.

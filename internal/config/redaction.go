@@ -1,0 +1,216 @@
+package config
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// Redaction says with what sensitive values are sealed, and which values are
+// sensitive wherever they stand. The zero value: nothing is.
+type Redaction struct {
+	// Keys are those that seal: the first does, all open what was sealed with them.
+	Keys []RedactionKey
+	// Patterns are sensitive in any field. Default none.
+	Patterns []RedactionPattern
+	// Line is where it stands in the file, 0 when it does not.
+	Line int
+}
+
+// RedactionKey is where a key is.
+type RedactionKey struct {
+	// ID names it in what it seals. Letters, digits, - and _; at most 32.
+	ID string
+	// KeyEnv or KeyFile is where it is: 32 random bytes, in base64 or hex.
+	KeyEnv, KeyFile string
+	// Line is where it stands in the file.
+	Line int
+}
+
+// RedactionPattern is what sensitive values look like.
+type RedactionPattern struct {
+	// Name is for people.
+	Name string
+	// Regexp is what is sensitive, in the syntax of package regexp.
+	Regexp *regexp.Regexp
+}
+
+type redactionSettings struct {
+	Keys []struct {
+		At      yamlfile.Place
+		ID      yamlfile.Text `yaml:"id"`
+		KeyEnv  yamlfile.Text `yaml:"key_env"`
+		KeyFile yamlfile.Text `yaml:"key_file"`
+	} `yaml:"keys"`
+	Patterns []struct {
+		At     yamlfile.Place
+		Name   yamlfile.Text `yaml:"name"`
+		Regexp yamlfile.Text `yaml:"regexp"`
+	} `yaml:"patterns"`
+}
+
+var (
+	keyID       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
+	patternName = regexp.MustCompile(`^[ -~]{1,64}$`)
+)
+
+// makeKey is how a key is made.
+const makeKey = "want 32 random bytes, as `openssl rand -base64 32` prints them"
+
+func (r *reader) redaction(e yamlfile.Entry) Redaction {
+	var s redactionSettings
+	o := Redaction{Line: e.Line}
+	if !r.Fill(e.Value, e.Name, &s) {
+		return o
+	}
+	seen := map[string]int{}
+	for _, k := range s.Keys {
+		id := k.ID.Value
+		r.oneOf(k.KeyEnv, k.KeyFile)
+		switch before, twice := seen[id]; {
+		case id == "":
+			r.At(k.At, "has no id; want a name that stays, such as 2026-11: it stands in what is sealed, and says which key opens it")
+		case !keyID.MatchString(id):
+			r.At(k.ID.Place, "is no id; want 1 to 32 letters, digits, - and _")
+		case twice:
+			r.At(k.ID.Place, "is that of the key in line %d too; want another one: what is sealed names its key by it", before)
+		case k.KeyEnv.Value == "" && k.KeyFile.Value == "":
+			r.At(k.At, "has neither key_env nor key_file; want one of them")
+		}
+		seen[id] = k.At.Line
+		o.Keys = append(o.Keys, RedactionKey{ID: id, KeyEnv: k.KeyEnv.Value, KeyFile: k.KeyFile.Value, Line: k.At.Line})
+	}
+	names := map[string]int{}
+	for _, p := range s.Patterns {
+		name := p.Name.Value
+		switch before, twice := names[name]; {
+		case name == "":
+			r.At(p.At, "has no name; want one for people, such as e-mail")
+		case !patternName.MatchString(name):
+			r.At(p.Name.Place, "is no name; want 1 to 64 printable ASCII characters")
+		case twice:
+			r.At(p.Name.Place, "is that of the pattern in line %d too; want another one", before)
+		}
+		names[name] = p.At.Line
+		if x := r.pattern(p.At, p.Regexp); x != nil {
+			o.Patterns = append(o.Patterns, RedactionPattern{Name: name, Regexp: x})
+		}
+	}
+	if len(o.Patterns) > maxPatterns {
+		r.Say(e.Line, "redaction.patterns", "has %d of them; want at most %d: each is looked for in all that is kept and shown", len(o.Patterns), maxPatterns)
+	}
+	return o
+}
+
+// pattern reads one regular expression, nil where it is none. What people write
+// here shows what they look for, and no more: it may be repeated.
+func (r *reader) pattern(at yamlfile.Place, text yamlfile.Text) *regexp.Regexp {
+	if text.Value == "" {
+		r.At(at, `has no regexp; want what is sensitive, such as '\b\d{16}\b'`)
+		return nil
+	}
+	if len(text.Value) > maxPattern {
+		r.At(text.Place, "has %d bytes; want at most %d", len(text.Value), maxPattern)
+		return nil
+	}
+	x, err := regexp.Compile(text.Value)
+	switch {
+	case err != nil:
+		r.At(text.Place, "is no regular expression: %s; want the syntax of Go's package regexp, without look-around and back references", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return nil
+	case x.MatchString(""):
+		r.At(text.Place, "fits a text that is empty, and so every text; want at least one character that it needs")
+		return nil
+	}
+	return x
+}
+
+// checkRedaction says what fits only the rest of the configuration: what cannot
+// be sealed must not be taken for sealed.
+func (r *reader) checkRedaction(c Config) {
+	sealing := len(c.Redaction.Keys) > 0
+	if len(c.Redaction.Patterns) > 0 && !sealing {
+		r.Say(c.Redaction.Line, "redaction.patterns", "stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env or key_file")
+	}
+	for _, d := range c.Destinations {
+		if d.settings == nil {
+			continue
+		}
+		for i, path := range d.settings.promises().Sensitive {
+			if !fieldPath(path.Value) {
+				r.At(path.Place, `is %q; want the path of a field, a JSON Pointer such as /card/number`, yamlfile.Clip(path.Value))
+			}
+			if i == 0 && !sealing {
+				r.At(path.Place, "marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env or key_file")
+			}
+		}
+	}
+}
+
+// fieldPath reports whether a text is the path of a field.
+func fieldPath(text string) bool {
+	p := intent.Pointer(text)
+	if !p.IsValid() || !strings.HasPrefix(text, "/") || len(text) > intent.MaxPointer {
+		return false
+	}
+	for token := range p.Tokens() {
+		if token == "" || strings.ContainsFunc(token, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return false
+		}
+	}
+	return true
+}
+
+// keyBytes is a key as it is written: in base64, with or without its padding, or
+// in hex.
+func keyBytes(text string) ([]byte, error) {
+	text = strings.TrimSpace(text)
+	if hexed, err := hex.DecodeString(text); err == nil && len(hexed) == redactionKeyBytes {
+		return hexed, nil
+	}
+	key, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	switch {
+	case err != nil: // and not repeated: it is the secret
+		return nil, errors.New("the key is no base64; " + makeKey)
+	case len(key) != redactionKeyBytes:
+		return nil, fmt.Errorf("the key has %d bytes; %s", len(key), makeKey)
+	case !slices.ContainsFunc(key, func(b byte) bool { return b != key[0] }):
+		return nil, errors.New("the key is one byte again and again; " + makeKey)
+	}
+	return key, nil
+}
+
+// keys fetches the keys, in the order of the file, and says what is wrong with
+// them.
+func (o Redaction) keys(path string, env func(string) string) (keys [][]byte, problems []Problem) {
+	for i, k := range o.Keys {
+		key, err := k.fetch(filepath.Dir(path), env)
+		if err != nil {
+			problems = append(problems, Problem{Line: k.Line, Field: fmt.Sprintf("redaction.keys[%d]", i), Problem: err.Error()})
+		}
+		keys = append(keys, key)
+	}
+	return keys, problems
+}
+
+func (k RedactionKey) fetch(dir string, env func(string) string) ([]byte, error) {
+	from := source{asVariable: "key_env", asFile: "key_file", variable: k.KeyEnv, file: k.KeyFile}
+	fetch, err := from.open(dir, env)
+	if err != nil {
+		return nil, err
+	}
+	text, err := fetch(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return keyBytes(text)
+}

@@ -1,0 +1,230 @@
+package sealed
+
+import (
+	"bytes"
+	"compress/flate"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// Ledger is what is sealed: the part of a ledger that the gate and sagas use.
+type Ledger interface {
+	ledger.Papers
+	Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error)
+}
+
+// Vault seals and opens.
+type Vault interface {
+	// Seal makes a token of a JSON value, Open makes the value of the token again;
+	// what it is about is bound to it, so that it cannot be moved.
+	Seal(tenant, about string, value json.RawMessage) (json.RawMessage, error)
+	Open(tenant, about string, token json.RawMessage) (json.RawMessage, error)
+	// Word is a word that something is found by, with what is sensitive in it
+	// replaced; the same word always by the same.
+	Word(tenant, word string) string
+	// Record and Events are a write that is taken up, and events of one, as the
+	// engine keeps its own.
+	Record(ledger.Record) (ledger.Record, error)
+	Events(about ledger.Record, all []ledger.Event) ([]ledger.Event, error)
+}
+
+// kinds are the papers that hold what callers said. Others are kept as they come.
+var kinds = []string{"workflow", "step", "saga"}
+
+// Store is a ledger with a vault before it.
+type Store struct {
+	Ledger
+	vault Vault
+}
+
+// New makes a store.
+func New(l Ledger, v Vault) *Store { return &Store{l, v} }
+
+// sealedBody is the body of a paper in the ledger.
+type sealedBody struct {
+	Sealed json.RawMessage `json:"sealed"`
+}
+
+func about(p ledger.Paper) string { return "paper\n" + p.Kind + "\n" + p.ID }
+
+// File implements [ledger.Papers].
+func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error) {
+	clear := f.Papers
+	f.Papers = slices.Clone(clear)
+	var err error
+	for i := range f.Papers {
+		if f.Papers[i], err = s.seal(f.Papers[i]); err != nil {
+			return ledger.Filed{}, err
+		}
+	}
+	if f.Reserve != nil {
+		r := *f.Reserve
+		if r.Record, err = s.vault.Record(r.Record); err != nil {
+			return ledger.Filed{}, err
+		}
+		if r.Events, err = s.vault.Events(f.Reserve.Record, r.Events); err != nil {
+			return ledger.Filed{}, err
+		}
+		f.Reserve = &r
+	}
+	if f.Append, err = s.appended(ctx, f); err != nil {
+		return ledger.Filed{}, err
+	}
+	filed, err := s.Ledger.File(ctx, f)
+	for i := range filed.Papers {
+		if i < len(clear) {
+			filed.Papers[i].Body, filed.Papers[i].Trace = clear[i].Body, clear[i].Trace
+		}
+	}
+	return filed, err
+}
+
+// appended are the events of a filing with what is sensitive sealed: they belong
+// to writes that are there already.
+func (s *Store) appended(ctx context.Context, f ledger.Filing) ([]ledger.Appending, error) {
+	all := slices.Clone(f.Append)
+	for i := range all {
+		tenant := tenantOf(f)
+		rec, err := s.Get(ctx, tenant, all[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		if all[i].Events, err = s.vault.Events(rec, all[i].Events); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// tenantOf is the tenant of a filing: all of it belongs to one.
+func tenantOf(f ledger.Filing) string {
+	for _, p := range slices.Concat(f.Papers, f.Unchanged) {
+		return p.Tenant
+	}
+	if f.Reserve != nil {
+		return f.Reserve.Record.Tenant
+	}
+	return ""
+}
+
+func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
+	if !slices.Contains(kinds, p.Kind) {
+		return p, nil
+	}
+	p.Trace = s.vault.Word(p.Tenant, p.Trace)
+	if _, already := tokenIn(p.Body); already {
+		return p, nil // it could not be opened, and is put back
+	}
+	packed, err := pack(p.Body)
+	if err != nil {
+		return p, err
+	}
+	token, err := s.vault.Seal(p.Tenant, about(p), packed)
+	if err != nil {
+		return p, err
+	}
+	p.Body, err = json.Marshal(sealedBody{token})
+	return p, err
+}
+
+func tokenIn(body json.RawMessage) (json.RawMessage, bool) {
+	var b sealedBody
+	if !bytes.HasPrefix(body, []byte(`{"sealed":`)) || json.Unmarshal(body, &b) != nil || len(b.Sealed) == 0 {
+		return nil, false
+	}
+	return b.Sealed, true
+}
+
+// open opens a paper. One of before there was a vault is as it was.
+func (s *Store) open(p ledger.Paper) (ledger.Paper, error) {
+	token, is := tokenIn(p.Body)
+	if !is || !slices.Contains(kinds, p.Kind) {
+		return p, nil
+	}
+	packed, err := s.vault.Open(p.Tenant, about(p), token)
+	if err != nil {
+		return p, fmt.Errorf("paper %s %q cannot be opened: %w", p.Kind, p.ID, err)
+	}
+	if p.Body, err = unpack(packed); err != nil {
+		return p, fmt.Errorf("%w: paper %s %q: %w", ledger.ErrCorrupt, p.Kind, p.ID, err)
+	}
+	return p, nil
+}
+
+// pack makes a JSON string of a body: what is in it stays so to the byte, and is
+// made smaller first, since sealing makes it larger and a paper has a bound.
+func pack(body json.RawMessage) (json.RawMessage, error) {
+	var small bytes.Buffer
+	w, err := flate.NewWriter(&small, flate.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = w.Write(body); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(base64.RawStdEncoding.EncodeToString(small.Bytes()))
+}
+
+func unpack(packed json.RawMessage) (json.RawMessage, error) {
+	var text string
+	if err := json.Unmarshal(packed, &text); err != nil {
+		return nil, err
+	}
+	small, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(small)), maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = fmt.Errorf("it has more than %d bytes", maxBody)
+	}
+	return body, err
+}
+
+// Paper implements [ledger.Papers].
+func (s *Store) Paper(ctx context.Context, tenant, kind, id string) (ledger.Paper, error) {
+	p, err := s.Ledger.Paper(ctx, tenant, kind, id)
+	if err != nil {
+		return p, err
+	}
+	return s.open(p)
+}
+
+// FindPapers implements [ledger.Papers].
+func (s *Store) FindPapers(ctx context.Context, q ledger.PaperQuery) ([]ledger.Paper, int, error) {
+	if slices.Contains(kinds, q.Kind) {
+		q.Trace = s.vault.Word(q.Tenant, q.Trace)
+	}
+	found, total, err := s.Ledger.FindPapers(ctx, q)
+	for i := range found {
+		if err == nil {
+			found[i], err = s.open(found[i])
+		}
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return found, total, nil
+}
+
+// DuePapers implements [ledger.Papers]. One that cannot be opened comes as it is:
+// it must not keep the others waiting, and whoever takes it up is told.
+func (s *Store) DuePapers(ctx context.Context, kind string, limit int) ([]ledger.Paper, time.Time, error) {
+	due, now, err := s.Ledger.DuePapers(ctx, kind, limit)
+	for i, p := range due {
+		if opened, err := s.open(p); err == nil {
+			due[i] = opened
+		}
+	}
+	return due, now, err
+}
