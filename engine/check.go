@@ -27,7 +27,7 @@ func (t *task) check() (parked bool, err error) {
 		}
 	}
 	c := t.policyCase()
-	return t.act(c, policies.Decide(c, t.e.opts.Policies))
+	return t.act(c, t.decide(c))
 }
 
 // needsRead is false only with proof that nothing of this write was ever taken
@@ -164,7 +164,7 @@ func (t *task) relook() error {
 		return err
 	}
 	c := t.policyCase()
-	d := policies.Decide(c, t.e.opts.Policies)
+	d := t.decide(c)
 	switch {
 	case t.rec.Passed && d.Kind == policies.Retry: // others of its line may have come after it
 	case d.Kind == policies.Accept, d.Kind == policies.Fail, d.Kind == policies.Retry:
@@ -218,10 +218,17 @@ func (t *task) nextLook(owed time.Duration) time.Duration {
 
 // handle continues a record that was claimed by a call made at that time.
 func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
-	switch {
-	case rec.Entrusted:
+	if rec.Entrusted {
 		return nil // its caller has it; the lease ends by itself
-	case lapsed(rec):
+	}
+	l, s := e.stretch(l, &rec, stageOf(rec))
+	defer s.end()
+	return s.done(e.handleIn(rec, claimed, l))
+}
+
+// handleIn is handle in a stretch of work.
+func (e *Engine) handleIn(rec ledger.Record, claimed time.Time, l life) error {
+	if lapsed(rec) {
 		return e.lapse(rec, claimed, l)
 	}
 	t, err := e.newTask(rec, claimed, l)

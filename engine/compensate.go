@@ -179,6 +179,7 @@ func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, l life) (ledg
 	if rec.RequestedBy, err = e.undoer(parent, w); err != nil {
 		return ledger.Record{}, err
 	}
+	rec.Trace = parent.Trace
 	if parent.Passed && parent.Child != "" { // it has left its line: its undoing takes a place of its own
 		rec.KeyDigest = parent.KeyDigest
 	}

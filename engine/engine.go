@@ -24,6 +24,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/log"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
@@ -49,6 +52,7 @@ type Engine struct {
 	mu      sync.Mutex
 	flights map[ledger.ID]*flight
 	closed  bool
+	tracer  *tracer // nil: nobody is told
 }
 
 // Options are what an engine can be told. The zero value works.
@@ -96,6 +100,12 @@ type Options struct {
 	Recheck time.Duration
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
+	// Tracer records spans of what is done. Default: none are made; the trace that
+	// a caller is in is passed on all the same.
+	Tracer trace.TracerProvider
+	// Events receives the verdicts as events gen_ai.evaluation.result, as well as
+	// they are in spans. It counts only with a Tracer. Default: none are made.
+	Events log.LoggerProvider
 }
 
 // ErrClosed is returned by an engine after Close.
@@ -143,6 +153,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	e.SetRisks(e.opts.Risks)
+	e.tracer = newTracer(e.opts)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -191,9 +202,10 @@ func (e *Engine) Close() {
 func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (out Outcome, err error) {
 	began := time.Now()
 	defer func(w intent.WriteIntent) { e.called(w, out, err, time.Since(began)) }(w)
+	asked := w
 	w, rec, err := e.accept(ctx, w)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, e.turnedAway(ctx, asked, err)
 	}
 	out, err = e.do(ctx, w, rec)
 	if err == nil && out.Replayed {
@@ -213,20 +225,29 @@ func (e *Engine) do(ctx context.Context, w intent.WriteIntent, rec ledger.Record
 		return Outcome{}, err
 	}
 	if !began {
-		if f.digest != rec.Digest {
-			return Outcome{}, &ledger.DigestMismatchError{ID: rec.ID, Recorded: f.digest, Received: rec.Digest}
-		}
-		return e.wait(ctx, f, rec, true)
+		return e.join(ctx, f, rec)
 	}
 	mine = f
 	go func() {
 		err := guarded(rec.ID, func() (err error) {
-			_, err = e.begin(w, rec, f, e.life())
+			_, err = e.begin(w, rec, f, e.lifeFor(ctx))
 			return err
 		})
 		e.land(rec.ID, f, err)
 	}()
 	return e.wait(ctx, f, rec, false)
+}
+
+// join waits for a write that another call of this process has in hand.
+func (e *Engine) join(ctx context.Context, f *flight, rec ledger.Record) (out Outcome, err error) {
+	_, s := e.stretch(e.lifeFor(ctx), &rec, stageReplay)
+	defer s.end()
+	if f.digest != rec.Digest {
+		err = &ledger.DigestMismatchError{ID: rec.ID, Recorded: f.digest, Received: rec.Digest}
+	} else {
+		out, err = e.wait(ctx, f, rec, true)
+	}
+	return out, s.told(out, err)
 }
 
 // vacate gives the place of a caller back when the flight that it began is over
@@ -257,7 +278,7 @@ func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.Write
 	if err != nil {
 		return w, rec, err
 	}
-	rec.RequestedBy = Caller(ctx).Name
+	rec.RequestedBy, rec.Trace = Caller(ctx).Name, Traceparent(ctx)
 	if _, profile, err := e.reg.Lookup(w.Destination, w.Kind); err == nil && alone(w, profile) {
 		rec.KeyDigest = ""
 	}

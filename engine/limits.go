@@ -132,6 +132,11 @@ const (
 	// maxKeyShown bounds a business key inside a sentence, in bytes: what is longer
 	// is looked up where the intent is shown.
 	maxKeyShown = 200
+	// maxTraceparent bounds a traceparent: version 00 has 55 bytes, and later
+	// versions may have a little more behind it.
+	maxTraceparent = 256
+	// maxAttribute bounds a name in a span: who reads spans groups by it.
+	maxAttribute = 256
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

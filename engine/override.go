@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -43,7 +45,8 @@ func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, rea
 		}
 		// Under the fence of whoever works on it: nothing that they do depends on
 		// this, and this depends on nothing that they do.
-		_, err = e.ledger.Append(ctx, id, rec.Fence, ledger.Event{Kind: ledger.EvYielded, By: by, Reason: reason, Rule: "person"})
+		_, err = e.ledger.Append(ctx, id, rec.Fence, ledger.Event{Kind: ledger.EvYielded, By: by, Reason: reason, Rule: "person",
+			Trace: causedBy(trace.SpanContextFromContext(ctx), rec)})
 		switch {
 		case errors.Is(err, ledger.ErrFenced): // it changed hands meanwhile
 		case errors.Is(err, ledger.ErrIllegalMove):

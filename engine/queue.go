@@ -24,34 +24,47 @@ import (
 // may exceed it a little. A ledger that cannot be surveyed is never full. The
 // other errors are those of [Engine.Do].
 func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, error) {
+	asked := w
 	w, rec, err := e.accept(ctx, w)
 	if err != nil {
+		return "", e.turnedAway(ctx, asked, err)
+	}
+	l, s := e.stretch(e.lifeFor(ctx), &rec, stageNew)
+	defer s.end()
+	err = e.enqueue(ctx, w, rec, l)
+	if s.done(err) != nil {
 		return "", err
 	}
+	return rec.ID, nil
+}
+
+// enqueue reserves a write for later.
+func (e *Engine) enqueue(ctx context.Context, w intent.WriteIntent, rec ledger.Record, l life) error {
 	if err := e.room(ctx, rec); err != nil {
 		if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
-			return rec.ID, e.sameAgain(ctx, rec)
+			return e.sameAgain(ctx, rec)
 		}
-		return "", err
+		return err
 	}
-	t := &task{e: e, life: e.life(), intent: w}
+	t := &task{e: e, life: l, intent: w}
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
 	events := t.turnedDown()
 	for i := range events {
 		events[i].By = e.opts.Owner
 	}
-	_, fresh, err := e.ledger.Reserve(ctx, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window})
+	reserved, fresh, err := e.reserve(ctx, l, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window})
 	if err != nil || !fresh {
 		e.queues.giveBack(party{rec.Tenant, rec.Destination})
 	}
 	if err != nil {
-		return "", e.refusedReservation(rec, err)
+		return e.refusedReservation(rec, err)
 	}
+	l.stretch.adopted(reserved)
 	if !fresh {
 		e.repeated(rec)
 	}
-	return rec.ID, nil
+	return nil
 }
 
 // sameAgain counts a repeat, or refuses one that asks for something else.

@@ -26,7 +26,7 @@ func (t *task) recheck() error {
 	if t.rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && t.before != nil && len(t.before.Records) > 0 {
 		c.Undone = true // what was brought back is there, whatever others have made of it since
 	}
-	d := policies.Recheck(c, t.rec.Settlement == ledger.Verified)
+	d := t.decided(c, func() policies.Decision { return policies.Recheck(c, t.rec.Settlement == ledger.Verified) })
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -81,7 +83,8 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if !began {
 		return Outcome{}, fmt.Errorf("%w: %s", ErrBusy, id)
 	}
-	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d, f) })) }()
+	l := e.lifeFor(ctx)
+	go func() { e.land(id, f, guarded(id, func() error { return e.resolve(tenant, id, d, f, l) })) }()
 	select {
 	case <-f.done:
 		if !f.failed() && f.last.Behind != "" {
@@ -169,7 +172,7 @@ func (d Decision) beside(undoing ledger.Record) error {
 	return fmt.Errorf("%w: its undoing %s is %s; decide about that first", ErrNotWaiting, undoing.ID, undoing.Phase())
 }
 
-func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) error {
+func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight, l life) error {
 	rec, asked, err := e.take(tenant, id)
 	if err == nil {
 		err = d.current(rec) // before what time does to it here
@@ -177,8 +180,18 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	if err != nil {
 		return err
 	}
+	by := l.from
+	l.from = trace.SpanContext{} // the write has a trace of its own
+	l, s := e.stretch(l, &rec, stageDecision, by)
+	defer s.end()
+	return s.done(e.resolveIn(rec, asked, d, f, l, by))
+}
+
+// resolveIn is resolve in a stretch of work.
+func (e *Engine) resolveIn(rec ledger.Record, asked time.Time, d Decision, f *flight, l life, by trace.SpanContext) (err error) {
+	tenant, id := rec.Tenant, rec.ID
 	if lapsed(rec) {
-		if err := e.lapse(rec, asked, e.life()); err != nil {
+		if err := e.lapse(rec, asked, l); err != nil {
 			return err
 		}
 		if rec, asked, err = e.take(tenant, id); err != nil {
@@ -191,19 +204,21 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *flight) err
 	if err := d.refused(rec); err != nil {
 		return err
 	}
-	t, err := e.newTask(rec, asked, e.life())
+	t, err := e.newTask(rec, asked, l)
 	if err != nil && d.goesOn() {
 		return e.unworkable(rec, err)
 	}
 	if err != nil {
-		t = &task{e: e, life: e.life()}
+		t = &task{e: e, life: l}
 		t.adopt(rec, asked)
 	}
 	defer t.unsent()
-	err = t.commit(d.event(rec))
+	ev := d.event(rec)
+	ev.Trace = causedBy(by, rec)
+	err = t.commit(ev)
 	switch {
 	case errors.Is(err, ErrExpired): // while it was on its way to the ledger
-		return cmp.Or(e.lapse(t.base, asked, e.life()), fmt.Errorf("write %s: %w", id, ErrExpired))
+		return cmp.Or(e.lapse(t.base, asked, l), fmt.Errorf("write %s: %w", id, ErrExpired))
 	case errors.Is(err, ledger.ErrFenced): // to be told, unlike work that another worker carries on
 		return fmt.Errorf("%w: %s was taken over before the decision was recorded", ErrBusy, id)
 	case err != nil:

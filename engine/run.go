@@ -26,7 +26,14 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l lif
 	if w, err = intent.DecodeStored(rec.Intent); err != nil {
 		return false, err
 	}
-	t := &task{e: e, life: l, intent: w, conn: conn, profile: profile}
+	l, s := e.stretch(l, &rec, stageNew)
+	defer s.end()
+	fresh, err = e.beginIn(&task{e: e, life: l, intent: w, conn: conn, profile: profile}, rec, f)
+	return fresh, s.done(err)
+}
+
+// beginIn is begin in a stretch of work.
+func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err error) {
 	defer t.unsent()
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
@@ -38,7 +45,7 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l lif
 		events[i].By = e.opts.Owner
 	}
 	asked := time.Now()
-	reserved, fresh, err := e.ledger.Reserve(e.ctx, ledger.Reservation{
+	reserved, fresh, err := e.reserve(e.ctx, t.life, ledger.Reservation{
 		Record: rec, Events: events, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
 	if err != nil {
 		return false, e.refusedReservation(rec, err)
@@ -278,7 +285,7 @@ func (t *task) send() error {
 	r := t.request()
 	r.Attempt, r.Before, r.Conditional = t.rec.Sends, t.before, t.conditional()
 	began := time.Now()
-	res := verify.Send(ctx, t.conn, t.profile, r)
+	res := t.sending(ctx, r)
 	s := Sent{Fate: res.Fate, Code: res.Code, RetryAfter: res.RetryAfter, Took: time.Since(began)}
 	t.left(s)
 	t.e.opts.Meter.Sent(t.rec, s)
@@ -343,13 +350,16 @@ func (t *task) unapproved() (bool, error) {
 // follows: the announcement, a wait, or the end.
 func (t *task) prepare(age time.Duration) []ledger.Event {
 	began := time.Now()
-	seen, err := verify.Read(t.life.hard, t.reader(), t.profile, t.query())
+	ctx, span := t.reading()
+	seen, err := verify.Read(ctx, t.reader(), t.profile, t.query())
 	if err != nil {
+		t.wasRead(span, verify.Judgement{Verdict: verify.Unavailable}, seen, true)
 		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
 	}
 	k := t.judgeCase()
 	k.Seen, k.Since = seen, age-max(began.Sub(seen.At), 0)
 	j := verify.JudgeBefore(k)
+	t.wasRead(span, j, seen, true)
 	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Evidence: encoded(seen)}
 	if j.Record != nil {
 		read.Ref, read.URL, read.Version = j.Record.Ref, j.Record.URL, j.Record.Version

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -60,8 +61,10 @@ type task struct {
 
 // life says how long work may go on.
 type life struct {
-	ending context.Context // after it nothing is begun, and no pause sat out
-	hard   context.Context // after it calls of destinations are cut off
+	ending  context.Context   // after it nothing is begun, and no pause sat out
+	hard    context.Context   // after it calls of destinations are cut off
+	from    trace.SpanContext // the caller's
+	stretch *stretch          // what hard carries the span of; nil: nobody is told
 }
 
 // life is that of work for callers: it ends with the engine, which waits for
@@ -120,6 +123,7 @@ func decodeStored(rec ledger.Record) (s storedWrite, err error) {
 func (t *task) adopt(rec ledger.Record, asked time.Time) {
 	t.rec, t.base, t.pending = rec, rec, nil
 	t.clock, t.read, t.leased = rec.Now, time.Now(), asked
+	t.life.stretch.adopted(rec)
 }
 
 // now is the time on the ledger's clock.
@@ -178,13 +182,14 @@ func (t *task) commit(events ...ledger.Event) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.e.ctx), ledgerTimeout)
 	defer cancel()
-	asked := time.Now()
-	rec, err := t.e.ledger.Append(ctx, t.rec.ID, t.rec.Fence, t.drain()...)
+	asked, made := time.Now(), t.drain()
+	rec, err := t.e.ledger.Append(ctx, t.rec.ID, t.rec.Fence, made...)
 	if err != nil {
 		return t.lost(ctx, err)
 	}
 	was := t.base
 	t.adopt(rec, asked)
+	t.e.approvals(t.life, rec, made)
 	t.tellEnded(was)
 	return nil
 }
@@ -255,7 +260,9 @@ func (t *task) look() error {
 		return nil
 	}
 	began := time.Now()
-	j, seen := verify.Look(t.life.hard, t.reader(), t.query(), t.judgeCase())
+	ctx, span := t.reading()
+	j, seen := verify.Look(ctx, t.reader(), t.query(), t.judgeCase())
+	t.wasRead(span, j, seen, false)
 	t.e.opts.Meter.Looked(t.rec, j.Verdict, time.Since(began))
 	if j.Verdict == t.judged.Verdict {
 		t.agreeing++

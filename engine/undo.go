@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
@@ -158,7 +160,7 @@ func (e *Engine) beginUndoing(ctx context.Context, rec ledger.Record, u Undoing)
 // toBeUndone is the event that begins the undoing, or hands the write to a person
 // where it cannot be.
 func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) {
-	ev := ledger.Event{Kind: ledger.EvEscalated, By: u.By, Rule: ruleUndo}
+	ev := ledger.Event{Kind: ledger.EvEscalated, By: u.By, Rule: ruleUndo, Trace: causedBy(trace.SpanContextFromContext(ctx), t.rec)}
 	person := func(why string) (ledger.Event, error) {
 		ev.Reason = fmt.Sprintf("it was to be undone (%s), and cannot be: %s", u.Reason, why)
 		ev.Reason = ev.Reason[:min(len(ev.Reason), maxReason)]
