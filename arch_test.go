@@ -46,8 +46,8 @@ var rooms = map[string][]string{
 	"telemetry":     {"connectors", "engine", "intent", "ledger", "verify"},
 	"audit/objects": {"audit"},
 	"audit":         {"ledger", "signing", "internal/pause"},
-	"receipt":       {"connectors", "intent", "ledger", "signing"},
-	"eval":          {"connectors", "intent", "internal/yamlfile"},
+	"receipt":       {"connectors", "intent", "ledger", "redact", "signing"},
+	"eval":          {"connectors", "intent", "internal/yamlfile", "verify"},
 	"readbacktest":  {"connectors"},
 
 	"ledger":            {"intent"},
@@ -103,6 +103,7 @@ var rooms = map[string][]string{
 
 	"internal/access/accesstest":    {},
 	"internal/httpapi/contracttest": {},
+	"internal/otel/oteltest":        {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
 	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},

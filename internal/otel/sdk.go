@@ -1,0 +1,224 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/log"
+	lognoop "go.opentelemetry.io/otel/log/noop"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+// SDK is what takes telemetry and delivers it. Create one with [Start] and end it
+// with [SDK.Shutdown].
+type SDK struct {
+	settings Settings
+	resource *resource.Resource
+	complain *complaints
+	end      context.CancelFunc
+	queues   [3]*queue // traces, metrics, events
+
+	tracer trace.TracerProvider
+	meter  metric.MeterProvider
+	events log.LoggerProvider
+	ends   []func(context.Context) error
+}
+
+// Start makes what delivers telemetry as the settings say. It dials nothing: the
+// first batch does. An error wraps [ErrSettings].
+func Start(ctx context.Context, s Settings) (*SDK, error) {
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	ended, end := context.WithCancel(context.Background())
+	k := &SDK{settings: s, complain: &complaints{log: s.Logger}, end: end,
+		tracer: tracenoop.NewTracerProvider(), meter: metricnoop.NewMeterProvider(), events: lognoop.NewLoggerProvider()}
+	for i, which := range []signal{traces, metrics, events} {
+		k.queues[i] = &queue{signal: which.word, ended: ended, complain: k.complain}
+	}
+	// What exporters find wrong with variables they tell the handler alone.
+	var heard heard
+	otel.SetErrorHandler(&heard)
+	err := errors.Join(k.make(ctx), heard.err())
+	otel.SetErrorHandler(k.complain)
+	if err != nil {
+		k.Shutdown()
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return k, nil
+}
+
+// heard collects errors.
+type heard struct {
+	mu  sync.Mutex
+	all []error
+}
+
+// Handle implements the API's error handler.
+func (h *heard) Handle(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, err)
+}
+
+func (h *heard) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return errors.Join(h.all...)
+}
+
+func (k *SDK) make(ctx context.Context) (err error) {
+	k.resource, err = resource.New(ctx,
+		resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "readback"), attribute.String("service.version", k.settings.Version)),
+		resource.WithFromEnv()) // which comes before ours
+	if err != nil {
+		return err
+	}
+	for which, make := range map[signal]func(context.Context) error{traces: k.makeTraces, metrics: k.makeMetrics, events: k.makeEvents} {
+		if !k.settings.tells(which) {
+			continue
+		}
+		if err := make(ctx); err != nil {
+			return fmt.Errorf("%s: %w", which.word, err)
+		}
+	}
+	return nil
+}
+
+func (k *SDK) makeTraces(ctx context.Context) error {
+	q := k.queues[0]
+	e, err := otlptrace.New(ctx, otlptracehttp.NewClient(k.traceOptions(true)...))
+	if err != nil {
+		return err
+	}
+	limits := sdktrace.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 {
+		limits.AttributeValueLengthLimit = maxValue
+	}
+	batches := sdktrace.NewBatchSpanProcessor(spanExporter{e, q}, sdktrace.WithMaxQueueSize(maxWaiting), sdktrace.WithMaxExportBatchSize(maxBatch),
+		sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout))
+	p := sdktrace.NewTracerProvider(sdktrace.WithResource(k.resource), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(spans{batches, q}))
+	k.tracer, k.ends = p, append(k.ends, p.Shutdown)
+	return nil
+}
+
+func (k *SDK) traceOptions(again bool) []otlptracehttp.Option {
+	o := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: again, InitialInterval: firstRetry, MaxInterval: longestRetry, MaxElapsedTime: exportTimeout})}
+	if u := k.settings.url(traces); u != "" {
+		o = append(o, otlptracehttp.WithEndpointURL(u))
+	}
+	if k.settings.Headers != nil {
+		o = append(o, otlptracehttp.WithHeaders(k.settings.Headers))
+	}
+	return o
+}
+
+func (k *SDK) makeMetrics(ctx context.Context) error {
+	e, err := otlpmetrichttp.New(ctx, k.metricOptions(true)...)
+	if err != nil {
+		return err
+	}
+	p := sdkmetric.NewMeterProvider(sdkmetric.WithResource(k.resource), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(numberExporter{e, k.queues[1]})))
+	k.meter, k.ends = p, append(k.ends, p.Shutdown)
+	return nil
+}
+
+func (k *SDK) metricOptions(again bool) []otlpmetrichttp.Option {
+	o := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: again, InitialInterval: firstRetry, MaxInterval: longestRetry, MaxElapsedTime: exportTimeout})}
+	if u := k.settings.url(metrics); u != "" {
+		o = append(o, otlpmetrichttp.WithEndpointURL(u))
+	}
+	if k.settings.Headers != nil {
+		o = append(o, otlpmetrichttp.WithHeaders(k.settings.Headers))
+	}
+	return o
+}
+
+func (k *SDK) makeEvents(ctx context.Context) error {
+	q := k.queues[2]
+	o := []otlploghttp.Option{otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: true, InitialInterval: firstRetry, MaxInterval: longestRetry, MaxElapsedTime: exportTimeout})}
+	if u := k.settings.url(events); u != "" {
+		o = append(o, otlploghttp.WithEndpointURL(u))
+	}
+	if k.settings.Headers != nil {
+		o = append(o, otlploghttp.WithHeaders(k.settings.Headers))
+	}
+	e, err := otlploghttp.New(ctx, o...)
+	if err != nil {
+		return err
+	}
+	batches := sdklog.NewBatchProcessor(recordExporter{e, q}, sdklog.WithMaxQueueSize(maxWaiting), sdklog.WithExportMaxBatchSize(maxBatch),
+		sdklog.WithExportInterval(batchEvery), sdklog.WithExportTimeout(exportTimeout))
+	p := sdklog.NewLoggerProvider(sdklog.WithResource(k.resource), sdklog.WithAttributeValueLengthLimit(maxValue), sdklog.WithProcessor(records{batches, q}))
+	k.events, k.ends = p, append(k.ends, p.Shutdown)
+	return nil
+}
+
+// Tracer takes spans; what is not told goes nowhere.
+func (k *SDK) Tracer() trace.TracerProvider { return k.tracer }
+
+// Meter takes measurements.
+func (k *SDK) Meter() metric.MeterProvider { return k.meter }
+
+// Events takes events.
+func (k *SDK) Events() log.LoggerProvider { return k.events }
+
+// Shutdown delivers what waits, within three seconds: what is not delivered by
+// then is lost, and counted.
+func (k *SDK) Shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, end := range k.ends {
+		wg.Go(func() {
+			if err := end(ctx); err != nil {
+				k.complain.Handle(err)
+			}
+		})
+	}
+	wg.Wait()
+	k.end()
+	for _, q := range k.queues {
+		if n := q.leave(q.waiting.Load()); n > 0 {
+			q.failed.Add(n)
+			k.complain.log.Warn("telemetry was not delivered before the end, and is lost", "signal", q.signal, "lost", n)
+		}
+	}
+}
+
+// Delivery counts the telemetry of one signal: spans, events, and for metrics
+// whole exports.
+type Delivery struct {
+	// Delivered was taken. Failed could not be delivered, or was refused. Dropped
+	// found no room in the queue.
+	Delivered, Failed, Dropped int64
+}
+
+// Deliveries counts by signal: traces, metrics, events.
+func (k *SDK) Deliveries() map[string]Delivery {
+	all := map[string]Delivery{}
+	for _, q := range k.queues {
+		all[q.signal] = Delivery{q.delivered.Load(), q.failed.Load(), q.dropped.Load()}
+	}
+	return all
+}
