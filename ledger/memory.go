@@ -21,20 +21,24 @@ type Memory struct {
 	bell    Bell
 	papers  map[paperName]Paper
 	// paperOrder is the order in which papers came.
-	paperOrder []paperName
-	numbers    map[ID]int64 // of writes, in the order of their creation
-	reserved   int64        // the last of them
-	changes    []Change
-	changed    int64 // the number of the last one
-	mark       int64 // of this ledger, in cursors
-	herald     Bell
+	paperOrder   []paperName
+	paperNumbers map[paperName]int64
+	filed        int64 // the last of them
+	chronicle    chronicle
+	numbers      map[ID]int64 // of writes, in the order of their creation
+	reserved     int64        // the last of them
+	changes      []Change
+	changed      int64 // the number of the last one
+	mark         int64 // of this ledger, in cursors
+	herald       Bell
 }
 
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
 	return &Memory{
 		records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper),
-		numbers: make(map[ID]int64), mark: rand.Int64(),
+		paperNumbers: make(map[paperName]int64),
+		numbers:      make(map[ID]int64), mark: rand.Int64(),
 	}
 }
 
@@ -140,6 +144,9 @@ func (m *Memory) store(before, rec Record, events []Event) {
 	m.records[rec.ID] = rec
 	m.events[rec.ID] = append(m.events[rec.ID], events...)
 	m.commits++
+	if len(events) > 0 {
+		m.chronicle.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq})
+	}
 	m.tell(ChangesOf(before, rec, events))
 	if Wakes(rec) {
 		m.bell.Ring()

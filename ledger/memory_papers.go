@@ -35,18 +35,35 @@ func (m *Memory) File(ctx context.Context, f Filing) (Filed, error) {
 		}
 		did.Papers = append(did.Papers, next)
 	}
+	marks, err := filedMarks(did.Papers)
+	if err != nil {
+		return Filed{}, err
+	}
 	undo := m.snapshot()
 	if err := m.fileWrites(f, &did, now); err != nil {
 		m.restore(undo)
 		return Filed{}, err
 	}
-	for _, p := range did.Papers {
+	for i, p := range did.Papers {
+		m.chronicle.mark(marks[i])
 		if p.Version == 1 {
-			m.paperOrder = append(m.paperOrder, p.name())
+			m.filed++
+			m.paperOrder, m.paperNumbers[p.name()] = append(m.paperOrder, p.name()), m.filed
 		}
 		m.papers[p.name()] = p.read(now) // with a body of its own
 	}
 	return did, nil
+}
+
+func filedMarks(papers []Paper) (marks []*Mark, err error) {
+	for _, p := range papers {
+		mark, err := p.Filed()
+		if err != nil {
+			return nil, err
+		}
+		marks = append(marks, mark)
+	}
+	return marks, nil
 }
 
 func (m *Memory) fileWrites(f Filing, did *Filed, now time.Time) (err error) {
@@ -79,25 +96,27 @@ func (m *Memory) latest(rec Record, now time.Time) Record {
 
 // state is what a filing that fails half-way is taken back to.
 type state struct {
-	records map[ID]Record
-	events  map[ID][]Event
-	order   []ID
-	commits int
-	numbers map[ID]int64
-	changes []Change
-	last    [2]int64 // of writes and of changes
+	records   map[ID]Record
+	events    map[ID][]Event
+	order     []ID
+	commits   int
+	numbers   map[ID]int64
+	changes   []Change
+	last      [2]int64 // of writes and of changes
+	chronicle chronicle
 }
 
 func (m *Memory) snapshot() state {
 	return state{
 		records: cloned(m.records), events: cloned(m.events), order: slices.Clone(m.order), commits: m.commits,
-		numbers: cloned(m.numbers), changes: m.changes, last: [2]int64{m.reserved, m.changed},
+		numbers: cloned(m.numbers), changes: m.changes, last: [2]int64{m.reserved, m.changed}, chronicle: m.chronicle,
 	}
 }
 
 func (m *Memory) restore(s state) {
 	m.records, m.events, m.order, m.commits = s.records, s.events, s.order, s.commits
 	m.numbers, m.changes, m.reserved, m.changed = s.numbers, s.changes, s.last[0], s.last[1]
+	m.chronicle = s.chronicle
 }
 
 func cloned[K comparable, V any](m map[K]V) map[K]V {
@@ -170,7 +189,9 @@ func (m *Memory) prunePapers(p Prune, most int, now time.Time) (forgotten int) {
 			continue
 		}
 		for _, n := range append(bound, name)[:min(len(bound)+1, most-forgotten)] {
+			m.chronicle.mark(p.Dropped(n.tenant, n.kind, n.id, now))
 			delete(m.papers, n)
+			delete(m.paperNumbers, n)
 			forgotten++
 		}
 	}

@@ -84,7 +84,9 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		switch relatives := m.relatives(r); {
 		case did.Buried+did.Forgotten == p.Limit:
 			return did, nil
+		case m.chronicle.unsealed(id):
 		case p.Forgets(r, now, relatives...):
+			m.chronicle.mark(p.Forgotten(r, now))
 			delete(m.records, id)
 			delete(m.events, id)
 			delete(m.numbers, id)
@@ -92,6 +94,11 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			m.commits++
 			did.Forgotten++
 		case p.Buries(r, now, relatives...) && !m.waitedFor(id):
+			buried, err := p.Buried(Bury(r), now)
+			if err != nil {
+				return did, err
+			}
+			m.chronicle.mark(buried)
 			m.records[id] = Bury(r)
 			delete(m.events, id)
 			m.commits++

@@ -82,19 +82,23 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"history":     histories,
 		"search":      searching,
 		"search page": searchPages,
+		"chronicle":   chronicling,
+		"witness":     witnessing,
 	} {
 		if o.Enqueue == nil && strings.HasPrefix(subject, "outbox") {
 			continue
 		}
 		t.Run(subject, func(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(scenarios)) {
-				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name]) })
+				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name], subject != "chronicle") })
 			}
 		})
 	}
 }
 
-func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scenario) {
+// one runs one scenario, with the ledger remembering what is not sealed unless the
+// scenario sees to that itself.
+func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scenario, recorded bool) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("reason: %s", s.reason)
@@ -103,12 +107,14 @@ func one(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options, s scena
 	if o.Sleep == nil {
 		synctest.Test(t, func(t *testing.T) {
 			h := &harness{T: t, ledger: open(t), options: o, sleep: time.Sleep} //nolint:forbidigo // in the bubble it moves the fake clock
+			h.record(recorded)
 			s.run(h)
 			h.consistent()
 		})
 		return
 	}
 	h := &harness{T: t, ledger: open(t), options: o, sleep: o.Sleep}
+	h.record(recorded)
 	s.run(h)
 	h.consistent()
 }
@@ -121,6 +127,10 @@ type harness struct {
 	options Options
 	sleep   func(d time.Duration)
 	made    []ledger.Record
+	// recorded says that the ledger remembers what is not sealed; runs are what was
+	// sealed of it.
+	recorded bool
+	runs     []ledger.Run
 }
 
 // lease is long enough that no real clock gets through it during a scenario.
@@ -277,6 +287,7 @@ func (h *harness) consistent() {
 		h.rebuilt(have)
 	}
 	h.told()
+	h.chronicled()
 }
 
 // rebuilt holds a record against its events alone.

@@ -31,6 +31,7 @@ func (h *harness) pruner() ledger.Pruner {
 // prune prunes what the scenarios' bounds allow, and says what was done.
 func (h *harness) prune(limit int) ledger.Pruned {
 	h.Helper()
+	h.seal() // what is not sealed is not forgotten
 	did, err := h.pruner().Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember, Limit: limit})
 	if err != nil {
 		h.Fatalf("prune: %v", err)
@@ -323,6 +324,7 @@ var pruning = map[string]scenario{
 			for i := range 20 {
 				h.lost(h.done(fmt.Sprint("w", i)))
 			}
+			h.seal()
 			h.sleep(keep)
 			did := make([]ledger.Pruned, 4)
 			p := h.pruner()

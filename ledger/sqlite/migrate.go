@@ -76,7 +76,7 @@ func migrate(conn *sqlite.Conn, path string, reset bool, now func() time.Time) (
 		}
 	}
 	if reset {
-		return sqlitex.Execute(conn, sqlTick, &sqlitex.ExecOptions{Args: []any{nanos(now())}})
+		return sqlitex.Execute(conn, sqlTick, &sqlitex.ExecOptions{Args: []any{nanos(now()), nil}})
 	}
 	return nil
 }

@@ -114,6 +114,9 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 		if err := t.putPaper(numbers[i], p); err != nil {
 			return did, err
 		}
+		if err := t.leaveFiled(p); err != nil {
+			return did, err
+		}
 	}
 	return did, nil
 }

@@ -71,9 +71,17 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if err != nil {
 		return at, err
 	}
+	unsealed, all, err := t.unsealedWrites()
+	if err != nil || all {
+		at.Ended = at.Ended || all
+		return at, err
+	}
 	for _, r := range rows {
 		if at.Done == at.AtMost {
 			break
+		}
+		if unsealed[r.n] {
+			continue
 		}
 		ripe, err := t.ripe(p, r, now)
 		switch {
@@ -82,9 +90,9 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		case !ripe:
 			continue
 		case at.Tombstones:
-			err = t.forget(r)
+			err = errors.Join(t.leaveMark(p.Forgotten(r.rec, now), nil), t.forget(r))
 		default:
-			err = t.bury(r)
+			err = t.bury(p, r, now)
 		}
 		if err != nil {
 			return at, err
@@ -157,8 +165,13 @@ func (t *tx) ripe(p ledger.Prune, r row, now time.Time) (bool, error) {
 	return !followed, err
 }
 
-func (t *tx) bury(r row) error {
+func (t *tx) bury(p ledger.Prune, r row, now time.Time) error {
 	r.rec = ledger.Bury(r.rec)
+	if t.chronicle {
+		if err := t.leaveMark(p.Buried(r.rec, now)); err != nil {
+			return err
+		}
+	}
 	if err := t.updateWrite(r); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (t *tx) sweepPapers(p ledger.Prune, at paperSweep) (paperSweep, error) {
 	at.ended = len(papers) < maxPruned
 	budget := min(maxPruned, at.most-at.done) // of this operation
 	for _, d := range papers {
-		gone, whole, err := t.forgetWithBinder(d, until, budget)
+		gone, whole, err := t.forgetWithBinder(p, d, now, budget)
 		if err != nil {
 			return at, err
 		}
@@ -95,7 +95,9 @@ func (t *tx) donePapers(at paperSweep, until time.Time) (papers []donePaper, err
 
 // forgetWithBinder forgets a paper, and before it the binder that it covers, at
 // most so many in all. Whole says that there is nothing more to do about it.
-func (t *tx) forgetWithBinder(d donePaper, until time.Time, most int) (gone int, whole bool, err error) {
+func (t *tx) forgetWithBinder(p ledger.Prune, d donePaper, now time.Time, most int) (gone int, whole bool, err error) {
+	until := now.Add(-p.Remember)
+	var marks, cover []*ledger.Mark
 	if d.paper.Covers() {
 		stirring := false
 		t.stirring.BindText(1, d.paper.Tenant)
@@ -108,17 +110,22 @@ func (t *tx) forgetWithBinder(d donePaper, until time.Time, most int) (gone int,
 		t.forgetBound.BindText(2, d.paper.Binder)
 		t.forgetBound.BindInt64(3, d.n)
 		t.forgetBound.BindInt64(4, int64(most))
-		if err := exec(t.path, t.forgetBound); err != nil {
+		if marks, gone, err = t.dropped(t.forgetBound, p, now); err != nil {
 			return 0, false, err
 		}
-		gone = t.conn.Changes()
 	}
 	if gone < most {
-		if err := t.onRow(t.forgetPaper, d.n); err != nil {
+		t.forgetPaper.BindInt64(1, d.n)
+		if cover, _, err = t.dropped(t.forgetPaper, p, now); err != nil {
 			return gone, false, err
 		}
 		gone, whole = gone+1, true
 	}
 	t.wrote = t.wrote || gone > 0
+	for _, m := range append(marks, cover...) {
+		if err := t.leaveMark(m, nil); err != nil {
+			return gone, whole, err
+		}
+	}
 	return gone, whole, nil
 }

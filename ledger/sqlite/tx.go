@@ -55,15 +55,17 @@ var sqlEvent string
 // tx is the transaction under way on the connection that writes, and the
 // statements it is made of.
 type tx struct {
-	path   string
-	conn   *sqlite.Conn
-	now    func() time.Time
-	newest int64         // the newest time given to an entry
-	wrote  bool          // the operation under way has changed something
-	wakes  bool          // there is new work for anybody
-	tells  bool          // there is a new change
-	window time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
-	broken error         // what ended the transaction before its time
+	path      string
+	conn      *sqlite.Conn
+	now       func() time.Time
+	newest    int64         // the newest time given to an entry
+	chronicle bool          // what is not sealed is remembered
+	ticket    int64         // the last that was given
+	wrote     bool          // the operation under way has changed something
+	wakes     bool          // there is new work for anybody
+	tells     bool          // there is a new change
+	window    time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
+	broken    error         // what ended the transaction before its time
 
 	// remembered are writes as this connection last wrote them, and foreign is
 	// a number that changes when any other connection commits: then nothing is
@@ -89,6 +91,7 @@ type tx struct {
 	change                                 *sqlite.Stmt
 	insertWorkflow, forgetWorkflow         *sqlite.Stmt
 	oldChanges, forgetChange               *sqlite.Stmt
+	unsealedRun, unsealedOnes, sealed      *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
 	visited party
@@ -112,6 +115,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlDonePapers: &t.donePaper, sqlStirring: &t.stirring,
 		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
 		sqlChange: &t.change, sqlInsertWorkflow: &t.insertWorkflow, sqlForgetWorkflow: &t.forgetWorkflow,
+		sqlUnsealedRun: &t.unsealedRun, sqlUnsealedWrites: &t.unsealedOnes, sqlSealed: &t.sealed,
 		sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
 	} {
 		s, err := conn.Prepare(query)
@@ -140,6 +144,7 @@ func (t *tx) begin() error {
 	err = each(t.path, t.meta, func() error {
 		found = true
 		t.newest = t.meta.ColumnInt64(2)
+		t.chronicle, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4)
 		return known(t.path, t.meta.ColumnInt(0), t.meta.ColumnInt(1))
 	})
 	if err == nil && !found {
@@ -164,6 +169,7 @@ func (t *tx) operate(run func(*tx) error) (changed bool, err error) {
 // open whether it was.
 func (t *tx) commit() error {
 	t.tick.BindInt64(1, t.newest)
+	t.tick.BindInt64(2, t.ticket)
 	if err := exec(t.path, t.tick); err != nil {
 		return &spoiledError{errors.Join(err, t.rollback())}
 	}

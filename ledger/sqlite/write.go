@@ -286,5 +286,8 @@ func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.
 			return err
 		}
 	}
+	if err := t.leaveRun(n, events); err != nil {
+		return err
+	}
 	return t.tell(before, after, events)
 }

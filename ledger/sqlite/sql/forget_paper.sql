@@ -1,1 +1,1 @@
-DELETE FROM ledger_papers WHERE n = ?1
+DELETE FROM ledger_papers WHERE n = ?1 RETURNING tenant, kind, id

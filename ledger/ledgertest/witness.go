@@ -1,0 +1,88 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/readback-go/readback/ledger"
+)
+
+// witness is the ledger as one that shows everything. A ledger that does not is
+// not asked further.
+func (h *harness) witness() ledger.Witness {
+	h.Helper()
+	w, ok := h.ledger.(ledger.Witness)
+	if !ok {
+		h.Skip("this ledger does not show everything")
+	}
+	return w
+}
+
+// lives walks through all writes.
+func (h *harness) lives(limit int) (all []ledger.Life) {
+	h.Helper()
+	for after := int64(0); ; after = all[len(all)-1].Number {
+		lives, err := h.witness().Lives(context.Background(), after, limit)
+		if err != nil {
+			h.Fatalf("lives: %v", err)
+		}
+		if all = append(all, lives...); len(lives) < limit {
+			return all
+		}
+	}
+}
+
+// kept walks through all papers.
+func (h *harness) kept() (all []ledger.Kept) {
+	h.Helper()
+	for after := int64(0); ; after = all[len(all)-1].Number {
+		kept, err := h.witness().Kept(context.Background(), after, 2)
+		if err != nil {
+			h.Fatalf("kept: %v", err)
+		}
+		if all = append(all, kept...); len(kept) < 2 {
+			return all
+		}
+	}
+}
+
+var witnessing = map[string]scenario{
+	"everything": {
+		"whoever checks a ledger sees each write of each tenant with its events, and each paper but the chain itself, once",
+		func(h *harness) {
+			var want []ledger.Record
+			for i, tenant := range []string{"b", "a", "c", "a", "b"} {
+				want = append(want, h.append(h.fresh(wish(tenant, fmt.Sprint("w", i)), announced), sent))
+			}
+			for _, kind := range []string{"step", ledger.AuditKind, "gate", "saga"} {
+				h.put(ledger.Paper{Tenant: "d", Kind: kind, ID: kind, Body: []byte(`{}`)})
+			}
+			for _, limit := range []int{1, 2, 5, 1000} {
+				got := h.lives(limit)
+				if len(got) != len(want) {
+					h.Fatalf("limit %d: %d writes, want %d", limit, len(got), len(want))
+				}
+				for i, life := range got {
+					h.same(want[i], life.Record)
+					if diff := cmp.Diff(h.events(want[i]), life.Events, cmpopts.EquateEmpty()); diff != "" || life.Unread != nil {
+						h.Errorf("write %d, error %v (-want +got):\n%s", i, life.Unread, diff)
+					}
+				}
+			}
+			var kinds []string
+			for _, k := range h.kept() {
+				kinds = append(kinds, k.Paper.Kind)
+				h.samePaper(h.paper(k.Paper), k.Paper)
+			}
+			if diff := cmp.Diff([]string{"step", "gate", "saga"}, kinds); diff != "" {
+				h.Errorf("papers (-want +got):\n%s", diff)
+			}
+			tenants, err := h.witness().Tenants(context.Background())
+			if diff := cmp.Diff([]string{"a", "b", "c", "d"}, tenants); diff != "" || err != nil {
+				h.Errorf("error %v, tenants (-want +got):\n%s", err, diff)
+			}
+		},
+	},
+}

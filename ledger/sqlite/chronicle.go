@@ -1,0 +1,262 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+//go:embed sql/unsealed_run.sql
+var sqlUnsealedRun string
+
+//go:embed sql/unsealed.sql
+var sqlUnsealed string
+
+//go:embed sql/unsealed_writes.sql
+var sqlUnsealedWrites string
+
+//go:embed sql/sealed.sql
+var sqlSealed string
+
+//go:embed sql/run_events.sql
+var sqlRunEvents string
+
+var _ ledger.Chronicler = (*Ledger)(nil)
+
+// chronicleFrom is the version of the oldest program that remembers what is not
+// sealed.
+const chronicleFrom = 5
+
+// Chronicle implements [ledger.Chronicler]. Switching it on writes a small row
+// for each write and each paper that is there, while nobody else can write: some
+// seconds for a million.
+func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
+	err = l.writer.do(ctx, func(t *tx) error {
+		if changed = t.chronicle != on; !changed {
+			return nil
+		}
+		t.wrote, t.chronicle = true, on
+		if !on {
+			return errors.Join(t.run("UPDATE ledger_meta SET chronicle = 0"), t.run("DELETE FROM ledger_unsealed"))
+		}
+		if err := t.run("UPDATE ledger_meta SET chronicle = 1, compatible_from = max(compatible_from, ?1)", chronicleFrom); err != nil {
+			return err
+		}
+		for _, query := range []string{
+			"INSERT INTO ledger_unsealed (ticket, write, first, last) SELECT ?1 + row_number() OVER (ORDER BY w.n), w.n, 0, w.seq FROM ledger_writes AS w",
+			"INSERT INTO ledger_unsealed (ticket, paper, first, last) SELECT ?1 + row_number() OVER (ORDER BY p.n), p.n, 0, 0 FROM ledger_papers AS p WHERE p.kind <> '" + ledger.AuditKind + "'",
+		} {
+			if err := t.run(query, t.ticket); err != nil {
+				return err
+			}
+			t.ticket += int64(t.conn.Changes())
+		}
+		return nil
+	})
+	return changed && err == nil, err
+}
+
+// run executes what is rarely run.
+func (t *tx) run(query string, args ...any) error {
+	return explain(t.path, sqlitex.Execute(t.conn, query, &sqlitex.ExecOptions{Args: args}))
+}
+
+// leaveRun leaves the row that says which events of a write are not sealed.
+func (t *tx) leaveRun(n int64, events []ledger.Event) error {
+	if !t.chronicle || len(events) == 0 {
+		return nil
+	}
+	t.ticket++
+	s := t.unsealedRun
+	s.BindInt64(1, t.ticket)
+	s.BindInt64(2, n)
+	s.BindInt64(3, events[0].Seq)
+	s.BindInt64(4, events[len(events)-1].Seq)
+	s.BindNull(5)
+	return exec(t.path, s)
+}
+
+// leaveMark leaves the row of a mark, if there is one.
+func (t *tx) leaveMark(m *ledger.Mark, err error) error {
+	if !t.chronicle || m == nil || err != nil {
+		return err
+	}
+	text, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	t.ticket++
+	s := t.unsealedRun
+	s.BindInt64(1, t.ticket)
+	s.BindNull(2)
+	s.BindInt64(3, 0)
+	s.BindInt64(4, 0)
+	s.BindText(5, text)
+	return exec(t.path, s)
+}
+
+// leaveFiled leaves the mark of a paper that was filed.
+func (t *tx) leaveFiled(p ledger.Paper) error {
+	if !t.chronicle {
+		return nil
+	}
+	return t.leaveMark(p.Filed())
+}
+
+// unsealedWrites are the numbers of those with events that are not sealed. All
+// says that there are too many: then it is waited for whoever seals.
+func (t *tx) unsealedWrites() (numbers map[int64]bool, all bool, err error) {
+	if !t.chronicle {
+		return nil, false, nil
+	}
+	numbers = make(map[int64]bool)
+	rows := 0
+	t.unsealedOnes.BindInt64(1, maxUnsealed)
+	err = each(t.path, t.unsealedOnes, func() error {
+		rows++
+		numbers[t.unsealedOnes.ColumnInt64(0)] = true
+		return nil
+	})
+	return numbers, rows == maxUnsealed, err
+}
+
+// dropped is a row of a statement that forgets papers.
+func (t *tx) dropped(s *sqlite.Stmt, p ledger.Prune, now time.Time) (marks []*ledger.Mark, gone int, err error) {
+	err = each(t.path, s, func() error {
+		gone++
+		marks = append(marks, p.Dropped(s.ColumnText(0), s.ColumnText(1), s.ColumnText(2), now))
+		return nil
+	})
+	return marks, gone, err
+}
+
+// Sealed implements [ledger.Chronicler].
+func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
+	for len(tickets) > 0 {
+		part := tickets[:min(len(tickets), maxChanges)]
+		tickets = tickets[len(part):]
+		err := l.writer.do(ctx, func(t *tx) error {
+			t.wrote = true
+			for _, ticket := range part {
+				if err := t.onRow(t.sealed, ticket); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unsealed implements [ledger.Chronicler].
+func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []ledger.Run, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		if _, err := l.clock(conn); err != nil {
+			return err
+		}
+		s, err := l.statement(conn, sqlUnsealed)
+		if err != nil {
+			return err
+		}
+		s.BindInt64(1, after)
+		s.BindInt64(2, int64(ledger.RunLimit(limit)))
+		return each(l.path, s, func() error {
+			run, err := l.unsealed(conn, s)
+			runs = append(runs, run)
+			return err
+		})
+	})
+	return runs, err
+}
+
+// unsealed is one run. What is wrong with it alone is said in it.
+func (l *Ledger) unsealed(conn *sqlite.Conn, s *sqlite.Stmt) (run ledger.Run, err error) {
+	ticket, n := s.ColumnInt64(0), s.ColumnInt64(1)
+	switch {
+	case !s.ColumnIsNull(5):
+		return ledger.RunOf(ticket, text(s, 5)), nil
+	case !s.ColumnIsNull(4):
+		run, err = l.foundPaper(conn, s.ColumnInt64(4))
+	case s.ColumnIsNull(6):
+		err = damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
+	default:
+		run = ledger.Run{Tenant: s.ColumnText(7), ID: ledger.ID(s.ColumnText(6)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
+		if run.Found = run.First == 0; run.Found {
+			run.First = 1
+		}
+		if run.Found && s.ColumnBool(8) {
+			run.Mark, err = l.foundStone(conn, n)
+		} else {
+			run.Intent = text(s, 9)
+			run.Events, err = l.runEvents(conn, n, run)
+		}
+	}
+	if err != nil && ofOneRow(err) {
+		return ledger.Run{Ticket: ticket, Unread: err}, nil
+	}
+	run.Ticket = ticket
+	return run, err
+}
+
+func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events []ledger.Event, err error) {
+	s, err := l.statement(conn, sqlRunEvents)
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, n)
+	s.BindInt64(2, run.First)
+	s.BindInt64(3, run.Last)
+	err = each(l.path, s, func() error {
+		e, err := scanEvent(s)
+		if err != nil {
+			return damaged(fmt.Errorf("write %s: %w", run.ID, err))
+		}
+		events = append(events, e)
+		return nil
+	})
+	return events, err
+}
+
+// foundPaper is the mark of a paper that was there when sealing was switched on,
+// as it is now. One that is gone has been dropped since, and that has a mark.
+func (l *Ledger) foundPaper(conn *sqlite.Conn, n int64) (run ledger.Run, err error) {
+	s, err := l.statement(conn, sqlNumberedPaper)
+	if err != nil {
+		return run, err
+	}
+	s.BindInt64(1, n)
+	err = each(l.path, s, func() error {
+		_, p := scanPaper(s, time.Time{})
+		mark, err := p.Filed()
+		run = ledger.Run{Tenant: p.Tenant, Mark: mark, Found: true}
+		return err
+	})
+	return run, err
+}
+
+// foundStone is the mark of a tombstone that was there when sealing was switched
+// on.
+func (l *Ledger) foundStone(conn *sqlite.Conn, n int64) (mark *ledger.Mark, err error) {
+	s, err := l.statement(conn, sqlNumbered)
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, n)
+	err = each(l.path, s, func() error {
+		r, err := scan(s, 0)
+		if err == nil {
+			mark, err = ledger.FoundBuried(r.rec)
+		}
+		return err
+	})
+	return mark, err
+}

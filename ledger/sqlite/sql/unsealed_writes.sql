@@ -1,0 +1,1 @@
+SELECT u.write FROM ledger_unsealed AS u WHERE u.write IS NOT NULL LIMIT ?1

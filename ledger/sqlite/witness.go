@@ -1,0 +1,93 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/readback-go/readback/ledger"
+	"zombiezen.com/go/sqlite"
+)
+
+//go:embed sql/tenants.sql
+var sqlTenants string
+
+//go:embed sql/lives.sql
+var sqlLives string
+
+//go:embed sql/kept.sql
+var sqlKept string
+
+var _ ledger.Witness = (*Ledger)(nil)
+
+// Tenants implements [ledger.Witness].
+func (l *Ledger) Tenants(ctx context.Context) (tenants []string, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		s, err := l.statement(conn, sqlTenants)
+		if err != nil {
+			return err
+		}
+		return each(l.path, s, func() error {
+			tenants = append(tenants, s.ColumnText(0))
+			return nil
+		})
+	})
+	return tenants, err
+}
+
+// Lives implements [ledger.Witness]. A write and its events are as they were at
+// one time.
+func (l *Ledger) Lives(ctx context.Context, after int64, limit int) (lives []ledger.Life, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		newest, err := l.clock(conn)
+		if err != nil {
+			return err
+		}
+		s, err := l.statement(conn, sqlLives)
+		if err != nil {
+			return err
+		}
+		s.BindInt64(1, after)
+		s.BindInt64(2, int64(ledger.RunLimit(limit)))
+		return each(l.path, s, func() error {
+			r, err := scan(s, 0)
+			if err != nil && !ofOneRow(err) {
+				return err
+			}
+			r.rec.Now = clamp(l.now(), newest)
+			life := ledger.Life{Number: r.n, Record: r.rec, Unread: err}
+			if life.Events, err = l.runEvents(conn, r.n, ledger.Run{ID: r.rec.ID, First: -1 << 62, Last: 1 << 62}); err != nil {
+				if !ofOneRow(err) {
+					return err
+				}
+				life.Unread = fmt.Errorf("write %s: %w", r.rec.ID, err)
+			}
+			lives = append(lives, life)
+			return nil
+		})
+	})
+	return lives, err
+}
+
+// Kept implements [ledger.Witness].
+func (l *Ledger) Kept(ctx context.Context, after int64, limit int) (kept []ledger.Kept, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		newest, err := l.clock(conn)
+		if err != nil {
+			return err
+		}
+		s, err := l.statement(conn, sqlKept)
+		if err != nil {
+			return err
+		}
+		s.BindInt64(1, after)
+		s.BindInt64(2, int64(ledger.RunLimit(limit)))
+		s.BindText(3, ledger.AuditKind)
+		return each(l.path, s, func() error {
+			n, p := scanPaper(s, clamp(l.now(), newest))
+			kept = append(kept, ledger.Kept{Number: n, Paper: p})
+			return nil
+		})
+	})
+	return kept, err
+}
