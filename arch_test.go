@@ -43,12 +43,12 @@ var rooms = map[string][]string{
 
 	"signing":       {},
 	"redact":        {"connectors", "intent"},
-	"telemetry":     {"connectors", "engine", "intent", "ledger", "verify"},
+	"telemetry":     {"connectors", "engine", "ledger", "verify"},
 	"audit/objects": {"audit"},
 	"audit":         {"ledger", "signing", "internal/pause"},
 	"receipt":       {"connectors", "intent", "ledger", "redact", "signing"},
 	"eval":          {"connectors", "intent", "internal/yamlfile", "verify"},
-	"readbacktest":  {"connectors"},
+	"readbacktest":  {"connectors", "connectors/connectortest", "intent", "internal/wire"},
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 
 	"internal/browsertest": {},
 	"internal/catalog":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":      {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
+	"internal/config":      {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
 	"internal/demo":        {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":    {},
 	"internal/access":      {"engine", "ledger"},

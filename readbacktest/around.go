@@ -1,0 +1,163 @@
+package readbacktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// Link stands before a connector and has the same vices as a [Proxy]. Its
+// methods about what happened are those of [Log].
+type Link struct {
+	*Log
+	conn connectors.Connector
+	past past[read]
+}
+
+// Around stands before a connector. tb fails where the options ask for what
+// cannot be.
+func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
+	tb.Helper()
+	o = o.checked(tb)
+	return &Link{Log: newLog(tb, o), conn: conn, past: past[read]{on: o.lags()}}
+}
+
+// Connector is the connector with its vices: each write, and each read, is a
+// call. It checks, prepares, inverts and removes as the one behind it does, and
+// reads in bulk one by one; it has none of the powers that measure or list.
+func (l *Link) Connector() connectors.Connector {
+	return clothed(&vicious{link: l, powers: powers{l.conn}}, l.conn)
+}
+
+// vicious is a connector over a link.
+type vicious struct {
+	powers
+	link *Link
+}
+
+// written and read are the answers of a connector.
+type written struct {
+	receipt connectors.Receipt
+	err     error
+}
+
+type read struct {
+	seen connectors.Observation
+	err  error
+}
+
+// Write implements [connectors.Connector].
+func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	l := v.link
+	c, f := l.begin(Call{Write: true, What: string(r.Intent.Write), Key: keyOf(r.Intent.Key)})
+	q := connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
+	l.know(q)
+	a := carry(ctx, l.Log, c, f, way[written]{
+		send: func(ctx context.Context) (written, string, bool) {
+			l.past.keep(ctx, l.now())
+			receipt, err := l.conn.Write(ctx, r)
+			return written{receipt, err}, said(receipt.Code, err), err == nil
+		},
+		dead:    written{err: errDeadConnection},
+		status:  func(code int) written { return written{err: errorOf(code)} },
+		half:    func(a written) written { return written{connectors.Receipt{Code: a.receipt.Code}, a.err} },
+		phantom: func() (written, string) { return written{receipt: connectors.Receipt{Code: "200"}}, "200" },
+	})
+	return a.receipt, a.err
+}
+
+// Read implements [connectors.Connector].
+func (v *vicious) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	l := v.link
+	c, f := l.begin(Call{What: "read", Key: keyOf(q.Intent.Key)})
+	l.know(q)
+	a := carry(ctx, l.Log, c, f, way[read]{
+		send: func(ctx context.Context) (read, string, bool) {
+			o, err := l.conn.Read(ctx, q)
+			return read{o, err}, said(fmt.Sprintf("%d records", len(o.Records)), err), err == nil
+		},
+		dead:   read{err: errDeadConnection},
+		status: func(code int) read { return read{err: errorOf(code)} },
+		half:   func(read) read { return read{err: errors.New("the answer breaks off in the middle")} },
+		old:    func(f Fault) (read, bool) { return l.old(q, c, f) },
+	})
+	return a.seen, a.err
+}
+
+// ReadMany implements [connectors.BulkReader], one by one.
+func (v *vicious) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	return oneByOne(ctx, v, qs)
+}
+
+func oneByOne(ctx context.Context, conn connectors.Connector, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	all := make([]connectors.BulkAnswer, len(qs))
+	for i, q := range qs {
+		all[i].Observation, all[i].Err = conn.Read(ctx, q)
+	}
+	return all, ctx.Err()
+}
+
+func (l *Link) know(q connectors.Query) {
+	l.past.know(asked(q), func(ctx context.Context) read {
+		o, err := l.conn.Read(ctx, q)
+		return read{o, err}
+	})
+}
+
+// old is an answer of a replica that is behind: it is never stronger than weak,
+// whatever the connector said when it was new.
+func (l *Link) old(q connectors.Query, c *Call, f Fault) (read, bool) {
+	a, ok := l.past.lagging(asked(q), c, f)
+	a.seen.Strength, a.seen.At = connectors.Weak, c.At
+	a.seen.Records = slices.Clone(a.seen.Records)
+	return a, ok
+}
+
+// asked names a question by what it looks for; a write asks without a ref.
+func asked(q connectors.Query) string {
+	return q.Intent.Destination + "\n" + q.Intent.Kind + "\n" + keyOf(q.Intent.Key) + "\n" + q.Stamp
+}
+
+var errDeadConnection = errors.New("the connection was cut before an answer came")
+
+// errorOf is what a connector makes of a status, as the contract of connectors
+// has it: a 429 is throttled, what the 5xx mean nobody knows.
+func errorOf(code int) error {
+	err := fmt.Errorf("answered with %d", code)
+	if code == http.StatusTooManyRequests {
+		return connectors.Throttled(time.Second, err)
+	}
+	return &connectors.Error{Code: fmt.Sprint(code), Err: err}
+}
+
+func said(what string, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case what == "":
+		return "yes"
+	}
+	return what
+}
+
+// keyOf is a business key as logs and counters name it: its one value, or all of
+// it as JSON.
+func keyOf(key map[string]any) string {
+	if len(key) == 1 {
+		for _, v := range key {
+			return fmt.Sprint(v)
+		}
+	}
+	text, err := json.Marshal(key)
+	if err != nil {
+		return fmt.Sprint(key)
+	}
+	return string(text)
+}

@@ -1,0 +1,85 @@
+package readbacktest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Count is how many effects there are under a key, to be asserted.
+type Count struct {
+	tb   testing.TB
+	key  string
+	n    int
+	logs []*Log
+}
+
+// Effects counts the effects under a key: count is asked once, after everything
+// that is held has landed. It should ask the world (a handler's own records, a
+// table, a mailbox), or be [Log.Landed] of a proxy. seen are the proxies whose
+// calls a failure shows; those of a [Story] are known.
+func Effects(tb testing.TB, count func(key string) int, key string, seen ...Source) Count {
+	tb.Helper()
+	c := Count{tb: tb, key: key}
+	for _, s := range seen {
+		c.logs = append(c.logs, s.source())
+	}
+	if s, ok := tb.(*Story); ok {
+		c.logs = append(c.logs, s.logs...)
+	}
+	for _, l := range c.logs {
+		l.Release()
+	}
+	c.n = count(key)
+	return c
+}
+
+// Exactly fails the test unless there are n effects.
+func (c Count) Exactly(n int) {
+	c.tb.Helper()
+	if c.n != n {
+		c.fail(fmt.Sprintf("want exactly %d", n))
+	}
+}
+
+// AtMost fails the test if there are more than n effects.
+func (c Count) AtMost(n int) {
+	c.tb.Helper()
+	if c.n > n {
+		c.fail(fmt.Sprintf("want at most %d", n))
+	}
+}
+
+func (c Count) fail(want string) {
+	c.tb.Helper()
+	c.tb.Errorf("%d effects under %q, %s%s", c.n, c.key, want, told(c.tb, c.logs))
+}
+
+// ExpectEffects fails a test unless the calls for which match returns true had
+// exactly n effects together, by what reached the target and was answered with
+// success. Everything that is held lands first. match may be nil: all calls.
+func (l *Log) ExpectEffects(tb testing.TB, match func(Call) bool, n int) {
+	tb.Helper()
+	l.Release()
+	if match == nil {
+		match = func(Call) bool { return true }
+	}
+	if got := l.count(match); got != n {
+		tb.Errorf("%d effects reached the target, want exactly %d%s", got, n, told(tb, []*Log{l}))
+	}
+}
+
+// told is what a failure shows of the calls, and how to repeat it.
+func told(tb testing.TB, logs []*Log) string {
+	var b strings.Builder
+	for _, l := range logs {
+		b.WriteString("\n" + l.String())
+	}
+	if s, ok := tb.(*Story); ok {
+		return strings.TrimRight(b.String(), "\n") + "\n" + repeat(tb, s.seed)
+	}
+	for _, l := range logs {
+		return strings.TrimRight(b.String(), "\n") + "\n" + repeat(tb, l.Seed())
+	}
+	return b.String()
+}

@@ -1,0 +1,86 @@
+package readbacktest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// past keeps what reads would have been answered with before each write: the
+// state does not change in between, as far as this way is concerned.
+type past[A any] struct {
+	on bool // whether anybody will ask
+
+	mu        sync.Mutex
+	questions []string
+	ask       map[string]func(context.Context) A
+	states    []state[A]
+}
+
+// state is what was answered before the write that came with a number, at a
+// time.
+type state[A any] struct {
+	n       int
+	at      time.Time
+	answers map[string]A
+}
+
+// know notes a question, which is asked before each write from then on.
+func (p *past[A]) know(question string, ask func(context.Context) A) {
+	if !p.on {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ask == nil {
+		p.ask = map[string]func(context.Context) A{}
+	}
+	if _, known := p.ask[question]; known || len(p.questions) >= maxQuestions {
+		return
+	}
+	p.questions = append(p.questions, question)
+	p.ask[question] = ask
+}
+
+// keep asks all questions, before a write reaches the target.
+func (p *past[A]) keep(ctx context.Context, n int) {
+	if !p.on {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := state[A]{n: n, at: time.Now(), answers: map[string]A{}}
+	for _, q := range p.questions {
+		s.answers[q] = p.ask[q](ctx)
+	}
+	p.states = append(p.states, s)
+	if len(p.states) > maxStates {
+		p.states = slices.Delete(p.states, 0, 1)
+	}
+}
+
+// asOf is what a question was answered with at the time of an earlier call: the
+// state before the first write since then. It reports false where nothing was
+// written since, or the question was not known then.
+func (p *past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.states {
+		if since(s) {
+			a, ok = s.answers[question]
+			return a, ok
+		}
+	}
+	return a, false
+}
+
+// lagging is what a call is answered with that meets a lagging read.
+func (p *past[A]) lagging(question string, c *Call, f Fault) (A, bool) {
+	return p.asOf(question, func(s state[A]) bool {
+		if f.Delay > 0 {
+			return s.at.After(c.At.Add(-f.Delay))
+		}
+		return s.n >= c.N-f.behind()
+	})
+}

@@ -1,0 +1,213 @@
+package readbacktest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/readback-go/readback/internal/wire"
+)
+
+// Proxy stands before an HTTP API, in the same process. Requests come over
+// [Proxy.Transport], or over [Proxy.URL]. Bodies are kept in memory whole;
+// answers are not streamed. Its methods about what happened are those of [Log].
+type Proxy struct {
+	*Log
+	target http.RoundTripper
+	past   past[answer]
+	serve  sync.Once
+	server *httptest.Server
+}
+
+// NewProxy stands before a target: a handler of the test's own, or [Forward].
+// tb fails where the options ask for what cannot be.
+func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
+	tb.Helper()
+	o = o.checked(tb)
+	p := &Proxy{Log: newLog(tb, o), target: wire.Transport(target, nil), past: past[answer]{on: o.lags()}}
+	for _, r := range o.Watch {
+		p.know(r, nil)
+	}
+	return p
+}
+
+// Forward is a target somewhere else: the server at a base URL. A server that
+// cannot be reached looks like a dead connection.
+func Forward(base *url.URL) http.Handler {
+	to := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) },
+		// Connections are used once: net/http sends again by itself what a kept
+		// one may have swallowed, and no connection outlives the test.
+		Transport:    &http.Transport{DisableKeepAlives: true},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// As for requests of a server: an answer that breaks off breaks off.
+		to.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{})))
+	})
+}
+
+// Transport carries requests to the target, whatever host they name. It uses no
+// network and starts no goroutine, so that it works in a testing/synctest
+// bubble.
+func (p *Proxy) Transport() http.RoundTripper { return wire.Transport(p, nil) }
+
+// Client is a client that uses [Proxy.Transport] and has no time-out.
+func (p *Proxy) Client() *http.Client { return &http.Client{Transport: p.Transport()} }
+
+// URL is where the proxy listens, on this machine alone, from the first call to
+// the end of the test. Not for a testing/synctest bubble, which knows no network.
+// A client of net/http repeats by itself what a kept connection may have lost
+// (reads, and whatever bears an idempotency key): the log shows it.
+func (p *Proxy) URL() string {
+	p.serve.Do(func() {
+		p.server = httptest.NewServer(p)
+		p.tb.Cleanup(p.server.Close)
+	})
+	return p.server.URL
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "readbacktest: the body cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	again := func() *http.Request { return with(r, body) }
+	c, f := p.begin(Call{
+		Write: p.options.IsWrite(again()), What: r.Method + " " + r.URL.Path, Key: p.options.Key(again()), Body: body,
+	})
+	if !c.Write {
+		p.know(r, body)
+	}
+	carry(r.Context(), p.Log, c, f, way[answer]{
+		send: func(ctx context.Context) (answer, string, bool) {
+			if c.Write {
+				p.past.keep(ctx, p.now())
+			}
+			a := p.send(ctx, r, body)
+			return a, a.String(), a.status/100 == 2
+		},
+		dead:    answer{dead: true},
+		status:  answered,
+		half:    answer.half,
+		phantom: func() (answer, string) { a := p.phantom(again()); return a, a.String() },
+		old:     func(f Fault) (answer, bool) { return p.past.lagging(question(r, body), c, f) },
+	}).writeTo(w)
+}
+
+// with is a request with its body from the beginning.
+func with(r *http.Request, body []byte) *http.Request {
+	again := r.Clone(r.Context())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	again.ContentLength = int64(len(body))
+	return again
+}
+
+// send carries a request to the target.
+func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) answer {
+	out := with(r, body).WithContext(ctx)
+	if out.URL.Host == "" {
+		out.URL.Host = r.Host
+	}
+	res, err := p.target.RoundTrip(out)
+	if err != nil {
+		return answer{dead: true}
+	}
+	defer func() { _ = res.Body.Close() }() // it is in memory
+	a := answer{status: res.StatusCode, header: res.Header}
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
+		a.cut = len(a.body) + 1
+	}
+	return a
+}
+
+func (p *Proxy) phantom(r *http.Request) answer {
+	rec := httptest.NewRecorder()
+	p.options.Phantom.ServeHTTP(rec, r)
+	return answer{status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
+}
+
+// echo answers that all went well, as many APIs do: with what was sent.
+func echo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+	if r.Method == http.MethodPost {
+		w.WriteHeader(http.StatusCreated)
+	}
+	_, _ = io.Copy(w, r.Body) // both are in memory
+}
+
+func (p *Proxy) know(r *http.Request, body []byte) {
+	p.past.know(question(r, body), func(ctx context.Context) answer { return p.send(ctx, r, body) })
+}
+
+func question(r *http.Request, body []byte) string {
+	return fmt.Sprintf("%s %s\n%s", r.Method, r.URL.RequestURI(), body)
+}
+
+// answer is what comes back over HTTP.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	cut    int  // the length that a body claims to have which breaks off; 0: it is whole
+	dead   bool // none comes
+}
+
+func (a answer) String() string {
+	switch {
+	case a.dead:
+		return deadConnection
+	case a.cut > 0:
+		return fmt.Sprintf("%d, cut", a.status)
+	}
+	return strconv.Itoa(a.status)
+}
+
+// answered is an answer that a proxy gives.
+func answered(status int) answer {
+	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
+	if status == http.StatusTooManyRequests {
+		h.Set("Retry-After", "1")
+	}
+	return answer{status: status, header: h, body: []byte(http.StatusText(status) + "\n")}
+}
+
+// half is an answer that breaks off in the middle. Of one without a body nothing
+// comes.
+func (a answer) half() answer {
+	if len(a.body) == 0 {
+		return answer{dead: true}
+	}
+	a.cut = len(a.body)
+	a.body = a.body[:len(a.body)/2]
+	return a
+}
+
+func (a answer) writeTo(w http.ResponseWriter) {
+	if a.dead {
+		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(w.Header(), a.header)
+	if a.cut > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(a.cut))
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // who has gone hears nothing
+	if a.cut > 0 {
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+		panic(http.ErrAbortHandler)
+	}
+}

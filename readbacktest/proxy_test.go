@@ -1,0 +1,316 @@
+package readbacktest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	rt "github.com/readback-go/readback/readbacktest"
+)
+
+const invoice = "INV-7721"
+
+// TestVices: what the client sees and what the bank has, for each vice, on a
+// client that asks twice when it does not hear yes.
+func TestVices(t *testing.T) {
+	cases := map[rt.Vice]struct {
+		saw     string
+		charges int // of one attempt, when everything has landed
+		naive   int // of a client that tries again
+		reason  string
+	}{
+		rt.LostAnswer:     {"dead", 1, 2, "the bank did it, and nobody heard"},
+		rt.DroppedBefore:  {"dead", 0, 1, "the bank never heard of it"},
+		rt.LateCommit:     {"time-out", 1, 2, "it lands behind the client's back"},
+		rt.PhantomSuccess: {`201 {"invoice":"INV-7721","cents":1999}`, 0, 0, "who believes the answer does not try again"},
+		rt.Duplicate:      {`201 {"invoice":"INV-7721","cents":1999}`, 2, 2, "the network delivers it twice"},
+		rt.CutBody:        {"201 cut", 1, 2, "the answer cannot be read"},
+		rt.BadGateway:     {"502 Bad Gateway", 1, 2, "a gateway answers for a bank that did it"},
+		rt.Unavailable:    {"503 Service Unavailable", 0, 1, "it is true"},
+		rt.Throttled:      {"429 Too Many Requests", 0, 1, "it is true"},
+		rt.ThrottledAfter: {"429 Too Many Requests", 1, 2, "it is a lie"},
+	}
+	for _, v := range append(rt.WriteVices(), rt.ThrottledAfter) {
+		t.Run(string(v), func(t *testing.T) {
+			c, known := cases[v]
+			if !known {
+				t.Fatal("no case for this vice")
+			}
+			for attempts, want := range map[int]int{1: c.charges, 2: c.naive} {
+				synctest.Test(t, func(t *testing.T) {
+					b := &bank{}
+					p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Script: []rt.Fault{{Vice: v, Nth: 1}}})
+					client := p.Client()
+					client.Timeout = 10 * time.Second
+					first := post(t.Context(), client, "http://bank.example", invoice)
+					if first != c.saw {
+						t.Errorf("the client saw %q, want %q: %s", first, c.saw, c.reason)
+					}
+					readable := strings.HasPrefix(first, "201 {")
+					if attempts > 1 && !readable {
+						if again := post(t.Context(), client, "http://bank.example", invoice); !strings.HasPrefix(again, "201 {") {
+							t.Errorf("the second attempt saw %q, want an undisturbed one", again)
+						}
+					}
+					rt.Effects(t, b.Charges, invoice, p).Exactly(want)
+					rt.Effects(t, p.Landed, invoice, p).Exactly(want)
+					p.ExpectEffects(t, nil, want)
+				})
+			}
+		})
+	}
+}
+
+// TestReads: what befalls reads changes nothing at the bank.
+func TestReads(t *testing.T) {
+	for v, want := range map[rt.Vice]string{
+		rt.LostAnswer: "dead", rt.DroppedBefore: "dead", rt.CutBody: "200 cut",
+		rt.BadGateway: "502 Bad Gateway", rt.Unavailable: "503 Service Unavailable", rt.Throttled: "429 Too Many Requests",
+	} {
+		t.Run(string(v), func(t *testing.T) {
+			b := &bank{}
+			p := rt.NewProxy(t, b, rt.Options{Script: []rt.Fault{{Vice: v, Nth: 2, Reads: true}}})
+			post(t.Context(), p.Client(), "http://bank.example", invoice)
+			look(t.Context(), p.Client(), "http://bank.example", invoice)
+			if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != want {
+				t.Errorf("the second look saw %q, want %q", saw, want)
+			}
+			p.ExpectEffects(t, nil, 1)
+		})
+	}
+}
+
+// TestLag: a read shows what was there so many requests, or so long, ago; where
+// nothing older is known it is not made up.
+func TestLag(t *testing.T) {
+	const none, one = "200 []", `200 [{"invoice":"INV-7721","cents":1999}]`
+	cases := map[string]struct {
+		fault  rt.Fault
+		watch  bool
+		before bool // look before the write
+		want   []string
+		reason string
+	}{
+		"by requests": {rt.Fault{Vice: rt.LaggingRead, After: 2}, false, true, []string{none, none, one}, "two requests behind"},
+		"default":     {rt.Fault{Vice: rt.LaggingRead}, false, true, []string{none, none, none, one}, "three requests behind"},
+		"once":        {rt.Fault{Vice: rt.LaggingRead, Nth: 3}, false, true, []string{one, none, one}, "the third read alone; the look before is the first"},
+		"by time":     {rt.Fault{Vice: rt.LaggingRead, Delay: 2500 * time.Millisecond}, false, true, []string{none, none, none, one}, "a look each second"},
+		"not asked":   {rt.Fault{Vice: rt.LaggingRead}, false, false, []string{one}, "nobody knows what it would have been"},
+		"watched":     {rt.Fault{Vice: rt.LaggingRead, After: 1}, true, false, []string{none, one}, "the proxy was told to ask"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bank{}
+				o := rt.Options{Script: []rt.Fault{c.fault}}
+				if c.watch {
+					o.Watch = []*http.Request{httptest.NewRequest(http.MethodGet, "/charges?invoice="+invoice, nil)}
+				}
+				p := rt.NewProxy(t, b, o)
+				if c.before {
+					look(t.Context(), p.Client(), "http://bank.example", invoice)
+				}
+				post(t.Context(), p.Client(), "http://bank.example", invoice)
+				var got []string
+				for range c.want {
+					got = append(got, look(t.Context(), p.Client(), "http://bank.example", invoice))
+					time.Sleep(time.Second)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("the looks saw (-want +got): %s\nsince %s\n%s", diff, c.reason, p)
+				}
+			})
+		})
+	}
+}
+
+// TestLate: when a held request lands.
+func TestLate(t *testing.T) {
+	cases := map[string]struct {
+		fault  rt.Fault
+		want   []int // charges before the first look, and after each
+		reason string
+	}{
+		"default":   {rt.Fault{Vice: rt.LateCommit, Nth: 1}, []int{0, 0, 0, 1}, "two requests pass it"},
+		"after one": {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: 1}, []int{0, 0, 1, 1}, "one passes it"},
+		"by time":   {rt.Fault{Vice: rt.LateCommit, Nth: 1, Delay: 2500 * time.Millisecond}, []int{0, 0, 1, 1}, "the client waits a second, and looks follow each second"},
+		"released":  {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: -1}, []int{0, 0, 0, 0}, "it waits for its release"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &bank{}
+				p := rt.NewProxy(t, b, rt.Options{Script: []rt.Fault{c.fault}})
+				if saw := post(t.Context(), p.Client(), "http://bank.example", invoice); saw != "dead" {
+					t.Errorf("a client without a time-out saw %q, want a connection that is cut when it has waited", saw)
+				}
+				got := []int{b.Charges(invoice)}
+				for range c.want[1:] {
+					time.Sleep(time.Second)
+					look(t.Context(), p.Client(), "http://bank.example", invoice)
+					got = append(got, b.Charges(invoice))
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("charges (-want +got): %s\nsince %s\n%s", diff, c.reason, p)
+				}
+				p.Release()
+				rt.Effects(t, b.Charges, invoice, p).Exactly(1)
+			})
+		})
+	}
+}
+
+// life is what 40 invoices see under vices by seed, asked for in an order.
+func life(t *testing.T, seed uint64, order []int) map[string]string {
+	t.Helper()
+	b := &bank{}
+	p := rt.NewProxy(t, b, rt.Options{Seed: seed, Key: invoiceOf, Vices: rt.Vices(), Chance: 0.5, Patience: time.Millisecond})
+	for _, n := range order {
+		post(t.Context(), p.Client(), "http://bank.example", "INV-"+string(rune('a'+n)))
+	}
+	met := map[string]string{}
+	for _, c := range p.Calls() {
+		met[c.Key] += string(c.Vice) + ";"
+	}
+	return met
+}
+
+// TestSeed: one seed is one life, whatever the order in which the requests come;
+// another seed is another life.
+func TestSeed(t *testing.T) {
+	var order []int
+	for n := range 20 {
+		order = append(order, n, n)
+	}
+	there := life(t, 7, order)
+	back := slices.Clone(order)
+	slices.Reverse(back)
+	if diff := cmp.Diff(there, life(t, 7, back)); diff != "" {
+		t.Errorf("seed 7, the other way round (-there +back): %s", diff)
+	}
+	if cmp.Equal(there, life(t, 8, order)) {
+		t.Error("seed 8 is like seed 7")
+	}
+}
+
+// TestSeedFromOutside: the environment repeats what failed.
+func TestSeedFromOutside(t *testing.T) {
+	for said, want := range map[string]uint64{"": 1, "42": 42} {
+		t.Setenv("READBACKTEST_SEED", said)
+		if got := rt.NewProxy(t, &bank{}, rt.Options{}).Seed(); got != want {
+			t.Errorf("READBACKTEST_SEED=%q: seed %d, want %d", said, got, want)
+		}
+		if got := rt.NewProxy(t, &bank{}, rt.Options{Seed: 9}).Seed(); got != 9 {
+			t.Errorf("READBACKTEST_SEED=%q: seed %d, want that of the options", said, got)
+		}
+	}
+	t.Setenv("READBACKTEST_SEED", "many")
+	if says := failures(t, func(tb testing.TB) { rt.NewProxy(tb, &bank{}, rt.Options{}) }); !strings.Contains(says, "READBACKTEST_SEED") {
+		t.Errorf("a bad seed says %q", says)
+	}
+}
+
+// TestURL: the same over a real connection, before a server somewhere else.
+func TestURL(t *testing.T) {
+	cases := map[rt.Vice]struct {
+		saw     string
+		charges int
+	}{
+		rt.LostAnswer: {"dead", 1}, rt.DroppedBefore: {"dead", 0}, rt.LateCommit: {"dead", 1}, rt.CutBody: {"201 cut", 1},
+		rt.Duplicate: {`201 {"invoice":"INV-7721","cents":1999}`, 2}, rt.BadGateway: {"502 Bad Gateway", 1},
+	}
+	for v, c := range cases {
+		t.Run(string(v), func(t *testing.T) {
+			b := &bank{}
+			real := httptest.NewServer(b)
+			t.Cleanup(real.Close)
+			at, err := url.Parse(real.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := rt.NewProxy(t, rt.Forward(at), rt.Options{Script: []rt.Fault{{Vice: v, Nth: 1}}, Patience: 10 * time.Millisecond})
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			if saw := post(t.Context(), client, p.URL(), invoice); saw != c.saw {
+				t.Errorf("the client saw %q, want %q", saw, c.saw)
+			}
+			rt.Effects(t, b.Charges, invoice, p).Exactly(c.charges)
+			p.ExpectEffects(t, nil, c.charges)
+		})
+	}
+}
+
+// TestForwardBroken: a target that cannot be reached, or whose own answer breaks
+// off, did not say yes.
+func TestForwardBroken(t *testing.T) {
+	breaks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write([]byte("half"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	t.Cleanup(breaks.Close)
+	for base, want := range map[string]string{breaks.URL: "201 cut", gone.URL: "dead"} {
+		at, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := rt.NewProxy(t, rt.Forward(at), rt.Options{})
+		if saw := post(t.Context(), p.Client(), "http://bank.example", invoice); saw != want {
+			t.Errorf("the client saw %q, want %q\n%s", saw, want, p)
+		}
+	}
+}
+
+// TestIsWrite: an API that writes with GET, or reads with POST, says so.
+func TestIsWrite(t *testing.T) {
+	b := &bank{}
+	p := rt.NewProxy(t, b, rt.Options{
+		IsWrite: func(r *http.Request) bool { return r.Method == http.MethodGet },
+		Script:  []rt.Fault{{Vice: rt.DroppedBefore}},
+	})
+	if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != "dead" {
+		t.Errorf("the GET saw %q, want that of a write", saw)
+	}
+	post(t.Context(), p.Client(), "http://bank.example", invoice)
+	p.ExpectEffects(t, nil, 0)
+	if b.Charges(invoice) != 1 {
+		t.Error("the POST did not pass")
+	}
+}
+
+// TestConcurrent: many clients at once, and each request is told of once.
+func TestConcurrent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bank{}
+		p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Vices: rt.Vices()})
+		var wg sync.WaitGroup
+		for n := range 64 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				post(ctx, p.Client(), "http://bank.example", invoice)
+				if n%2 == 0 {
+					look(ctx, p.Client(), "http://bank.example", invoice)
+				}
+			})
+		}
+		wg.Wait()
+		p.Release()
+		p.ExpectEffects(t, nil, b.Charges(invoice))
+		if n := len(p.Calls()); n != 96 {
+			t.Errorf("%d calls in the log, want 96", n)
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package readbacktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// ErrDead is what calls of a killed life fail with that its own goroutine does
+// not make.
+var ErrDead = errors.New("this life was killed")
+
+// Run is one life of a loop: from its beginning to its end, or to the point at
+// which it is killed. Whatever goes through it (Point, Do, Client, Transport,
+// Connector) is a point, and has no effect once the life is over.
+//
+// Where the loop's own goroutine comes to the point, it ends there: what is
+// deferred runs, as it would not in a process that is killed, and nothing else.
+// Any other goroutine gets [ErrDead], the context of the life is cancelled, and
+// the loop must return.
+type Run struct {
+	// Life counts the lives of the loop in its story, from 1.
+	Life int
+
+	story  *Story
+	ctx    context.Context
+	cancel context.CancelFunc
+	dies   int // at which point, 0: at none
+	self   string
+
+	mu      sync.Mutex
+	dead    bool
+	reached []string
+}
+
+// Point is a place at which the life may be killed: nothing after it happens
+// then.
+func (r *Run) Point(name string) {
+	if r.ends(name) {
+		runtime.Goexit()
+	}
+}
+
+// Do makes a call that has an effect of its own, say on a ledger, and is a point
+// before and after. A dead life does not make it. The error is the call's, or
+// [ErrDead].
+func (r *Run) Do(name string, call func() error) error {
+	if r.ends("before " + name) {
+		return r.die()
+	}
+	err := call()
+	if r.ends("after " + name) {
+		return r.die()
+	}
+	return err
+}
+
+// Client is a client of the proxy whose requests are points. It has no time-out.
+func (r *Run) Client(p *Proxy) *http.Client {
+	return &http.Client{Transport: r.Transport(p.Transport())}
+}
+
+// Transport carries requests by another transport; before each is a point, and
+// after it, when its effect is there and its answer unheard.
+func (r *Run) Transport(by http.RoundTripper) http.RoundTripper {
+	return tripper(func(req *http.Request) (res *http.Response, err error) {
+		name := req.Method + " " + req.URL.Path
+		if r.ends("before " + name) {
+			return nil, r.die()
+		}
+		res, err = by.RoundTrip(req)
+		if r.ends("after " + name) {
+			if err == nil {
+				_ = res.Body.Close() // nobody reads it
+			}
+			return nil, r.die()
+		}
+		return res, err
+	})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// Connector is a connector whose calls are points, before and after. It has the
+// powers that [Link.Connector] has.
+func (r *Run) Connector(conn connectors.Connector) connectors.Connector {
+	return clothed(&mortal{powers: powers{conn}, run: r}, conn)
+}
+
+type mortal struct {
+	powers
+	run *Run
+}
+
+// Write implements [connectors.Connector].
+func (m *mortal) Write(ctx context.Context, r connectors.Request) (receipt connectors.Receipt, err error) {
+	died := m.run.Do(string(r.Intent.Write), func() error {
+		receipt, err = m.conn.Write(ctx, r)
+		return nil
+	})
+	if died != nil {
+		return connectors.Receipt{}, died
+	}
+	return receipt, err
+}
+
+// Read implements [connectors.Connector].
+func (m *mortal) Read(ctx context.Context, q connectors.Query) (seen connectors.Observation, err error) {
+	died := m.run.Do("read", func() error {
+		seen, err = m.conn.Read(ctx, q)
+		return nil
+	})
+	if died != nil {
+		return connectors.Observation{}, died
+	}
+	return seen, err
+}
+
+// ReadMany implements [connectors.BulkReader], one by one.
+func (m *mortal) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	return oneByOne(ctx, m, qs)
+}
+
+// ends counts a point and reports whether the life is over there, or was before.
+func (r *Run) ends(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dead {
+		return true
+	}
+	r.reached = append(r.reached, name)
+	r.dead = len(r.reached) == r.dies || len(r.reached) > maxPoints
+	if r.dead {
+		r.cancel()
+	}
+	return r.dead
+}
+
+// die ends the loop's own goroutine, and tells any other.
+func (r *Run) die() error {
+	if goroutine() == r.self {
+		runtime.Goexit()
+	}
+	return ErrDead
+}
+
+func (r *Run) killed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.dead
+}
+
+func (r *Run) points() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.reached)
+}
+
+// ending is how a life ended.
+type ending struct {
+	returned bool
+	err      error
+	panicked string
+}
+
+// live lives one life, in a goroutine of its own, which is gone then.
+func (r *Run) live(loop func(context.Context, *Run) error) ending {
+	var end ending
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				end.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+			}
+		}()
+		r.self = goroutine()
+		end.err = loop(r.ctx, r)
+		end.returned = true
+		if end.err == nil {
+			r.Point("the end, before anybody notes it")
+		}
+	}()
+	select {
+	case <-done:
+		return end
+	case <-r.ctx.Done():
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return end
+	case <-timer.C:
+		r.story.Fatalf("the loop goes on %v after its context was cancelled at %q; it must end with its context", grace, last(r.points()))
+		return ending{}
+	}
+}
+
+func last(names []string) string {
+	if len(names) == 0 {
+		return "its beginning"
+	}
+	return names[len(names)-1]
+}
+
+// goroutine names the goroutine that calls it. There is no other way to end the
+// loop's goroutine where it stands, and to leave alone those of what it uses,
+// which could not go on without them.
+func goroutine() string {
+	buf := make([]byte, 64)
+	buf = buf[:runtime.Stack(buf, false)]
+	return strings.Join(strings.Fields(string(buf))[:2], " ")
+}

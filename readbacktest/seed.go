@@ -1,0 +1,58 @@
+package readbacktest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// seedVar and storyVar repeat what failed.
+const (
+	seedVar  = "READBACKTEST_SEED"
+	storyVar = "READBACKTEST_STORY"
+)
+
+// seedOf is the seed of a test: its own, else that of the environment variable
+// READBACKTEST_SEED (a number, or "random"), else 1.
+func seedOf(tb testing.TB, own uint64) uint64 {
+	tb.Helper()
+	if own != 0 {
+		return own
+	}
+	switch said := os.Getenv(seedVar); said {
+	case "":
+		return defaultSeed
+	case "random":
+		seed := uint64(rand.Uint32()) + 1
+		tb.Logf("readbacktest: %s", repeat(tb, seed))
+		return seed
+	default:
+		seed, err := strconv.ParseUint(said, 10, 64)
+		if err != nil || seed == 0 {
+			tb.Fatalf("readbacktest: %s is %q; want a number above 0, or random", seedVar, said)
+		}
+		return seed
+	}
+}
+
+// repeat says how a test is run again as it was.
+func repeat(tb testing.TB, seed uint64) string {
+	story := ""
+	if s, ok := tb.(*Story); ok {
+		story = fmt.Sprintf(" %s='%s'", storyVar, s.name())
+	}
+	return fmt.Sprintf("seed %d; to repeat: %s=%d%s go test -run '^%s$'", seed, seedVar, seed, story, strings.ReplaceAll(tb.Name(), "/", "$/^"))
+}
+
+// roll is a source of numbers that follows from the seed, the subject and how
+// often the subject came, and from nothing else: other requests do not shift it,
+// in whatever order goroutines make them.
+func roll(seed uint64, subject string, nth int) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %d", subject, nth)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
