@@ -29,6 +29,16 @@ func (e *Engine) called(w intent.WriteIntent, o Outcome, err error, took time.Du
 	}
 }
 
+// ErrorType is what error.type says of a call, in spans and wherever else it is
+// counted: one of few words, never what an error says, and "" where the call did
+// what it was made for.
+func ErrorType(o Outcome, err error) string {
+	if err != nil {
+		return errorType(err)
+	}
+	return wrongly[o.Status]
+}
+
 // unmetered is the meter that counts nothing.
 type unmetered struct{}
 

@@ -124,9 +124,10 @@ func Prevented(rec ledger.Record, v verify.Verdict) bool {
 // Called implements [engine.CallMeter].
 func (m *Meter) Called(rec ledger.Record, o engine.Outcome, err error, took time.Duration) {
 	attributes := []attribute.KeyValue{keyOperation.String("execute_tool"), keyTool.String(m.tool(rec.Tool, o))}
-	if err != nil {
-		attributes = append(attributes, keyError.String(Refusal(err)))
-	} else {
+	if wrong := engine.ErrorType(o, err); wrong != "" {
+		attributes = append(attributes, keyError.String(wrong))
+	}
+	if err == nil {
 		attributes = append(attributes, keyStatus.String(among(o.Status, statuses...)))
 	}
 	m.toolTime.Record(context.Background(), took.Seconds(), with(attributes...))

@@ -167,6 +167,9 @@ func TestWhatIsCounted(t *testing.T) {
 		"a call": {"as the conventions for generative AI have it", func(m engine.Meter) {
 			m.(engine.CallMeter).Called(good, engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, nil, 5*time.Second)
 		}, at("gen_ai.execute_tool.duration [s] {gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=verified} 5 in 1")},
+		"a call in vain": {"the tool did not do what it was called for, as its span says", func(m engine.Meter) {
+			m.(engine.CallMeter).Called(good, engine.Outcome{ID: "wr_1", Status: engine.StatusDenied}, nil, 5*time.Second)
+		}, at("gen_ai.execute_tool.duration [s] {error.type=denied gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=denied} 5 in 1")},
 		"a refused call": {"its tool may be any word", func(m engine.Meter) {
 			m.(engine.CallMeter).Called(ledger.Record{Tool: "secret"}, engine.Outcome{}, fmt.Errorf("x: %w", intent.ErrInvalid), time.Second)
 		}, at("gen_ai.execute_tool.duration [s] {error.type=invalid gen_ai.operation.name=execute_tool gen_ai.tool.name=other} 1 in 1")},
@@ -190,21 +193,6 @@ func TestToolsAreBounded(t *testing.T) {
 	got := lines()
 	if len(got) != 201 || !strings.Contains(strings.Join(got, "\n"), "gen_ai.tool.name=other readback.status=verified} 800 in 800") {
 		t.Errorf("%d series, such as %s", len(got), got[0])
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	for want, err := range map[string]error{
-		"": nil, "invalid": intent.ErrInvalid, "forbidden": engine.ErrForbidden, "unknown_destination": connectors.ErrUnknownDestination,
-		"digest_mismatch": ledger.ErrDigestMismatch, "blocked": ledger.ErrBlocked, "full": ledger.ErrFull, "closed": engine.ErrClosed,
-		"ledger_unavailable": ledger.ErrUnavailable, "other": errors.New("secret"),
-	} {
-		if err != nil {
-			err = fmt.Errorf("wrapped: %w", err)
-		}
-		if got := telemetry.Refusal(err); got != want {
-			t.Errorf("%v is %q, want %q", err, got, want)
-		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -92,32 +91,4 @@ func Cause(err error) string {
 		}
 	}
 	return Other
-}
-
-// refusals name why a call got no outcome, the first that fits.
-var refusals = []struct {
-	is   error
-	word string
-}{
-	{intent.ErrInvalid, "invalid"},
-	{engine.ErrForbidden, "forbidden"},
-	{connectors.ErrUnknownDestination, "unknown_destination"},
-	{ledger.ErrDigestMismatch, "digest_mismatch"},
-	{ledger.ErrBlocked, "blocked"},
-	{ledger.ErrFull, "full"},
-	{engine.ErrClosed, "closed"},
-}
-
-// Refusal is why a call got no outcome: invalid, forbidden, unknown_destination,
-// digest_mismatch, blocked, full, closed, or as [Cause]; "" where it got one.
-func Refusal(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, r := range refusals {
-		if errors.Is(err, r.is) {
-			return r.word
-		}
-	}
-	return Cause(err)
 }

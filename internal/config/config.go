@@ -57,6 +57,8 @@ type Config struct {
 	Webhooks []Webhook
 	// Redaction says what is sensitive. Default nothing.
 	Redaction Redaction
+	// Telemetry says where spans, metrics and events go. Default nowhere.
+	Telemetry Telemetry
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
@@ -174,6 +176,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.Webhooks = l.webhooks(e)
 		case "redaction":
 			c.Redaction = l.redaction(e)
+		case "telemetry":
+			c.Telemetry = l.telemetry(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -186,7 +190,7 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "mcp", "webhooks", "redaction", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {
