@@ -1,0 +1,224 @@
+package receipt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
+)
+
+// Options are what a receipt may say beyond the least.
+type Options struct {
+	// Values asks for the values of the business key and of the observation,
+	// those that are sensitive apart. Default their digests alone.
+	Values bool
+	// Version is the version of readback that issues the receipt. Required.
+	Version string
+	// Undoing is the write that undid this one, with its events; needed for a
+	// write that was compensated. Its profile is that of the write. Default none.
+	Undoing       ledger.Record
+	UndoingEvents []ledger.Event
+	// Open gives back a stored intent with its sensitive values in the clear, so
+	// that it can be held against its digest; nothing of it gets into the receipt.
+	// Default nil: of a write with sensitive values there is no receipt.
+	Open func(ledger.Record) (intent.WriteIntent, error)
+	// Head is the last signed head of the tenant's chain. Default none.
+	Head *Head
+}
+
+// Of is the receipt of a write: of its record, all its events, and what the
+// profile of its destination says. It fails with [ErrNotObserved] unless what it
+// would claim was observed, and with [ErrContradiction] where the record, its
+// intent and its events do not say the same.
+func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options) (Statement, error) {
+	main, err := lifeOf(r, events, o)
+	if err != nil {
+		return Statement{}, err
+	}
+	if p.Destination != r.Destination || p.Kind != r.Kind {
+		return Statement{}, fmt.Errorf("the profile is of %s at %q, and write %s is about %s at %q", p.Kind, p.Destination, r.ID, r.Kind, r.Destination)
+	}
+	seen, undoing, err := main.proof(p, o)
+	if err != nil {
+		return Statement{}, err
+	}
+	s := main.statement(o)
+	if err := seen.tell(&s.Predicate, p, o.Values); err != nil {
+		return Statement{}, err
+	}
+	if undoing != nil {
+		s.Predicate.Undoing = &Subject{Name: string(undoing.rec.ID), Digest: Digest{undoing.rec.Digest}}
+	}
+	s.Predicate.Claim = claims[claimed{s.Predicate.Settlement, s.Predicate.Verdict}]
+	if s.Predicate.Rechecks, err = main.rechecks(); err != nil {
+		return Statement{}, err
+	}
+	if s.Predicate.Write.BusinessKey, err = textOf(main.key, o.Values); err != nil {
+		return Statement{}, contradiction("the business key in the stored intent cannot be read: %v", err)
+	}
+	return s, s.check()
+}
+
+// life is one write, as it follows from its events.
+type life struct {
+	rec    ledger.Record // rebuilt
+	events []ledger.Event
+	intent intent.WriteIntent
+	key    []byte // the business key as it is stored, in JSON
+}
+
+// lifeOf rebuilds a write and holds its record and its intent against that.
+func lifeOf(r ledger.Record, events []ledger.Event, o Options) (*life, error) {
+	if r.Tombstone {
+		return nil, unobserved("write %s was pruned: what was seen of it is no longer kept", r.ID)
+	}
+	rebuilt, err := ledger.Rebuild(events)
+	switch {
+	case errors.Is(err, ledger.ErrNoIdentity):
+		return nil, unobserved("write %s was recorded by an earlier version, whose events do not say which write they are about", r.ID)
+	case err != nil:
+		return nil, contradiction("write %s cannot be rebuilt from its events: %v", r.ID, err)
+	}
+	if err := agree(r, rebuilt); err != nil {
+		return nil, err
+	}
+	l := &life{rec: rebuilt, events: events}
+	if err := l.settled(); err != nil {
+		return nil, err
+	}
+	return l, l.declared(r, o)
+}
+
+// why says, for each settlement that nobody observed, what it rests on instead.
+var why = map[ledger.Settlement]string{
+	ledger.Accepted:  "a person took responsibility for it as it is, and that is no observation",
+	ledger.Abandoned: "a person gave it up, and its effect stays unknown",
+	ledger.Denied:    "a person refused it: nothing was sent, and nothing was to be observed",
+	ledger.Expired:   "nobody approved it in time: nothing was sent, and nothing was to be observed",
+	ledger.Reported:  "whoever made it says that it is done, and nobody looked",
+}
+
+// settled refuses a write whose end is not known, or is nothing that was seen.
+func (l *life) settled() error {
+	r := l.rec
+	switch {
+	case r.Entrusted:
+		return unobserved("write %s was made by its caller: which intent a look was held against is not in its events", r.ID)
+	case r.State == ledger.Review:
+		return unobserved("write %s waits for a person; nothing is settled about it", r.ID)
+	case r.State == ledger.Held:
+		return unobserved("write %s waits for approval; nothing was sent", r.ID)
+	case r.Unverified:
+		return unobserved("write %s was answered with yes and is looked at later; ask again then", r.ID)
+	case r.State != ledger.Settled:
+		return unobserved("write %s is under way (%s); ask again when it is settled", r.ID, r.Phase())
+	}
+	if reason, never := why[r.Settlement]; never {
+		return unobserved("write %s is %s: %s", r.ID, r.Settlement, reason)
+	}
+	return nil
+}
+
+// declared reads the stored intent and holds it against the digest and the
+// identity that the events have.
+func (l *life) declared(r ledger.Record, o Options) error {
+	stored, err := intent.DecodeStored(r.Intent)
+	if err != nil {
+		return contradiction("write %s: the stored intent cannot be read: %v", r.ID, err)
+	}
+	if l.key, err = intent.Canonical(stored.Key); err != nil {
+		return contradiction("write %s: the stored business key cannot be read: %v", r.ID, err)
+	}
+	l.intent = stored
+	switch {
+	case o.Open != nil:
+		if l.intent, err = o.Open(r); err != nil {
+			return unobserved("write %s has sensitive values that cannot be opened here, so that its intent cannot be held against its digest: %v", r.ID, err)
+		}
+	case redact.Sealed(r.Intent):
+		return unobserved("write %s has sensitive values, and there are no keys here to hold its intent against its digest", r.ID)
+	}
+	same, err := ledger.NewRecord(l.intent)
+	if err != nil {
+		return contradiction("write %s: the stored intent is none: %v", r.ID, err)
+	}
+	if same.Digest != l.rec.Digest || same.StructuralKey != l.rec.StructuralKey ||
+		same.Destination != l.rec.Destination || same.Kind != l.rec.Kind || same.Parent != l.rec.Parent {
+		return contradiction("write %s: the stored intent is not the one that its events are about (digest %.12s…, the events say %.12s…)", r.ID, same.Digest, l.rec.Digest)
+	}
+	return nil
+}
+
+// statement is what a receipt says of a write, but for what was seen.
+func (l *life) statement(o Options) Statement {
+	r := l.rec
+	settling := l.events[l.settling()]
+	return Statement{
+		Type: statementType, PredicateType: PredicateType,
+		Subject: []Subject{{Name: string(r.ID), Digest: Digest{r.Digest}}},
+		Predicate: Predicate{
+			Tenant:     r.Tenant,
+			Write:      Write{Type: l.intent.Write, Destination: r.Destination, Kind: r.Kind, StructuralKey: r.StructuralKey},
+			Settlement: r.Settlement,
+			Times:      Times{Created: utc(r.Created), FirstSend: utc(r.FirstSend), LastSend: utc(r.LastSend), Settled: utc(r.SettledAt)},
+			Attempts:   Attempts{Sends: r.Sends, Unsent: r.Unsent, Reads: r.Reads},
+			By:         l.by(settling),
+			Trace:      traceID(r.Trace),
+			Ledger:     Ledger{Event: r.Seq, Head: o.Head},
+			Readback:   o.Version,
+		},
+	}
+}
+
+// by is who decided. Only people are named; who works on a write is no matter.
+func (l *life) by(settling ledger.Event) By {
+	by := By{Rule: settling.Rule}
+	for _, e := range l.events {
+		switch {
+		case (e.Kind == ledger.EvAgreed || e.Kind == ledger.EvApproved) && len(by.Approved) < maxNames:
+			by.Approved = append(by.Approved, e.By)
+		case e.Kind == ledger.EvDirected && e.Rule == byPerson:
+			by.Directed = e.By
+		case e.Kind == ledger.EvHeld: // what was approved before it was held again is void
+			by.Approved = nil
+		}
+	}
+	return by
+}
+
+// byPerson is the rule of what a person directs.
+const byPerson = "person"
+
+// settling is the index of the event that settled the write for good.
+func (l *life) settling() int {
+	return len(l.events) - 1 - slices.IndexFunc(reversed(l.events), func(e ledger.Event) bool { return e.Kind == ledger.EvSettled })
+}
+
+func reversed(events []ledger.Event) []ledger.Event {
+	back := slices.Clone(events)
+	slices.Reverse(back)
+	return back
+}
+
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Round(0)
+}
+
+// traceID is the trace id of a traceparent, "" where that is none.
+func traceID(traceparent string) string {
+	parts := strings.Split(traceparent, "-")
+	const id = 32
+	if len(parts) < 4 || len(parts[1]) != id || !isHex(parts[1]) {
+		return ""
+	}
+	return parts[1]
+}

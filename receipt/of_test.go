@@ -1,0 +1,352 @@
+package receipt_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/receipt"
+)
+
+// Every class of destination, every write, every vice: a receipt is issued for
+// nothing that the destination's own record contradicts, and always for what was
+// verified.
+func TestReceiptsAgreeWithTheWorld(t *testing.T) {
+	key := newPair(t)
+	vices := append([]simulated.Vice{""}, simulated.Vices()...)
+	for _, class := range simulated.Classes() {
+		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
+			for _, vice := range vices {
+				if vice == simulated.DuplicateBehindOurBack && class.Options().Unique || vice == simulated.Unreachable {
+					continue // there is no such thing, and nothing is sent
+				}
+				t.Run(strings.Join([]string{string(class), string(write), string(vice)}, "/"), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { aWrite(t, key, class, write, vice) })
+				})
+			}
+		}
+	}
+}
+
+func aWrite(t *testing.T, key pair, class simulated.Class, write intent.WriteType, vice simulated.Vice) {
+	b := newBench(t, class.Options())
+	if write == intent.Update || write == intent.Delete {
+		b.seed()
+		time.Sleep(time.Minute)
+	}
+	if vice != "" {
+		b.set(simulated.Fault{Vice: vice, Times: 1})
+	}
+	out := b.do(order(write))
+	s, err := b.receipt(out.ID, receipt.Options{Values: true})
+	switch {
+	case errors.Is(err, receipt.ErrNotObserved) && out.Status != engine.StatusVerified:
+		return
+	case err != nil:
+		t.Fatalf("%s: %v", out.Status, err)
+	}
+	got, err := receipt.Verify(key.signed(t, s), key.keys)
+	if diff := cmp.Diff(s, got); err != nil || diff != "" {
+		t.Fatalf("issued and verified differ: %v\n%s", err, diff)
+	}
+	live := b.world.Records("A-1")
+	asDeclared := len(live) == 1 && live[0].Fields["currency"] == "USD"
+	if write == intent.Delete {
+		asDeclared = len(live) == 0
+	}
+	if p := s.Predicate; asDeclared != (p.Settlement == ledger.Verified) || string(p.Settlement) != string(out.Status) {
+		t.Errorf("outcome %s, receipt %s (%s), and the world has %v", out.Status, p.Settlement, p.Verdict, live)
+	}
+}
+
+func TestWhatAReceiptSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options())
+		w := order(intent.Create)
+		out := b.do(w)
+		bare, err := b.receipt(out.ID, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, _ := b.life(out.ID)
+		digest, _ := w.Digest()
+		if want := (receipt.Subject{Name: string(out.ID), Digest: receipt.Digest{SHA256: digest}}); bare.Subject[0] != want {
+			t.Errorf("subject %+v, want %+v", bare.Subject[0], want)
+		}
+		p := bare.Predicate
+		if p.Write.StructuralKey != w.StructuralKey() || p.Write.Destination != "orders" || p.Write.Type != intent.Create || p.Tenant != "acme" {
+			t.Errorf("write %+v", p.Write)
+		}
+		if p.Observed.Records != 1 || p.Observed.Ref != rec.Ref || p.Read.Strength != "strong" || p.Read.BeforeSend || p.Attempts != (receipt.Attempts{Sends: 1, Reads: 1}) {
+			t.Errorf("observed %+v, read %+v, attempts %+v", p.Observed, p.Read, p.Attempts)
+		}
+		if p.Readback != version || p.By.Rule == "" || p.Rechecks != nil || p.Times.Seen.Before(p.Times.FirstSend) {
+			t.Errorf("the rest: %+v", p)
+		}
+		payload, err := bare.Payload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, value := range []string{"1999", "USD", "A-1"} {
+			if strings.Contains(strings.ReplaceAll(string(payload), p.Observed.Ref, ""), value) {
+				t.Errorf("nobody asked for values, and %q is in %s", value, payload)
+			}
+		}
+		full, err := b.receipt(out.ID, receipt.Options{Values: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if full.Predicate.Write.BusinessKey.Value != `{"order_id":"A-1"}` || !strings.Contains(full.Predicate.Observed.Value, `"currency":"USD"`) {
+			t.Errorf("values: %+v %+v", full.Predicate.Write.BusinessKey, full.Predicate.Observed)
+		}
+		sum := sha256.Sum256([]byte(full.Predicate.Observed.Value))
+		if hex.EncodeToString(sum[:]) != p.Observed.Digest.SHA256 {
+			t.Error("the digest of what was observed is not that of its values")
+		}
+	})
+}
+
+func TestWhatWasUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options())
+		w := order(intent.Create)
+		w.Reversibility = intent.Compensable
+		out := b.do(w)
+		undone, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "cancelled"})
+		if err != nil || undone.Status != engine.StatusCompensated {
+			t.Fatal(undone, err)
+		}
+		s, err := b.receipt(out.ID, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.Predicate
+		if p.Settlement != ledger.Compensated || p.Undoing == nil || p.Undoing.Name != string(undone.Undoing) || p.Observed.Records != 0 {
+			t.Errorf("%+v", p)
+		}
+		rec, events := b.life(out.ID)
+		_, err = receipt.Of(rec, events, b.profile, receipt.Options{Version: version})
+		if !errors.Is(err, receipt.ErrNotObserved) || !strings.Contains(err.Error(), "is not there to show it") {
+			t.Errorf("without its undoing: %v", err)
+		}
+		_, err = receipt.Of(rec, events, b.profile, receipt.Options{Version: version, Undoing: rec, UndoingEvents: events})
+		if !errors.Is(err, receipt.ErrContradiction) {
+			t.Errorf("undone by itself: %v", err)
+		}
+		if _, err := b.receipt(undone.Undoing, receipt.Options{}); err != nil {
+			t.Errorf("the undoing is a write like any other: %v", err)
+		}
+	})
+}
+
+func TestWhatWasSoBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options())
+		w := order(intent.Update)
+		if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": w.Expect["amount_cents"], "currency": "USD"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		out := b.do(w)
+		s, err := b.receipt(out.ID, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.Predicate
+		if p.Verdict != "vacuous" || !p.Read.BeforeSend || p.Attempts.Sends != 0 || !p.Times.FirstSend.IsZero() || !strings.Contains(p.Claim, "nothing was sent") {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestWhatCameToNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options())
+		b.set(simulated.Fault{Vice: simulated.Refused})
+		out := b.do(order(intent.Create))
+		s, err := b.receipt(out.ID, receipt.Options{})
+		if err != nil || out.Status != engine.StatusNotApplied {
+			t.Fatal(out.Status, err)
+		}
+		if p := s.Predicate; p.Settlement != ledger.NotApplied || p.Verdict != "absent" || p.Observed.Records != 0 || p.Attempts.Sends != 1 {
+			t.Errorf("%+v", p)
+		}
+		// With a profile that promises less the same read proves less.
+		rec, events := b.life(out.ID)
+		both(&rec, &events, strings.Replace(string(read(events).Evidence), `"strength":"strong",`, "", 1))
+		b.profile.Settle = b.profile.Horizon
+		_, err = receipt.Of(rec, events, b.profile, receipt.Options{Version: version})
+		if !errors.Is(err, receipt.ErrNotObserved) || !strings.Contains(err.Error(), "may have lagged") {
+			t.Errorf("a weak read in the settle time: %v", err)
+		}
+	})
+}
+
+func TestNothingThatWasNotObserved(t *testing.T) {
+	for name, c := range map[string]struct {
+		make   func(*bench) ledger.ID
+		reason string
+	}{
+		"never sent": {func(b *bench) ledger.ID {
+			w := order(intent.Create)
+			w.Deadline = time.Now().Add(-time.Hour)
+			return b.do(w).ID
+		}, "was never sent"},
+		"held": {func(b *bench) ledger.ID { return b.held() }, "waits for approval"},
+		"denied": {func(b *bench) ledger.ID {
+			return b.decided(b.held(), engine.WordDeny)
+		}, "a person refused it"},
+		"in review":     {func(b *bench) ledger.ID { return b.inReview() }, "waits for a person"},
+		"accepted":      {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAccept) }, "a person took responsibility"},
+		"abandoned":     {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAbandon) }, "a person gave it up"},
+		"looked at now": {func(b *bench) ledger.ID { return b.lookedAgain("absent") }, `was looked at again and judged "absent"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options())
+				_, err := b.receipt(c.make(b), receipt.Options{})
+				if !errors.Is(err, receipt.ErrNotObserved) || !strings.Contains(err.Error(), c.reason) {
+					t.Errorf("%v; want no receipt: %s", err, c.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatPeopleDidIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options())
+		id := b.decided(b.held(), engine.WordApprove)
+		s, err := b.receipt(id, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"ada"}, s.Predicate.By.Approved); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestLooksSinceAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options())
+		id := b.lookedAgain("mismatched", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
+		s, err := b.receipt(id, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := s.Predicate.Rechecks; r == nil || r.Reads != 1 || r.Verdict != "mismatched" || s.Predicate.Verdict != "verified" {
+			t.Errorf("rechecks %+v of a write that was %s", r, s.Predicate.Verdict)
+		}
+	})
+}
+
+func (b *bench) held() ledger.ID {
+	w := order(intent.Create)
+	w.Risk = intent.RiskApprove
+	return b.do(w).ID
+}
+
+func (b *bench) inReview() ledger.ID {
+	b.seed() // somebody else's
+	return b.do(order(intent.Create)).ID
+}
+
+func (b *bench) decided(id ledger.ID, word engine.Word) ledger.ID {
+	b.t.Helper()
+	if _, err := b.engine.Resolve(b.t.Context(), "acme", id, engine.Decision{Word: word, By: "ada", Reason: "it is right so"}); err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+// lookedAgain is a verified write that was read once more, with a verdict, and
+// what was decided about that.
+func (b *bench) lookedAgain(verdict string, then ...ledger.Event) ledger.ID {
+	b.t.Helper()
+	out := b.do(order(intent.Create))
+	rec, events := b.life(out.ID)
+	seen := events[len(events)-2].Evidence
+	look := ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: seen}
+	if _, err := b.ledger.Append(b.t.Context(), out.ID, rec.Fence, append([]ledger.Event{look}, then...)...); err != nil {
+		b.t.Fatal(err)
+	}
+	return out.ID
+}
+
+// Whatever is altered in the row of the table of states, in the intent or in the
+// events, there is no receipt.
+func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
+	other := order(intent.Create)
+	other.Key = intent.Fields{"order_id": "A-2"}
+	foreign, _ := other.Encode()
+	for name, c := range map[string]struct {
+		alter func(*ledger.Record, *[]ledger.Event)
+		is    error
+	}{
+		"the settlement":      {func(r *ledger.Record, _ *[]ledger.Event) { r.Settlement = ledger.NotApplied }, receipt.ErrContradiction},
+		"the verdict":         {func(r *ledger.Record, _ *[]ledger.Event) { r.Verdict = "vacuous" }, receipt.ErrContradiction},
+		"the name there":      {func(r *ledger.Record, _ *[]ledger.Event) { r.Ref = "another" }, receipt.ErrContradiction},
+		"the evidence":        {func(r *ledger.Record, _ *[]ledger.Event) { r.Evidence = []byte(`{"records":[]}`) }, receipt.ErrContradiction},
+		"the number of sends": {func(r *ledger.Record, _ *[]ledger.Event) { r.Sends++ }, receipt.ErrContradiction},
+		"the digest":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Digest = strings.Repeat("0", 64) }, receipt.ErrContradiction},
+		"the destination":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Destination = "other" }, receipt.ErrContradiction},
+		"the tenant":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Tenant = "other" }, receipt.ErrContradiction},
+		"the time":            {func(r *ledger.Record, _ *[]ledger.Event) { r.SettledAt = r.SettledAt.Add(-time.Hour) }, receipt.ErrContradiction},
+		"the intent":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = foreign }, receipt.ErrContradiction},
+		"no intent":           {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = []byte(`{}`) }, receipt.ErrContradiction},
+		"pruned":              {func(r *ledger.Record, _ *[]ledger.Event) { r.Tombstone = true }, receipt.ErrNotObserved},
+		"an earlier version":  {func(_ *ledger.Record, e *[]ledger.Event) { (*e)[0].Evidence = nil }, receipt.ErrNotObserved},
+		"no events":           {func(_ *ledger.Record, e *[]ledger.Event) { *e = nil }, receipt.ErrContradiction},
+		"no read":             {func(_ *ledger.Record, e *[]ledger.Event) { *e = slices.Delete(*e, 3, 4) }, receipt.ErrContradiction},
+		"no end":              {func(_ *ledger.Record, e *[]ledger.Event) { *e = (*e)[:len(*e)-1] }, receipt.ErrContradiction},
+		"what the event shows": {func(_ *ledger.Record, e *[]ledger.Event) {
+			read(*e).Evidence = []byte(`{"records":[],"at":"2000-01-01T00:00:00Z"}`)
+		}, receipt.ErrContradiction},
+		"how it was judged":     {func(_ *ledger.Record, e *[]ledger.Event) { read(*e).Verdict = "absent" }, receipt.ErrContradiction},
+		"how both say it was":   {func(r *ledger.Record, e *[]ledger.Event) { r.Verdict, read(*e).Verdict = "verified", "absent" }, receipt.ErrContradiction},
+		"both, with no records": {func(r *ledger.Record, e *[]ledger.Event) { both(r, e, `{"records":[],"at":"2000-01-01T00:00:00Z"}`) }, receipt.ErrContradiction},
+		"both, with nothing":    {func(r *ledger.Record, e *[]ledger.Event) { both(r, e, "") }, receipt.ErrNotObserved},
+		"both, too large":       {func(r *ledger.Record, e *[]ledger.Event) { both(r, e, `{"too_large":300000,"sha256":"00"}`) }, receipt.ErrNotObserved},
+		"both, no observation":  {func(r *ledger.Record, e *[]ledger.Event) { both(r, e, `{"records":3}`) }, receipt.ErrContradiction},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options())
+				rec, events := b.life(b.do(order(intent.Create)).ID)
+				if _, err := receipt.Of(rec, events, b.profile, receipt.Options{Version: version}); err != nil {
+					t.Fatalf("unaltered: %v", err)
+				}
+				c.alter(&rec, &events)
+				if s, err := receipt.Of(rec, events, b.profile, receipt.Options{Version: version}); !errors.Is(err, c.is) {
+					t.Errorf("%v, want %v; the receipt would say %+v", err, c.is, s)
+				}
+			})
+		})
+	}
+}
+
+// read is the last read among events.
+func read(events []ledger.Event) *ledger.Event {
+	for i := range slices.Backward(events) {
+		if events[i].Kind == ledger.EvRead {
+			return &events[i]
+		}
+	}
+	return new(ledger.Event)
+}
+
+func both(r *ledger.Record, events *[]ledger.Event, evidence string) {
+	r.Evidence, read(*events).Evidence = []byte(evidence), []byte(evidence)
+}

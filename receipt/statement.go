@@ -1,0 +1,233 @@
+package receipt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	attestation "github.com/in-toto/attestation/go/v1"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+// What a receipt calls itself.
+const (
+	// PayloadType is the type of the payload in the envelope: an in-toto Statement.
+	PayloadType = "application/vnd.in-toto+json"
+	// MediaType is that of the envelope, in JSON.
+	MediaType = "application/vnd.dsse.envelope.v1+json"
+	// PredicateType names what a receipt says, and its version. Whatever is added
+	// to it makes another version.
+	PredicateType = predicates + "v1"
+	predicates    = "https://github.com/readback-go/readback/receipt/"
+)
+
+// Statement is a receipt: an in-toto Statement, version 1, about one write.
+type Statement struct {
+	Type string `json:"_type"`
+	// Subject is the one write: its name is the write's id, its digest that of the
+	// intent.
+	Subject       []Subject `json:"subject"`
+	PredicateType string    `json:"predicateType"`
+	Predicate     Predicate `json:"predicate"`
+}
+
+// Subject is what a statement is about.
+type Subject struct {
+	Name   string `json:"name"`
+	Digest Digest `json:"digest"`
+}
+
+// Digest is a SHA-256 in lower-case hex.
+type Digest struct {
+	SHA256 string `json:"sha256"`
+}
+
+// Predicate is what is said of the write. Times are UTC and on the ledger's
+// clock, where nothing else is said.
+type Predicate struct {
+	Tenant string `json:"tenant"`
+	Write  Write  `json:"write"`
+	// Settlement is how the write ended, Verdict what the read that ended it was
+	// judged to show: verified or vacuous, and of what was not applied absent or
+	// stale. Of a write that was undone it is that of the undoing.
+	Settlement ledger.Settlement `json:"settlement"`
+	Verdict    string            `json:"verdict"`
+	// Claim is the same as a sentence. It follows from the two.
+	Claim    string   `json:"claim"`
+	Observed Observed `json:"observed"`
+	Read     Read     `json:"read"`
+	Times    Times    `json:"times"`
+	Attempts Attempts `json:"attempts"`
+	By       By       `json:"by"`
+	// Undoing is the write that undid this one, and was read back. Set only where
+	// Settlement is compensated: Observed, Read and Verdict are then its own.
+	Undoing *Subject `json:"undoing,omitzero"`
+	// Rechecks are the reads made since. Default none.
+	Rechecks *Rechecks `json:"rechecks,omitzero"`
+	// Trace is the W3C trace id. Default none.
+	Trace  string `json:"trace,omitzero"`
+	Ledger Ledger `json:"ledger"`
+	// Readback is the version that issued the receipt.
+	Readback string `json:"readback"`
+}
+
+// Write is what was asked for.
+type Write struct {
+	Type          intent.WriteType `json:"type"`
+	Destination   string           `json:"destination"`
+	Kind          string           `json:"kind"`
+	StructuralKey string           `json:"structural_key"`
+	// BusinessKey is what the record was looked up by.
+	BusinessKey Text `json:"business_key"`
+}
+
+// Text is a JSON value by its digest. The digest is over its canonical form:
+// members sorted, no white space, numbers as they were read, and sensitive values
+// replaced by "redacted:" and a keyed digest.
+type Text struct {
+	Digest Digest `json:"digest"`
+	// Value is that form itself, where it was asked for. It is a string, so that
+	// its bytes, and with them its digest, stay what they are.
+	Value string `json:"value,omitzero"`
+}
+
+// Observed is what the read found.
+type Observed struct {
+	Text
+	// Records is how many records it found.
+	Records int `json:"records"`
+	// Ref and URL name the one record at the destination. Default not known.
+	Ref string `json:"ref,omitzero"`
+	URL string `json:"url,omitzero"`
+}
+
+// Independence says how far the read that proves a write depends on the write.
+type Independence string
+
+// OwnCall is the only independence that there is: the read was a call of its own
+// of what the destination offers for reading, and answered from nothing that the
+// write was answered with. The same destination, asked with the same credentials
+// through the same connector, gave both answers; no second system was asked.
+const OwnCall Independence = "own_call"
+
+// Read is how the observation came about.
+type Read struct {
+	// Strength is "strong" where the read shows all that the destination applied
+	// before it began, and "weak" where it may lag behind.
+	Strength string `json:"strength"`
+	// Path is how it was read ("get", "search"), in the connector's words; By what
+	// was asked for ("key", "stamp", "ref"), as far as its profile says.
+	Path string   `json:"path,omitzero"`
+	By   []string `json:"by,omitzero"`
+	// Independent says how independent of the write it was.
+	Independent Independence `json:"independent"`
+	// BeforeSend says that the write was found fulfilled before anything was sent,
+	// and nothing was. Default false: it was read after the last send.
+	BeforeSend bool `json:"before_send,omitzero"`
+	// At is when the read began, on the clock of the worker that made it.
+	At time.Time `json:"at"`
+	// Agreeing is how many reads in a row said so, the last of which is this one.
+	Agreeing int `json:"agreeing"`
+}
+
+// Times are those of the write.
+type Times struct {
+	Created time.Time `json:"created"`
+	// FirstSend is when the first send was announced, LastSend the latest time at
+	// which the last one can have ended. Default nothing was sent.
+	FirstSend time.Time `json:"first_send,omitzero"`
+	LastSend  time.Time `json:"last_send,omitzero"`
+	// Seen is when the read had its answer.
+	Seen    time.Time `json:"seen"`
+	Settled time.Time `json:"settled"`
+}
+
+// Attempts count calls over the whole life of the write.
+type Attempts struct {
+	Sends int `json:"sends"`
+	// Unsent are those of them that the destination provably did not take up.
+	Unsent int `json:"unsent"`
+	Reads  int `json:"reads"`
+}
+
+// By is who or what decided.
+type By struct {
+	// Rule settled it.
+	Rule string `json:"rule"`
+	// Approved are the people who let it go, Directed is the person who last told
+	// the engine what to do with it. Default nobody had to.
+	Approved []string `json:"approved,omitzero"`
+	Directed string   `json:"directed,omitzero"`
+}
+
+// Rechecks are the reads made after the write was settled.
+type Rechecks struct {
+	Reads int `json:"reads"`
+	// Last is when the last one had its answer, and Verdict what it was judged to
+	// show. Where that is not what the receipt says, another write of ours had
+	// changed the record by then.
+	Last    time.Time `json:"last"`
+	Verdict string    `json:"verdict"`
+}
+
+// Ledger is how far the ledger was read for the receipt.
+type Ledger struct {
+	// Event is the number of the last event of the write.
+	Event int64 `json:"event"`
+	// Head is the last signed head of the tenant's chain at the time. Default none.
+	Head *Head `json:"head,omitzero"`
+}
+
+// Head is a head of the audit log.
+type Head struct {
+	Page   int64     `json:"page"`
+	Digest Digest    `json:"digest"`
+	At     time.Time `json:"at"`
+}
+
+// Payload is the statement as it is signed: canonical JSON (RFC 8785).
+func (s Statement) Payload() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	value := jsontext.Value(text)
+	if err := value.Canonicalize(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return value, nil
+}
+
+// Sign signs the statement, which [Of] made. One that contradicts itself is
+// [ErrInvalid].
+func (s Statement) Sign(by *signing.Signer) (signing.Envelope, error) {
+	if err := s.check(); err != nil {
+		return signing.Envelope{}, err
+	}
+	payload, err := s.Payload()
+	if err != nil {
+		return signing.Envelope{}, err
+	}
+	if err := inToto(payload); err != nil {
+		return signing.Envelope{}, err
+	}
+	return by.Sign(PayloadType, payload)
+}
+
+// statementType is the version of the frame, as the library has it.
+const statementType = attestation.StatementTypeUri
+
+// strengthOf is the word for a strength: in a receipt none goes without saying.
+func strengthOf(s connectors.Strength) string {
+	if s == connectors.Strong {
+		return string(connectors.Strong)
+	}
+	return weak
+}
+
+const weak = "weak"

@@ -1,0 +1,252 @@
+package receipt
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	attestation "github.com/in-toto/attestation/go/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+// Verify checks a receipt, an envelope in JSON, against the public keys that are
+// trusted, and gives out what it says. It needs nothing else. The signature is
+// checked first; then everything that the statement says of itself. Errors are
+// those of package signing, and [ErrInvalid].
+//
+// It does not say that what the receipt says is so now, nor whether its key was
+// revoked: a key that is not trusted any more is not among the keys given.
+func Verify(envelope []byte, k signing.Keys) (Statement, error) {
+	e, err := signing.ReadEnvelope(envelope)
+	if err != nil {
+		return Statement{}, err
+	}
+	payload, _, err := k.Open(e, PayloadType)
+	if err != nil {
+		return Statement{}, err
+	}
+	return read(payload)
+}
+
+// read reads a payload whose signature was checked.
+func read(payload []byte) (Statement, error) {
+	var frame struct {
+		Type          string `json:"_type"`
+		PredicateType string `json:"predicateType"`
+	}
+	if err := json.Unmarshal(payload, &frame); err != nil {
+		return Statement{}, invalid("payload", "a JSON object is wanted: %v", err)
+	}
+	if err := known(frame.Type, frame.PredicateType); err != nil {
+		return Statement{}, err
+	}
+	var s Statement
+	if err := json.Unmarshal(payload, &s, json.RejectUnknownMembers(true)); err != nil {
+		return Statement{}, invalid("payload", "%v", err)
+	}
+	if err := s.check(); err != nil {
+		return Statement{}, err
+	}
+	again, err := s.Payload()
+	if err != nil {
+		return Statement{}, err
+	}
+	if !bytes.Equal(again, payload) {
+		return Statement{}, invalid("payload", "it is not in the one form that a receipt has (canonical JSON, nothing left out and nothing empty)")
+	}
+	return s, inToto(payload)
+}
+
+// known refuses statements of other types and versions.
+func known(frame, predicate string) error {
+	switch {
+	case frame != statementType:
+		return invalid("_type", "%s, and %q is wanted", clip(frame), statementType)
+	case predicate == PredicateType:
+		return nil
+	case strings.HasPrefix(predicate, predicates):
+		return invalid("predicateType", "%s is another version of receipts than this program reads (%q)", clip(predicate), PredicateType)
+	}
+	return invalid("predicateType", "%s is no receipt of readback (%q)", clip(predicate), PredicateType)
+}
+
+// inToto asks the library of the frame whether a payload is a statement.
+func inToto(payload []byte) error {
+	var s attestation.Statement
+	if err := protojson.Unmarshal(payload, &s); err != nil {
+		return fmt.Errorf("%w: it is no in-toto statement: %w", ErrInvalid, err)
+	}
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("%w: it is no in-toto statement: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// The verdicts of which there are receipts, or that a recheck may have.
+const (
+	verdictVerified    = "verified"
+	verdictVacuous     = "vacuous"
+	verdictAbsent      = "absent"
+	verdictStale       = "stale"
+	verdictUnavailable = "unavailable"
+)
+
+// verdicts are, for each settlement that there are receipts of, what the read
+// can have been judged to show.
+var verdicts = map[ledger.Settlement][]string{
+	ledger.Verified:    {verdictVerified, verdictVacuous},
+	ledger.Compensated: {verdictVerified, verdictVacuous},
+	ledger.NotApplied:  {verdictAbsent, verdictStale},
+}
+
+type claimed struct {
+	settlement ledger.Settlement
+	verdict    string
+}
+
+// claims are all that a receipt can say.
+var claims = map[claimed]string{
+	{ledger.Verified, verdictVerified}:    "the destination was read, and showed exactly what was declared",
+	{ledger.Verified, verdictVacuous}:     "the destination was read before anything was sent, showed what was declared, and nothing was sent",
+	{ledger.Compensated, verdictVerified}: "the write was undone by another one, and the destination was read after that and showed it",
+	{ledger.Compensated, verdictVacuous}:  "the write was to be undone by another one; the destination was read first, showed that nothing was left to undo, and nothing more was sent",
+	{ledger.NotApplied, verdictAbsent}:    "the destination was read after the last send, and showed no record of the write",
+	{ledger.NotApplied, verdictStale}:     "the destination was read after the last send, and showed the record as it was before",
+}
+
+// check says what a statement contradicts itself in, or nil.
+func (s Statement) check() error {
+	if err := known(s.Type, s.PredicateType); err != nil {
+		return err
+	}
+	if len(s.Subject) != 1 {
+		return invalid("subject", "there are %d, and one is wanted: the write", len(s.Subject))
+	}
+	p, subject := s.Predicate, s.Subject[0]
+	for _, part := range []error{
+		checkSubject("subject/0", subject),
+		checkIdentity(p, subject),
+		p.checkClaim(),
+		checkText("observed", p.Observed.Text),
+		checkText("write/business_key", p.Write.BusinessKey),
+		p.checkRead(),
+		p.checkTimes(),
+		p.checkRest(),
+	} {
+		if part != nil {
+			return part
+		}
+	}
+	return nil
+}
+
+func checkSubject(field string, s Subject) error {
+	if !strings.HasPrefix(s.Name, string(ledger.IDOf(""))) || !isDigest(s.Digest.SHA256) {
+		return invalid(field, "%s with digest %s; the id of a write and a SHA-256 in hex are wanted", clip(s.Name), clip(s.Digest.SHA256))
+	}
+	return nil
+}
+
+func checkIdentity(p Predicate, subject Subject) error {
+	w := p.Write
+	switch {
+	case !isDigest(w.StructuralKey) || string(ledger.IDOf(w.StructuralKey)) != subject.Name:
+		return invalid("structural_key", "%s is not that of write %s", clip(w.StructuralKey), clip(subject.Name))
+	case p.Tenant == "" || w.Destination == "" || w.Kind == "" || p.Readback == "":
+		return invalid("predicate", "tenant, destination, kind and readback must be said")
+	case !slices.Contains([]intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}, w.Type):
+		return invalid("write/type", "%s is none", clip(string(w.Type)))
+	}
+	return nil
+}
+
+func (p Predicate) checkClaim() error {
+	switch {
+	case !slices.Contains(verdicts[p.Settlement], p.Verdict):
+		return invalid("verdict", "there is no receipt of %s with verdict %s", clip(string(p.Settlement)), clip(p.Verdict))
+	case p.Claim != claims[claimed{p.Settlement, p.Verdict}]:
+		return invalid("claim", "it does not follow from settlement %q and verdict %q", p.Settlement, p.Verdict)
+	case (p.Settlement == ledger.Compensated) != (p.Undoing != nil):
+		return invalid("undoing", "it is to be there if the settlement is compensated, and only then")
+	case p.Undoing != nil:
+		return checkSubject("undoing", *p.Undoing)
+	}
+	return nil
+}
+
+func checkText(field string, t Text) error {
+	if !isDigest(t.Digest.SHA256) {
+		return invalid(field+"/digest", "%s; a SHA-256 in hex is wanted", clip(t.Digest.SHA256))
+	}
+	if t.Value != "" && sum([]byte(t.Value)) != t.Digest.SHA256 {
+		return invalid(field+"/value", "it does not have the digest beside it")
+	}
+	return nil
+}
+
+func (p Predicate) checkRead() error {
+	r := p.Read
+	switch {
+	case r.Strength != string(connectors.Strong) && r.Strength != weak:
+		return invalid("read/strength", "%s; strong or weak is wanted", clip(r.Strength))
+	case r.Independent != OwnCall:
+		return invalid("read/independent", "%s; %q is wanted", clip(string(r.Independent)), OwnCall)
+	case r.Agreeing < 1 || p.Observed.Records < 0:
+		return invalid("read", "no read, or less than no record, shows nothing")
+	case p.Verdict == verdictVacuous && !r.BeforeSend:
+		return invalid("read/before_send", "a write that was fulfilled before was not sent")
+	case r.BeforeSend && p.Settlement == ledger.Verified && p.Attempts.Sends > 0:
+		return invalid("read/before_send", "%d sends were made", p.Attempts.Sends)
+	case r.BeforeSend && p.Settlement == ledger.NotApplied:
+		return invalid("read/before_send", "that a write was not applied is read after its last send")
+	}
+	return nil
+}
+
+func (p Predicate) checkTimes() error {
+	t, a := p.Times, p.Attempts
+	switch {
+	case t.Created.IsZero() || t.Seen.IsZero() || t.Settled.IsZero() || p.Read.At.IsZero():
+		return invalid("times", "created, seen, settled and the time of the read must be said")
+	case t.Seen.After(t.Settled) || t.Created.After(t.Settled):
+		return invalid("times", "it was settled before it was there, or seen")
+	case a.Unsent < 0 || a.Unsent > a.Sends || a.Reads < 0:
+		return invalid("attempts", "%d sends, %d not taken up, %d reads cannot be", a.Sends, a.Unsent, a.Reads)
+	case (a.Sends > 0) != !t.FirstSend.IsZero() || (a.Sends > 0) != !t.LastSend.IsZero():
+		return invalid("times", "the times of sends are to be there if there are sends, and only then")
+	case p.Settlement != ledger.Verified && a.Sends == 0:
+		return invalid("attempts", "nothing was sent that could have been undone, or not applied")
+	}
+	return nil
+}
+
+func (p Predicate) checkRest() error {
+	switch {
+	case p.By.Rule == "":
+		return invalid("by/rule", "it must be said")
+	case len(p.By.Approved) > maxNames:
+		return invalid("by/approved", "%d people, at most %d are named", len(p.By.Approved), maxNames)
+	case p.Trace != "" && !isHex(p.Trace):
+		return invalid("trace", "%s is no trace id", clip(p.Trace))
+	case p.Ledger.Event < 1:
+		return invalid("ledger/event", "a settled write has events")
+	case p.Ledger.Head != nil && !isDigest(p.Ledger.Head.Digest.SHA256):
+		return invalid("ledger/head", "%s; a SHA-256 in hex is wanted", clip(p.Ledger.Head.Digest.SHA256))
+	case p.Rechecks != nil && (p.Rechecks.Reads < 1 || p.Rechecks.Last.IsZero() || p.Rechecks.Verdict == ""):
+		return invalid("rechecks", "reads, last and verdict must be said")
+	}
+	return nil
+}
+
+func isDigest(s string) bool { return len(s) == digestLength && isHex(s) }
+
+func isHex(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789abcdef") == ""
+}
