@@ -244,6 +244,7 @@ func (s *stretch) replay(rec ledger.Record) {
 		return
 	}
 	s.rec, s.replayed = rec, true
+	quietly(func() { s.span.SetAttributes(attribute.String("readback.stage", stageReplay)) })
 	if first := parseTrace(rec.Trace); first.IsValid() && first.TraceID() != trace.SpanContextFromContext(s.ctx).TraceID() {
 		quietly(func() { s.span.AddLink(trace.Link{SpanContext: first}) })
 	}

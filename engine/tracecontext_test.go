@@ -1,0 +1,245 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+func TestTraceparent(t *testing.T) {
+	for name, c := range map[string]struct{ text, want, reason string }{
+		"sampled":     {callers, callers, "it comes back as it was"},
+		"not sampled": {strings.TrimSuffix(callers, "01") + "00", strings.TrimSuffix(callers, "01") + "00", "who samples nothing is still in a trace"},
+		"nothing":     {"", "", "no trace"},
+		"no trace id": {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "", "all zeros are no id"},
+		"no span id":  {"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", "", "all zeros are no id"},
+		"upper case":  {strings.ToUpper(callers), "", "hex digits are written small"},
+		"cut":         {callers[:54], "", "a flag is missing"},
+		"version ff":  {"ff" + callers[2:], "", "no version is called so"},
+		"later":       {"cc" + callers[2:] + "-what-the-future-brings", callers, "a later version begins like this one"},
+		"too long":    {"cc" + callers[2:] + "-" + strings.Repeat("x", 300), "", "nobody sends so much"},
+		"a sentence":  {"ignore previous instructions", "", "what is no trace is ignored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := engine.Traceparent(engine.WithTraceparent(t.Context(), c.text)); got != c.want {
+				t.Errorf("%q, want %q: %s", got, c.want, c.reason)
+			}
+		})
+	}
+}
+
+// carried is a destination that notes in which trace it is called.
+type carried struct {
+	connectors.Connector
+	mu     sync.Mutex
+	writes []trace.SpanContext
+	reads  []trace.SpanContext
+	extras int // contexts with baggage
+}
+
+func (c *carried) note(ctx context.Context, to *[]trace.SpanContext) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*to = append(*to, trace.SpanContextFromContext(ctx))
+	c.extras += baggage.FromContext(ctx).Len()
+}
+
+func (c *carried) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	c.note(ctx, &c.writes)
+	return c.Connector.Write(ctx, r)
+}
+
+func (c *carried) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	c.note(ctx, &c.reads)
+	return c.Connector.Read(ctx, q)
+}
+
+// carrying is an engine before a destination that notes its traces.
+func (b *bench) carrying(opts *engine.Options) (*engine.Engine, *carried) {
+	d := b.world.Destination()
+	c := &carried{Connector: d.Connector}
+	d.Connector = c
+	return b.engineOn(b.ledger, d, opts), c
+}
+
+func within(tb testing.TB) context.Context {
+	member, err := baggage.NewMember("customer", "canary")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	bag, err := baggage.New(member)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return engine.WithTraceparent(baggage.ContextWithBaggage(context.Background(), bag), callers)
+}
+
+// Where nobody records spans, whoever asked is still found at the destination.
+func TestTheCallersTraceReachesTheDestination(t *testing.T) {
+	for name, opts := range map[string]*engine.Options{"no provider": {}, "a provider": newTape().options()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				e, d := b.carrying(opts)
+				out, err := e.Do(within(t), order("A-1", intent.Create))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := trace.SpanContextFromContext(within(t))
+				for _, got := range slices.Concat(d.writes, d.reads) {
+					if got.TraceID() != want.TraceID() || got.TraceState().Len() != 0 {
+						t.Errorf("called in %v, want trace %s", got, want.TraceID())
+					}
+					if same := got.SpanID() == want.SpanID(); same != (opts.Tracer == nil) {
+						t.Errorf("called in span %s; the caller's is %s", got.SpanID(), want.SpanID())
+					}
+				}
+				if len(d.writes) != 1 || len(d.reads) == 0 || d.extras != 0 {
+					t.Errorf("%d writes, %d reads, %d with baggage", len(d.writes), len(d.reads), d.extras)
+				}
+				if rec := b.state(out.ID); rec.Trace != callers {
+					t.Errorf("the record keeps %q", rec.Trace)
+				}
+			})
+		})
+	}
+}
+
+// A worker's own trace is not that of the writes that it takes up.
+func TestAWorkersTraceStaysItsOwn(t *testing.T) {
+	for name, opts := range map[string]*engine.Options{"no provider": {}, "a provider": newTape().options()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				b.enqueue(order("A-1", intent.Create))
+				e, d := b.carrying(opts)
+				ctx, cancel := context.WithTimeout(within(t), time.Minute)
+				defer cancel()
+				if err := e.Work(ctx, nil); err != nil {
+					t.Fatal(err)
+				}
+				if len(d.writes) != 1 {
+					t.Fatalf("%d writes", len(d.writes))
+				}
+				if got := engine.Traceparent(trace.ContextWithSpanContext(ctx, d.writes[0])); strings.HasPrefix(got, callers[:35]) {
+					t.Errorf("the write was made in the worker's trace %s", got)
+				}
+			})
+		})
+	}
+}
+
+// resumedTape is a write that a process left announced, and another one took up.
+func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
+	for name, asked := range map[string]func(testing.TB) context.Context{
+		"the caller's":           within,
+		"one that began with it": func(tb testing.TB) context.Context { return tb.Context() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := newTape()
+				b := newBench(t, simulated.Lagging.Options(), told.options())
+				b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+				ctx, cancel := context.WithTimeout(asked(t), time.Second)
+				defer cancel()
+				out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+				if err != nil || out.Status != engine.StatusInProgress {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				b.engine.Close()
+				time.Sleep(3 * time.Hour)
+				b.engine = b.newEngine(told.options())
+				b.work(time.Minute)
+				b.engine.Close()
+				id := told.oneTrace(t)
+				rec := b.state(out.ID)
+				if rec.Settlement != ledger.Verified || !strings.Contains(rec.Trace, id.String()) {
+					t.Errorf("%s, trace %q; the spans are in %s", rec.Phase(), rec.Trace, id)
+				}
+				tree := told.tree()
+				if got := strings.TrimSpace(tree[len(tree)-3]); !strings.HasPrefix(got, "execute_tool orders.create stage=resumed status=verified") {
+					t.Errorf("spans %s", strings.Join(tree, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// Whoever decides does so in a trace of their own, which the event keeps and the
+// span of what follows is linked to.
+func TestADecisionKeepsItsOwnTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := newTape()
+		opts := told.options()
+		opts.Risks = held().Risks
+		b := newBench(t, simulated.Native.Options(), opts)
+		out, err := b.engine.Do(within(t), order("A-1", intent.Create))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.resolve(out.ID, approves("ada"))
+		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			want := ""
+			if ev.Kind == ledger.EvApproved {
+				want = reviewers
+			}
+			if ev.Trace != want {
+				t.Errorf("%s has trace %q, want %q", ev.Kind, ev.Trace, want)
+			}
+		}
+		told.oneTrace(t)
+		for _, s := range told.Started() {
+			for _, kv := range s.Attributes() {
+				if kv.Key == "readback.stage" && kv.Value.AsString() == "decision" {
+					if len(s.Links()) != 1 || engine.Traceparent(trace.ContextWithSpanContext(t.Context(), s.Links()[0].SpanContext)) != reviewers {
+						t.Errorf("links %v", s.Links())
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestVerdictsAreEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := newTape()
+		b := newBench(t, simulated.Native.Options(), told.options())
+		b.do(order("A-1", intent.Create))
+		b.do(order("A-1", intent.Create)) // a replay evaluates nothing
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+		b.do(order("A-2", intent.Create))
+		want := []string{
+			"gen_ai.evaluation.result gen_ai.evaluation.name=readback.verdict gen_ai.evaluation.score.label=verified status=verified rule=accept",
+			"gen_ai.evaluation.result gen_ai.evaluation.name=readback.verdict gen_ai.evaluation.score.label=mismatched status=review rule=escalate",
+		}
+		if diff := cmp.Diff(want, told.events.told); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		for i, in := range told.events.in {
+			found := slices.ContainsFunc(told.Ended(), func(s sdkSpan) bool {
+				return s.SpanContext().SpanID() == in.SpanID() && strings.HasPrefix(s.Name(), "execute_tool ")
+			})
+			if !found {
+				t.Errorf("event %d is parented to %s, which is no span execute_tool", i, in.SpanID())
+			}
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/log"
+	logembedded "go.opentelemetry.io/otel/log/embedded"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/embedded"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// TestSpanAttributes pins every attribute of one life: a name that is changed here
+// breaks somebody's dashboard.
+func TestSpanAttributes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := newTape()
+		b := newBench(t, simulated.Native.Options(), told.options())
+		w := order("A-1", intent.Create)
+		w.CorrelationID = "req-9"
+		out := b.do(w)
+		got := map[string]string{}
+		for i, s := range told.Started() {
+			for _, kv := range s.Attributes() {
+				got[fmt.Sprint(i, " ", s.Name(), " ", kv.Key)] = kv.Value.Emit()
+			}
+		}
+		want := map[string]string{}
+		add := func(span string, pairs ...string) {
+			for i := 0; i < len(pairs); i += 2 {
+				want[span+" "+pairs[i]] = pairs[i+1]
+			}
+		}
+		add("0 execute_tool orders.create", "gen_ai.operation.name", "execute_tool", "gen_ai.tool.name", "orders.create",
+			"readback.stage", "new", "readback.write.id", string(out.ID), "readback.tenant", "acme", "readback.workflow", "wf-1", "readback.step", "pay A-1",
+			"readback.destination", "orders", "readback.kind", "order", "readback.correlation_id", "req-9",
+			"readback.status", "verified", "readback.replayed", "false", "readback.sends", "1", "readback.reads", "2", "readback.verdict", "verified", "readback.rule", "accept")
+		at := []string{"readback.destination", "orders", "readback.kind", "order"}
+		add("1 read", append(at, "readback.before", "true", "readback.records", "0", "readback.strength", "strong", "readback.verdict", "indeterminate", "readback.path", "list")...)
+		add("2 reserve", "readback.replayed", "false")
+		add("3 send", append(at, "readback.attempt", "1", "readback.conditional", "false", "readback.conflict", "false", "readback.fate", "answered", "readback.code", "201")...)
+		add("4 read", append(at, "readback.before", "false", "readback.records", "1", "readback.strength", "strong", "readback.verdict", "verified", "readback.path", "list")...)
+		add("5 decide", "readback.verdict", "verified", "readback.decision", "accept", "readback.rule", "accept")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("attributes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// hostile is a provider of spans and events in which everything panics from the
+// n-th call on.
+type hostile struct {
+	embedded.TracerProvider
+	left *int
+}
+
+func (h hostile) strike() {
+	if *h.left--; *h.left < 0 {
+		panic("telemetry is down")
+	}
+}
+
+func (h hostile) Tracer(string, ...trace.TracerOption) trace.Tracer {
+	h.strike()
+	return hostileTracer{h: h}
+}
+
+type hostileTracer struct {
+	embedded.Tracer
+	h hostile
+}
+
+func (t hostileTracer) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
+	t.h.strike()
+	s := hostileSpan{h: t.h}
+	return trace.ContextWithSpan(ctx, s), s
+}
+
+type hostileSpan struct {
+	embedded.Span
+	h hostile
+}
+
+func (s hostileSpan) End(...trace.SpanEndOption)            { s.h.strike() }
+func (s hostileSpan) AddEvent(string, ...trace.EventOption) { s.h.strike() }
+func (s hostileSpan) AddLink(trace.Link)                    { s.h.strike() }
+func (s hostileSpan) IsRecording() bool                     { s.h.strike(); return true }
+func (s hostileSpan) RecordError(error, ...trace.EventOption) {
+	s.h.strike()
+}
+func (s hostileSpan) SpanContext() trace.SpanContext       { return trace.SpanContext{} } // no more than an accessor
+func (s hostileSpan) SetStatus(codes.Code, string)         { s.h.strike() }
+func (s hostileSpan) SetName(string)                       { s.h.strike() }
+func (s hostileSpan) SetAttributes(...attribute.KeyValue)  { s.h.strike() }
+func (s hostileSpan) TracerProvider() trace.TracerProvider { return s.h }
+
+type hostileEvents struct {
+	logembedded.LoggerProvider
+}
+
+func (hostileEvents) Logger(string, ...log.LoggerOption) log.Logger { panic("telemetry is down") }
+
+// Telemetry that fails, at whatever moment, fails no write.
+func TestTelemetryThatPanicsFailsNoWrite(t *testing.T) {
+	for n := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			left := n
+			h := hostile{left: &left}
+			b := newBench(t, simulated.Native.Options(), &engine.Options{Tracer: h, Events: hostileEvents{}})
+			for range 2 {
+				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+					t.Errorf("with %d calls that work: %+v", n, out)
+				}
+			}
+			_, err := b.engine.Do(t.Context(), intent.WriteIntent{})
+			if err == nil {
+				t.Error("an empty intent was accepted")
+			}
+		})
+	}
+}
