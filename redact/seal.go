@@ -1,0 +1,263 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+)
+
+// SealIntent is an intent as the ledger keeps it: as [intent.WriteIntent.Encode]
+// writes it, with a token for each sensitive value, and with all that is marked
+// here in its list. It still is an intent for [intent.DecodeStored], and its
+// context is without what is sensitive for good. What it met is remembered.
+//
+// It fails with [ErrNoKey] where a field is marked and there is no key, and with
+// an [intent.InvalidError] for what cannot be sealed: a sensitive value in a name
+// by which the write is found (workflow, idempotency key and the like), a
+// member's name that a pattern is found in, and more than fits.
+func (s *Scope) SealIntent(w intent.WriteIntent) ([]byte, error) {
+	if s.Idle() && len(w.Sensitive) == 0 {
+		return w.Encode()
+	}
+	if s.vault == nil {
+		return nil, noKeys(w, s.paths)
+	}
+	s.paths = Marks(s.paths, w.Sensitive)
+	s.marks = marked(s.paths)
+	s.LearnIntent(w)
+	if err := s.checkNames(w); err != nil {
+		return nil, err
+	}
+	seal := sealing{Scope: s}
+	for _, part := range []*intent.Fields{&w.Key, &w.Expect, &w.Payload, &w.Require} {
+		if *part != nil {
+			*part = seal.object(s.marks, *part)
+		}
+	}
+	w.Context, w.Sensitive = s.context(w.Context), s.paths
+	text, err := w.Encode()
+	if seal.err != nil || err != nil {
+		return nil, fmt.Errorf("the intent cannot be sealed: %w", firstOf(seal.err, err))
+	}
+	if _, err := intent.DecodeStored(text); err != nil { // it has grown
+		return nil, fmt.Errorf("with its sensitive values sealed: %w", err)
+	}
+	return text, nil
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// noKeys says which field is marked where nothing can be sealed.
+func noKeys(w intent.WriteIntent, paths []string) error {
+	problem := intent.Problem{Path: "/sensitive", Problem: fmt.Sprintf("marks %q, and there are no redaction keys", firstMark(w.Sensitive)),
+		Want: "keys in the configuration, or no sensitive fields"}
+	if len(w.Sensitive) == 0 {
+		problem.Path = firstMark(paths)
+		problem.Problem = "is sensitive at this destination, and there are no redaction keys"
+	}
+	return fmt.Errorf("%w: %w", ErrNoKey, &intent.InvalidError{Problems: []intent.Problem{problem}})
+}
+
+func firstMark(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	return paths[0]
+}
+
+// checkNames refuses sensitive values where they cannot be sealed.
+func (s *Scope) checkNames(w intent.WriteIntent) error {
+	var problems []intent.Problem
+	for _, n := range []struct{ path, name string }{
+		{"/tenant", w.Tenant}, {"/workflow", w.Workflow}, {"/step", w.Step}, {"/tool", w.Tool}, {"/destination", w.Destination},
+		{"/kind", w.Kind}, {"/idempotency_key", w.IdempotencyKey}, {"/correlation_id", w.CorrelationID},
+	} {
+		if s.names(n.name) {
+			problems = append(problems, intent.Problem{Path: n.path, Problem: "tells a sensitive value, and is kept in the clear",
+				Want: "a name that does not, such as a random one"})
+		}
+	}
+	for _, part := range []struct {
+		path   intent.Pointer
+		fields intent.Fields
+	}{{"/key", w.Key}, {"/expect", w.Expect}, {"/payload", w.Payload}, {"/require", w.Require}} {
+		s.checkMembers(s.marks, part.path, map[string]any(part.fields), &problems)
+	}
+	if len(problems) > 0 {
+		return &intent.InvalidError{Problems: problems}
+	}
+	return nil
+}
+
+func (s *Scope) checkMembers(m *mark, at intent.Pointer, v any, problems *[]intent.Problem) {
+	if m != nil && m.whole { // sealed with its names
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if p := s.vault.Matches(name); p != "" {
+				*problems = append(*problems, intent.Problem{Path: string(at),
+					Problem: fmt.Sprintf("has a member whose name the pattern %q is found in, and names are kept in the clear", p),
+					Want:    "the value in the place of a value, or its object marked as sensitive"})
+				return
+			}
+			s.checkMembers(m.member(name), at.AppendToken(name), v[name], problems)
+		}
+	case []any:
+		for i, inner := range v {
+			s.checkMembers(m.element(i), at, inner, problems)
+		}
+	}
+}
+
+// context is the context without what is sensitive. It proves nothing and has no
+// part in the digest, so that it need not be opened again.
+func (s *Scope) context(given map[string]string) map[string]string {
+	if len(given) == 0 {
+		return given
+	}
+	clean := make(map[string]string, len(given))
+	for name, value := range given {
+		clean[s.fit(name, intent.MaxMemberName)] = s.fit(value, intent.MaxContextValue)
+	}
+	return clean
+}
+
+// fit is a text without what is sensitive that is no longer than so many bytes.
+func (s *Scope) fit(text string, most int) string {
+	clean := text
+	if s.Tells(text) || s.Text(text) != text {
+		clean = s.Text(text)
+	}
+	if clean == withheld || len(clean) > most {
+		return shortened(s.Digest(text))
+	}
+	return clean
+}
+
+// OpenIntent is the intent that [Scope.SealIntent] was given, but for its context
+// and its list of what is sensitive. Its sensitive values are remembered. It
+// fails with [ErrNoKey], [ErrToken], or as [intent.DecodeStored] does.
+func (s *Scope) OpenIntent(stored []byte) (intent.WriteIntent, error) {
+	text, err := s.Open(stored)
+	if err != nil {
+		return intent.WriteIntent{}, err
+	}
+	w, err := intent.DecodeStored(text)
+	if err != nil {
+		return w, err
+	}
+	if len(w.Sensitive) > 0 {
+		s.paths = Marks(s.paths, w.Sensitive)
+		s.marks = marked(s.paths)
+	}
+	s.LearnIntent(w)
+	return w, nil
+}
+
+// SealObservation is what a read found as the ledger keeps it. What it met is
+// remembered. It fails with [ErrNoKey].
+func (s *Scope) SealObservation(seen connectors.Observation) (json.RawMessage, error) {
+	if s.Idle() {
+		if text, err := json.Marshal(seen); err != nil || !Sealed(text) {
+			return text, err
+		}
+	}
+	records := make([]connectors.Record, len(seen.Records))
+	for _, r := range seen.Records {
+		s.Learn(r.Fields)
+	}
+	seal := sealing{Scope: s}
+	for i, r := range seen.Records {
+		r.Ref, r.URL, r.Version, r.Stamp = s.SealName(r.Ref), s.SealName(r.URL), s.SealName(r.Version), s.SealName(r.Stamp)
+		if r.Fields != nil {
+			r.Fields = seal.object(s.marks, r.Fields)
+		}
+		records[i] = r
+	}
+	if seen.Records != nil {
+		seen.Records = records
+	}
+	if seal.err != nil {
+		return nil, seal.err
+	}
+	return json.Marshal(seen)
+}
+
+// SealValue is a decoded JSON value that stands at a place of a record with what
+// is sensitive in it sealed. It fails with [ErrNoKey].
+func (s *Scope) SealValue(at intent.Pointer, v any) (any, error) {
+	seal := sealing{Scope: s}
+	v = seal.value(s.marks.at(at), v)
+	return v, seal.err
+}
+
+// SealDocument is a document, whose root is that of a record, with what is
+// sensitive in it sealed. It fails with [ErrNoKey], and for what is no JSON.
+func (s *Scope) SealDocument(document json.RawMessage) (json.RawMessage, error) {
+	if s.Idle() && !Sealed(document) {
+		return document, nil
+	}
+	v, err := decoded(document)
+	if err != nil {
+		return nil, err
+	}
+	s.learn(s.marks, v)
+	if v, err = s.SealValue("", v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// CheckClear refuses a document of a caller in which a string or a name begins as
+// tokens do: it would be taken for a sealed value. The error is an
+// [intent.InvalidError] that names the place; what is no JSON is not looked at.
+func CheckClear(document json.RawMessage) error {
+	if !Sealed(document) {
+		return nil
+	}
+	v, err := decoded(document)
+	if err != nil {
+		return nil //nolint:nilerr // whoever reads it says so
+	}
+	if at, found := lookalike("", v); found {
+		return &intent.InvalidError{Problems: []intent.Problem{{Path: string(at),
+			Problem: fmt.Sprintf("begins with %q, as sealed values do", Prefix), Want: "another text"}}}
+	}
+	return nil
+}
+
+// lookalike is the first place of what begins as a token does.
+func lookalike(at intent.Pointer, v any) (intent.Pointer, bool) {
+	switch v := v.(type) {
+	case string:
+		return at, strings.HasPrefix(v, Prefix)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if strings.HasPrefix(name, Prefix) {
+				return at, true
+			}
+			if place, found := lookalike(at.AppendToken(name), v[name]); found {
+				return place, true
+			}
+		}
+	case []any:
+		for i, inner := range v {
+			if place, found := lookalike(at.AppendToken(fmt.Sprint(i)), inner); found {
+				return place, true
+			}
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,290 @@
+package redact
+
+import (
+	"cmp"
+	"encoding/json"
+	"html"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// withheld stands in the place of a sentence that could not be kept in part.
+const withheld = "what was said here could tell a sensitive value, and is not kept"
+
+// literal is a value that was met, in one of the ways in which others write it.
+type literal struct {
+	letters []rune // folded
+	shown   string
+	// word says that it counts only as a word of its own, short that it cannot be
+	// taken out of a sentence that must go on making sense.
+	word, short bool
+	// plain says that it is the value as it is, number that this is a number, and
+	// more that it goes on.
+	plain, number, more bool
+}
+
+// literals are the values that were met.
+type literals struct {
+	by    map[beginning][]literal // the longest first
+	short []literal               // those with fewer letters than that, the longest first
+	known map[string]bool
+	many  bool // more than are looked for
+}
+
+// beginning are the first letters of a literal.
+type beginning [minLiteral]rune
+
+func beginningOf(letters []rune, at int) (b beginning) {
+	copy(b[:], letters[at:])
+	return b
+}
+
+// any reports whether any value was met.
+func (l *literals) any() bool { return len(l.known) > 0 || l.many }
+
+// add remembers a string, a number or a boolean.
+func (l *literals) add(v any, digest func() string) {
+	var text string
+	of := literal{}
+	switch v := v.(type) {
+	case string:
+		text = v
+	case json.Number:
+		text, of.number = string(v), true
+	case bool:
+		text, of.word = strconv.FormatBool(v), true
+	}
+	if text == "" || l.known[text] {
+		return
+	}
+	if len(l.known) >= maxLiterals {
+		l.many = true
+		return
+	}
+	if l.known == nil {
+		l.known, l.by = map[string]bool{}, map[beginning][]literal{}
+	}
+	l.known[text] = true
+	of.shown = "redacted:"
+	if d := digest(); d != "" {
+		of.shown = shortened(d)
+	}
+	cut := strings.ToValidUTF8(text[:min(len(text), maxLiteral)], "")
+	for i, way := range ways(cut) {
+		one := of
+		one.letters, one.plain, one.more = folded([]rune(way)), i == 0, len(cut) < len(text)
+		one.short = len(one.letters) < minLiteral
+		one.word = one.word || len(one.letters) == 1
+		if one.short {
+			l.short = inserted(l.short, one)
+			continue
+		}
+		first := beginningOf(one.letters, 0)
+		l.by[first] = inserted(l.by[first], one)
+	}
+}
+
+// inserted keeps the longest first.
+func inserted(list []literal, one literal) []literal {
+	at, _ := slices.BinarySearchFunc(list, one, func(a, b literal) int { return cmp.Compare(len(b.letters), len(a.letters)) })
+	return slices.Insert(list, at, one)
+}
+
+// ways are how a value is written by others: as it is, in JSON, in Go's quotes,
+// in URLs and in HTML.
+func ways(text string) []string {
+	all := []string{text}
+	add := func(way string) {
+		if way != "" && !slices.Contains(all, way) {
+			all = append(all, way)
+		}
+	}
+	if quoted, err := json.Marshal(text); err == nil {
+		add(string(quoted[1 : len(quoted)-1]))
+	}
+	for _, quoted := range []string{strconv.Quote(text), strconv.QuoteToASCII(text)} {
+		add(quoted[1 : len(quoted)-1])
+	}
+	add(url.QueryEscape(text))
+	add(url.PathEscape(text))
+	add(html.EscapeString(text))
+	return all
+}
+
+// fold is one letter for all that differ in case alone.
+func fold(r rune) rune {
+	if r < utf8.RuneSelf {
+		if 'a' <= r && r <= 'z' {
+			return r - 'a' + 'A'
+		}
+		return r
+	}
+	least := r
+	for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+		least = min(least, other)
+	}
+	return least
+}
+
+func folded(letters []rune) []rune {
+	for i, r := range letters {
+		letters[i] = fold(r)
+	}
+	return letters
+}
+
+// found is how many letters of a text from a place on are this literal, 0 for
+// none. One that is long is found by its beginning.
+func (l *literal) found(text []rune, at int) int {
+	n := 0
+	for n < len(l.letters) && at+n < len(text) && text[at+n] == l.letters[n] {
+		n++
+	}
+	if n < min(len(l.letters), cutLiteral) || l.word && !bounded(text, at, n) {
+		return 0
+	}
+	return n
+}
+
+// bounded reports whether a part of a text is a word of its own.
+func bounded(text []rune, at, n int) bool {
+	letter := func(i int) bool {
+		return i >= 0 && i < len(text) && (unicode.IsLetter(text[i]) || unicode.IsDigit(text[i]))
+	}
+	return !letter(at-1) && !letter(at+n)
+}
+
+// span is a part of a text, in bytes, and what is shown in its place.
+type span struct {
+	from, to int
+	shown    string
+}
+
+// in reports whether a text tells one of the values.
+func (l *literals) in(text string) bool {
+	if !l.any() {
+		return false
+	}
+	spans, withhold := l.find(text, true)
+	return withhold || len(spans) > 0
+}
+
+// find finds the values in a text, or those alone that count inside other values
+// too: not what is short, nor true and false. Withhold says that the text cannot
+// be kept.
+func (l *literals) find(text string, inside bool) (spans []span, withhold bool) {
+	switch {
+	case !l.any():
+		return nil, false
+	case l.many || len(text) > maxText:
+		return nil, true
+	}
+	letters, at := make([]rune, 0, len(text)), make([]int, 0, len(text)+1)
+	for i, r := range text {
+		letters, at = append(letters, fold(r)), append(at, i)
+	}
+	at = append(at, len(text))
+	for i := range letters {
+		if _, n := foundIn(l.short, letters, i, false); n > 0 && !inside {
+			return nil, true
+		}
+		// Also where another one has begun before: it may end later.
+		if one, n := foundIn(l.by[beginningOf(letters, i)], letters, i, inside); n > 0 {
+			if one.more && n == len(one.letters) {
+				return nil, true
+			}
+			spans = append(spans, span{at[i], at[i+n], one.shown})
+		}
+	}
+	return spans, false
+}
+
+// foundIn is the first of several that is found at a place, and how long it is.
+func foundIn(list []literal, text []rune, at int, inside bool) (*literal, int) {
+	for j := range list {
+		if inside && list[j].word {
+			continue
+		}
+		if n := list[j].found(text, at); n > 0 {
+			return &list[j], n
+		}
+	}
+	return nil, 0
+}
+
+// Text is a sentence as it may be kept and shown: what it says of values that
+// were met, in whatever case and as JSON, URLs and HTML write them, and all that a
+// pattern finds is "redacted:" and 16 hex digits. A sentence that holds a value
+// too short to be taken out of it is replaced as a whole, as is one longer than
+// 16 KiB where anything is sensitive.
+func (s *Scope) Text(text string) string {
+	if s.Idle() || text == "" {
+		return text
+	}
+	spans, withhold := s.met.find(text, false)
+	if withhold || len(text) > maxText {
+		return withheld
+	}
+	if s.vault != nil {
+		for _, p := range s.vault.patterns {
+			for _, at := range p.Regexp.FindAllStringIndex(text, -1) {
+				if at[0] < at[1] {
+					spans = append(spans, span{at[0], at[1], shortened(s.Digest(text[at[0]:at[1]]))})
+				}
+			}
+		}
+	}
+	return replaced(text, spans)
+}
+
+// replaced is a text with its spans replaced; of those that overlap the one that
+// begins first says what is shown for all.
+func replaced(text string, spans []span) string {
+	if len(spans) == 0 {
+		return text
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	var b strings.Builder
+	end := 0
+	for _, one := range spans {
+		if one.from >= end {
+			b.WriteString(text[end:one.from])
+			b.WriteString(one.shown)
+		}
+		end = max(end, one.to)
+	}
+	b.WriteString(text[end:])
+	return b.String()
+}
+
+// names reports whether a name tells a sensitive value: a pattern is found in it,
+// or a value that was met stands in it as a word.
+func (s *Scope) names(name string) bool {
+	if s.Idle() || name == "" {
+		return false
+	}
+	if s.vault.Matches(name) != "" {
+		return true
+	}
+	letters := folded([]rune(name))
+	for i := range letters {
+		list := s.met.by[beginningOf(letters, i)]
+		for j := range list {
+			one := &list[j]
+			least := minLiteral
+			if one.number {
+				least = minNumber
+			}
+			if one.plain && len(one.letters) >= least {
+				if n := one.found(letters, i); n > 0 && bounded(letters, i, n) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,142 @@
+package redact
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// KeySize is the size of a key in bytes.
+const KeySize = 32
+
+// Key is a secret from which all keys that are used are derived.
+type Key struct {
+	// ID names the key in what it seals: 1 to 32 letters, digits, "-" and "_". It
+	// must never be given to another key.
+	ID string
+	// Secret is [KeySize] random bytes.
+	Secret []byte
+}
+
+// Pattern is what sensitive values look like, wherever they stand.
+type Pattern struct {
+	// Name is for people. Required.
+	Name string
+	// Regexp is found in a value that is sensitive, which then is sensitive as a
+	// whole; in sentences what it finds is. Required; it must not find nothing.
+	Regexp *regexp.Regexp
+}
+
+// Options are what a vault can be told. The zero value works.
+type Options struct {
+	// Patterns are sensitive in every write. Default none.
+	Patterns []Pattern
+}
+
+// Vault holds the keys and the patterns. It is safe for concurrent use and never
+// changes. A nil one has no key: it opens nothing, and nothing can be sealed.
+type Vault struct {
+	keys     []Key
+	patterns []Pattern
+}
+
+var idExpr = regexp.MustCompile(`^[A-Za-z0-9_-]{1,` + strconv.Itoa(maxKeyID) + `}$`)
+
+// New makes a vault. The first key seals, all of them open: a new key is put
+// first, and the ones before stay until nothing that they sealed is kept any
+// more. The error wraps [ErrKey] and names the key or the pattern, never the
+// secret.
+func New(keys []Key, o Options) (*Vault, error) {
+	switch {
+	case len(keys) == 0:
+		return nil, fmt.Errorf("%w: there is no key; want at least one", ErrKey)
+	case len(keys) > maxKeys:
+		return nil, fmt.Errorf("%w: there are %d keys; want at most %d", ErrKey, len(keys), maxKeys)
+	case len(o.Patterns) > maxPatterns:
+		return nil, fmt.Errorf("%w: there are %d patterns; want at most %d", ErrKey, len(o.Patterns), maxPatterns)
+	}
+	v := &Vault{}
+	for i, k := range keys {
+		if err := v.add(k); err != nil {
+			return nil, fmt.Errorf("%w: key %d: %w", ErrKey, i+1, err)
+		}
+	}
+	for i, p := range o.Patterns {
+		switch {
+		case p.Name == "" || p.Regexp == nil:
+			return nil, fmt.Errorf("%w: pattern %d (%q): want a name and a regular expression", ErrKey, i+1, p.Name)
+		case p.Regexp.MatchString(""):
+			return nil, fmt.Errorf("%w: pattern %q finds the empty text, and so everything; want one that needs at least one letter", ErrKey, p.Name)
+		}
+	}
+	v.patterns = slices.Clone(o.Patterns)
+	return v, nil
+}
+
+func (v *Vault) add(k Key) error {
+	switch {
+	case !idExpr.MatchString(k.ID):
+		return fmt.Errorf("the id is %q; want 1 to %d letters, digits, - and _", k.ID, maxKeyID)
+	case len(k.Secret) != KeySize:
+		return fmt.Errorf("%q has %d bytes; want %d random ones", k.ID, len(k.Secret), KeySize)
+	case slices.Equal(k.Secret, make([]byte, KeySize)):
+		return fmt.Errorf("%q is all zeros; want %d random bytes", k.ID, KeySize)
+	case slices.ContainsFunc(v.keys, func(o Key) bool { return o.ID == k.ID }):
+		return fmt.Errorf("the id %q is there twice; want each once", k.ID)
+	}
+	v.keys = append(v.keys, Key{ID: k.ID, Secret: slices.Clone(k.Secret)})
+	return nil
+}
+
+// key finds a key by its id.
+func (v *Vault) key(id string) (Key, error) {
+	if v == nil {
+		return Key{}, fmt.Errorf("%w: it is %q, and no redaction keys are configured", ErrNoKey, id)
+	}
+	for _, k := range v.keys {
+		if k.ID == id {
+			return k, nil
+		}
+	}
+	return Key{}, fmt.Errorf("%w: it is %q; add it to the redaction keys", ErrNoKey, id)
+}
+
+// Matches names the first pattern that is found in a text, "" for none.
+func (v *Vault) Matches(text string) string {
+	if v == nil {
+		return ""
+	}
+	for _, p := range v.patterns {
+		if p.Regexp.MatchString(text) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// subkey derives the key for one purpose and tenant, so that no key is used for
+// two things, and equal values of two tenants have nothing in common.
+func (k Key) subkey(purpose, tenant string) []byte {
+	sub, err := hkdf.Key(sha256.New, k.Secret, nil, "readback/redact/v1/"+purpose+"/"+tenant, KeySize)
+	if err != nil { // only for lengths that this is not
+		panic(err)
+	}
+	return sub
+}
+
+func (k Key) aead(tenant string) cipher.AEAD {
+	block, err := aes.NewCipher(k.subkey("seal", tenant))
+	if err != nil { // only for lengths that this is not
+		panic(err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return aead
+}
