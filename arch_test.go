@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 
 	"internal/browsertest": {},
 	"internal/catalog":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":      {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies"},
+	"internal/config":      {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "redact"},
 	"internal/demo":        {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":    {},
 	"internal/access":      {"engine", "ledger"},
@@ -79,6 +79,7 @@ var rooms = map[string][]string{
 	"internal/webhooks":    {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
 	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/sagamatrix":  {},
+	"internal/sealed":      {"connectors", "intent", "ledger", "redact"},
 	"internal/jsonkind":    {},
 	"internal/jsonplace":   {"internal/yamlfile"},
 	"internal/load":        {},
@@ -106,7 +107,7 @@ var rooms = map[string][]string{
 	"internal/otel/oteltest":        {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:

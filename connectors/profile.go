@@ -88,6 +88,11 @@ type Profile struct {
 	// comparison of the field wins. Default exact.
 	Compare map[string]intent.Comparison
 
+	// Sensitive lists fields (JSON Pointers) of its records whose values are never
+	// kept or shown in the clear, besides those that an intent marks: as
+	// [intent.WriteIntent.Sensitive]. Default none.
+	Sensitive []string
+
 	// Irreversible lists the write types whose effect cannot be taken back or
 	// looked for (a mail sent): after a send of unknown fate only a person
 	// sends again. Default none.

@@ -59,6 +59,8 @@ type Config struct {
 	Redaction Redaction
 	// Telemetry says where spans, metrics and events go. Default nowhere.
 	Telemetry Telemetry
+	// Receipts says who signs receipts. Default nobody.
+	Receipts Receipts
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
@@ -178,6 +180,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.Redaction = l.redaction(e)
 		case "telemetry":
 			c.Telemetry = l.telemetry(e)
+		case "receipts":
+			c.Receipts = l.receipts(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -190,7 +194,7 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {

@@ -84,6 +84,9 @@ func (p promises) apply(to connectors.Profile) connectors.Profile {
 	if p.Rate.Calls > 0 {
 		to.Rate = p.Rate.Rate
 	}
+	for _, path := range p.Sensitive {
+		to.Sensitive = append(slices.Clip(to.Sensitive), path.Value)
+	}
 	return to
 }
 

@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"encoding/base64"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,5 +58,38 @@ func TestMarksNeedAKey(t *testing.T) {
 	want := []string{":6: destinations.orders.sensitive[0]: marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env or key_file"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestEveryTypeMarksFields: a destination of any type can have sensitive fields,
+// and they are those of all its kinds.
+func TestEveryTypeMarksFields(t *testing.T) {
+	text := uncommented()
+	for _, at := range []string{"    type: simulated\n", "    type: jira\n", "    type: mail\n", "    type: rest\n", "    type: mcp\n", "    type: postgresql\n"} {
+		text = strings.Replace(text, at, at+"    sensitive: [/card, /customer/email]\n", 1)
+	}
+	c, err := config.Load(write(t, text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x",
+		"OPS_HOOK_SECRET", hookSecret, "READBACK_REDACTION_KEY", goodKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, p := range reg.Profiles() {
+		if strings.HasPrefix(p.Destination, "webhook:") {
+			continue
+		}
+		found[p.Destination] = true
+		for _, want := range []string{"/card", "/customer/email"} {
+			if !slices.Contains(p.Sensitive, want) {
+				t.Errorf("%s/%s: %v; want %s among them", p.Destination, p.Kind, p.Sensitive, want)
+			}
+		}
+	}
+	if len(found) != 7 {
+		t.Errorf("%d destinations were looked at, want 7: %v", len(found), found)
 	}
 }
