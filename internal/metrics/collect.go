@@ -19,6 +19,21 @@ type Sources struct {
 	Ledger ledger.Surveyor
 	// Standing says what stands guard over sends. Default nothing does.
 	Standing func(context.Context) (Standing, error)
+	// Telemetry counts what was told elsewhere, by signal. Default nothing is.
+	Telemetry func() map[string]Told
+	// Audit says how the audit log stands. Default there is none.
+	Audit func(context.Context) (Audit, error)
+}
+
+// Told counts the telemetry of one signal: what was delivered, and what was lost
+// because it could not be delivered or found no room.
+type Told struct{ Delivered, Failed, Dropped int64 }
+
+// Audit is how the audit log stands.
+type Audit struct {
+	// Unsealed is how long the oldest event waits to be sealed, Head how long ago
+	// the newest head was kept where it is to be kept; 0 where there is none.
+	Unsealed, Head time.Duration
 }
 
 // Standing is what stands guard over sends, and what was learned.
@@ -58,11 +73,13 @@ type count struct {
 	standing Standing
 	err      error // of the survey
 	unknown  error
+	audit    Audit
+	unsealed error // of the audit log
 }
 
 var collected = []metric{
-	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility,
+	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
+	breaker, stops, paused, visibility, delivered, lost, unsealed, headAge,
 }
 
 // Describe implements [prometheus.Collector].
@@ -84,6 +101,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if c.from.Standing != nil && found.unknown == nil {
 		c.standing(to, found.standing)
 	}
+	if c.from.Audit != nil && found.unsealed == nil {
+		gauge(to, unsealed, found.audit.Unsealed.Seconds())
+		gauge(to, headAge, found.audit.Head.Seconds())
+	}
+	if c.from.Telemetry != nil {
+		c.told(to)
+	}
 }
 
 // count asks the ledger, unless that was done a moment ago.
@@ -103,7 +127,22 @@ func (c *collector) count() count {
 	if c.from.Standing != nil {
 		c.last.standing, c.last.unknown = c.from.Standing(ctx)
 	}
+	if c.from.Audit != nil {
+		c.last.audit, c.last.unsealed = c.from.Audit(ctx)
+	}
 	return c.last
+}
+
+// told counts what was told elsewhere.
+func (c *collector) told(to chan<- prometheus.Metric) {
+	count := func(m metric, n int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(m.desc(), prometheus.CounterValue, float64(n), labels...)
+	}
+	for signal, t := range c.from.Telemetry() {
+		count(delivered, t.Delivered, signal)
+		count(lost, t.Failed, signal, "failed")
+		count(lost, t.Dropped, signal, "dropped")
+	}
 }
 
 // place is what the queues of all tenants are added up by.
@@ -119,9 +158,8 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 		sum.Leased += q.Leased
 		sum.Orphaned += q.Orphaned
 		sum.Behind += q.Behind
-		if !q.OldestDue.IsZero() && (sum.OldestDue.IsZero() || q.OldestDue.Before(sum.OldestDue)) {
-			sum.OldestDue = q.OldestDue
-		}
+		sum.OldestDue = earlier(sum.OldestDue, q.OldestDue)
+		sum.OldestCreated = earlier(sum.OldestCreated, q.OldestCreated)
 		all[at] = sum
 	}
 	for at, q := range all {
@@ -131,6 +169,7 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 		gauge(to, queueOrphaned, float64(q.Orphaned), at.destination, at.state)
 		gauge(to, queueBehind, float64(q.Behind), at.destination, at.state)
 		gauge(to, queueOldest, age(q.OldestDue, s.Now), at.destination, at.state)
+		gauge(to, queueAge, age(q.OldestCreated, s.Now), at.destination, at.state)
 	}
 	gauge(to, outbox, float64(s.Outbox))
 	gauge(to, outboxOldest, age(s.Oldest, s.Now))
@@ -140,7 +179,7 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 
 // destination is one as a label.
 func (c *collector) destination(name string) string {
-	return among(name, c.meter.known.Names()...)
+	return c.meter.words.Destination(name)
 }
 
 func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
@@ -192,6 +231,14 @@ func truth(is bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// earlier is the earlier of two times; one that is not set does not count.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // age is how long something is ago, 0 where it never was.

@@ -54,7 +54,7 @@ func (s *surveyed) Survey(context.Context) (ledger.Survey, error) {
 	return ledger.Survey{
 		Now: noon, Outbox: 3, Oldest: noon.Add(-time.Minute), Refused: make([]ledger.Refused, 1), Damaged: make([]ledger.Refused, 2),
 		Queues: []ledger.Queue{
-			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, Due: 2, Leased: 1, Orphaned: 1, Behind: 1, OldestDue: noon.Add(-time.Hour)},
+			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, Due: 2, Leased: 1, Orphaned: 1, Behind: 1, OldestDue: noon.Add(-time.Hour), OldestCreated: noon.Add(-2 * time.Hour)},
 			{Tenant: "secret-tenant", Destination: "orders", State: ledger.Queued, Count: 7, Due: 1, OldestDue: noon.Add(-time.Second)},
 			{Tenant: "acme", Destination: "gone", State: ledger.Settled, Count: 1},
 		},
@@ -77,7 +77,9 @@ func stands(context.Context) (Standing, error) {
 // used is a meter that was told of everything, hostile words among it.
 func used(t *testing.T) *Meter {
 	t.Helper()
-	m := New(registered(t), Sources{Ledger: &surveyed{}, Standing: stands})
+	m := New(registered(t), Sources{Ledger: &surveyed{}, Standing: stands,
+		Telemetry: func() map[string]Told { return map[string]Told{"traces": {Delivered: 7, Failed: 2, Dropped: 3}} },
+		Audit:     func(context.Context) (Audit, error) { return Audit{Unsealed: time.Second, Head: time.Minute}, nil }})
 	good := ledger.Record{Tenant: "secret-tenant", ID: "wr_secret", Destination: "orders", Kind: "order", State: ledger.Settled, Settlement: ledger.Verified, Reads: 2,
 		Created: noon, Updated: noon.Add(time.Second)}
 	strange := ledger.Record{Destination: "secret", Kind: "secret", State: ledger.Settled, Settlement: "secret"}
@@ -90,6 +92,11 @@ func used(t *testing.T) *Meter {
 		m.Looked(rec, verify.Verdict(99), time.Second)
 		m.Ended(rec)
 		m.Repeated(rec)
+		for _, fate := range []string{ledger.FateAnswered, ledger.FateUnknown} {
+			shown := rec
+			shown.Sends, shown.LastFate = 1, fate
+			m.Shown(shown, verify.Verified, 2*time.Second)
+		}
 		m.Held(rec, engine.Hold{Rule: "rate"})
 		m.Held(rec, engine.Hold{Rule: "secret"})
 		m.Failed(rec, ledger.ErrFenced)
@@ -184,6 +191,17 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"tenants are added up":             `readback_queue_writes{destination="orders",state="queued"} 12`,
 		"the oldest of all tenants":        `readback_queue_oldest_due_age_seconds{destination="orders",state="queued"} 3600`,
 		"a destination that is gone":       `readback_queue_writes{destination="other",state="settled"} 1`,
+		"reserved long ago":                `readback_queue_oldest_age_seconds{destination="orders",state="queued"} 7200`,
+		"sends that a write took":          `readback_write_sends_count{destination="orders",kind="order"} 2`,
+		"when it was seen":                 `readback_write_shown_seconds_sum{destination="orders",kind="order"} 4`,
+		"a replay was not sent":            `readback_duplicates_prevented_total{by="replay",destination="orders",kind="order"} 2`,
+		"a read was not a send":            `readback_duplicates_prevented_total{by="read",destination="orders",kind="order"} 2`,
+		"an alert sees the first":          `readback_reads_total{destination="orders",kind="order",verdict="duplicated"} 0`,
+		"what was told":                    `readback_telemetry_delivered_total{signal="traces"} 7`,
+		"what nobody took":                 `readback_telemetry_lost_total{cause="failed",signal="traces"} 2`,
+		"what found no room":               `readback_telemetry_lost_total{cause="dropped",signal="traces"} 3`,
+		"what is not sealed":               `readback_audit_unsealed_seconds 1`,
+		"the newest head":                  `readback_audit_head_age_seconds 60`,
 		"due":                              `readback_queue_due_writes{destination="orders",state="queued"} 3`,
 		"the outbox":                       `readback_outbox_oldest_age_seconds 60`,
 		"refused":                          `readback_outbox_refused_entries 1`,

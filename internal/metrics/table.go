@@ -34,6 +34,12 @@ var (
 		"From the reservation of a write to its end, on the ledger's clock."}
 	writeReads = metric{"readback_write_reads", "histogram", []string{"destination", "kind"},
 		"Reads that verified writes took."}
+	writeSends = metric{"readback_write_sends", "histogram", []string{"destination", "kind"},
+		"Sends that writes took until they ended."}
+	shownSeconds = metric{"readback_write_shown_seconds", "histogram", []string{"destination", "kind"},
+		"From a send that was answered to the read that first showed its effect."}
+	prevented = metric{"readback_duplicates_prevented_total", "counter", []string{"destination", "kind", "by"},
+		"Second effects that did not come about, by what prevented them: replay (a call was answered instead of sent again), read (a read found the effect of a send of unknown fate)."}
 	held = metric{"readback_holds_total", "counter", []string{"destination", "kind", "rule"},
 		"Sends that a guard did not let pass, by rule: rate, breaker, busy, stopped."}
 	failed = metric{"readback_failures_total", "counter", []string{"destination", "kind", "cause"},
@@ -57,6 +63,8 @@ var (
 		"Open writes that wait for an earlier write of the same record."}
 	queueOldest = metric{"readback_queue_oldest_due_age_seconds", "gauge", []string{"destination", "state"},
 		"For how long the oldest due write has been due; 0 when none is."}
+	queueAge = metric{"readback_queue_oldest_age_seconds", "gauge", []string{"destination", "state"},
+		"How long ago the oldest open write was reserved."}
 	outbox = metric{"readback_outbox_entries", "gauge", nil,
 		"Writes that were enqueued in transactions of their callers and are not in the ledger proper yet, without refused ones."}
 	outboxOldest = metric{"readback_outbox_oldest_age_seconds", "gauge", nil,
@@ -74,13 +82,22 @@ var (
 		"1 while no send to the destination would be let pass."}
 	visibility = metric{"readback_visibility_lag_seconds", "gauge", []string{"destination", "kind", "path", "part"},
 		"Learned by all workers together: within how long after the send that part of the writes (0.5, 0.9, 0.99) was visible, by way of reading; any for all ways."}
+
+	delivered = metric{"readback_telemetry_delivered_total", "counter", []string{"signal"},
+		"Spans (traces), events and exports of metrics (metrics) that a receiver of OpenTelemetry has taken."}
+	lost = metric{"readback_telemetry_lost_total", "counter", []string{"signal", "cause"},
+		"The same that no receiver got, by cause: failed (could not be delivered, or was refused), dropped (no room)."}
+	unsealed = metric{"readback_audit_unsealed_seconds", "gauge", nil,
+		"For how long the oldest event waits to be sealed in the audit log; 0 when none does."}
+	headAge = metric{"readback_audit_head_age_seconds", "gauge", nil,
+		"How long ago the newest signed head of the audit log was kept; 0 when none is to be kept, or none was yet."}
 )
 
 // metrics is every name, in the order of the table.
 var metrics = []metric{
-	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, held, failed, replays, reloads,
-	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility,
+	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, writeSends, shownSeconds, prevented, held, failed, replays, reloads,
+	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
+	breaker, stops, paused, visibility, delivered, lost, unsealed, headAge,
 }
 
 // Table lists every name with its meaning, as a table in Markdown.
