@@ -24,10 +24,10 @@ type Options struct {
 	// write that was compensated. Its profile is that of the write. Default none.
 	Undoing       ledger.Record
 	UndoingEvents []ledger.Event
-	// Open gives back a stored intent with its sensitive values in the clear, so
-	// that it can be held against its digest; nothing of it gets into the receipt.
-	// Default nil: of a write with sensitive values there is no receipt.
-	Open func(ledger.Record) (intent.WriteIntent, error)
+	// Vault opens the sensitive values of the stored intent, so that it can be held
+	// against its digest; nothing of them gets into the receipt. Default nil: of a
+	// write with sensitive values there is no receipt.
+	Vault *redact.Vault
 	// Head is the last signed head of the tenant's chain. Default none.
 	Head *Head
 }
@@ -135,14 +135,12 @@ func (l *life) declared(r ledger.Record, o Options) error {
 	if l.key, err = intent.Canonical(stored.Key); err != nil {
 		return contradiction("write %s: the stored business key cannot be read: %v", r.ID, err)
 	}
-	l.intent = stored
+	l.intent, err = o.Vault.Scope(r.Tenant, string(r.ID)).OpenIntent(r.Intent)
 	switch {
-	case o.Open != nil:
-		if l.intent, err = o.Open(r); err != nil {
-			return unobserved("write %s has sensitive values that cannot be opened here, so that its intent cannot be held against its digest: %v", r.ID, err)
-		}
-	case redact.Sealed(r.Intent):
-		return unobserved("write %s has sensitive values, and there are no keys here to hold its intent against its digest", r.ID)
+	case errors.Is(err, redact.ErrNoKey):
+		return unobserved("write %s has sensitive values, and there is no key here that opens them, so that its intent cannot be held against its digest", r.ID)
+	case err != nil:
+		return contradiction("write %s: the sensitive values of the stored intent cannot be opened: %v", r.ID, err)
 	}
 	same, err := ledger.NewRecord(l.intent)
 	if err != nil {
