@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -101,6 +102,8 @@ func strs(v any, all *[]string) {
 	}
 }
 
+var shownExpr = regexp.MustCompile(ShownPrefix + `[0-9a-f]{16}`)
+
 // FuzzText: no sentence tells a value, in whatever case, and what tells none is
 // left alone.
 func FuzzText(f *testing.F) {
@@ -117,7 +120,8 @@ func FuzzText(f *testing.F) {
 		s.Learn(intent.Fields{"a": value})
 		for _, way := range ways(value) {
 			got := s.Text(before + way + after)
-			if strings.Contains(strings.ToLower(got), strings.ToLower(value)) && !strings.Contains(ShownPrefix+"0123456789abcdef", strings.ToLower(value)) {
+			rest := shownExpr.ReplaceAllString(got, "\x00") // digits of a digest and what follows can look like it by chance
+			if strings.Contains(strings.ToLower(rest), strings.ToLower(value)) {
 				t.Errorf("%q tells %q", got, value)
 			}
 		}
