@@ -73,6 +73,9 @@ const (
 	MarkPruned MarkKind = "pruned"
 	// MarkForgotten: a tombstone is gone.
 	MarkForgotten MarkKind = "forgotten"
+	// MarkFound is how drivers keep that a paper was there when chronicling was
+	// switched on. No run has it: it becomes MarkFiled, of the paper as it is then.
+	MarkFound MarkKind = "found"
 )
 
 // Mark is something that was done to a ledger, is no event, and belongs into the
@@ -188,26 +191,19 @@ func RunLimit(limit int) int { return min(max(limit, 1), maxList) }
 type Witness interface {
 	// Tenants are all who have a write or a paper, in order.
 	Tenants(ctx context.Context) ([]string, error)
-	// Lives are the writes behind a number, in the order of their creation, with
-	// their events, at most limit (from 1 to 1000).
-	Lives(ctx context.Context, after int64, limit int) ([]Life, error)
-	// Kept are the papers behind a number, in an order that does not change, at most
-	// limit (from 1 to 1000), but for those of [AuditKind].
-	Kept(ctx context.Context, after int64, limit int) ([]Kept, error)
+	// Lives are the writes behind one, in the order of their ids, with their events,
+	// at most limit (from 1 to 1000).
+	Lives(ctx context.Context, after ID, limit int) ([]Life, error)
+	// Kept are the papers behind one, of which only tenant, kind and id count, in the
+	// order of these, at most limit (from 1 to 1000), but for those of [AuditKind].
+	Kept(ctx context.Context, after Paper, limit int) ([]Paper, error)
 }
 
 // Life is one write and all of its events, in the order in which they stand.
 type Life struct {
-	Number int64
 	Record Record
 	Events []Event
 	// Unread says why it cannot be read, where it cannot: of the record only the
 	// id and the tenant are known then.
 	Unread error
-}
-
-// Kept is one paper with its number.
-type Kept struct {
-	Number int64
-	Paper  Paper
 }

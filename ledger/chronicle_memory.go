@@ -145,27 +145,29 @@ func (m *Memory) Tenants(ctx context.Context) ([]string, error) {
 }
 
 // Lives implements [Witness].
-func (m *Memory) Lives(ctx context.Context, after int64, limit int) (lives []Life, err error) {
+func (m *Memory) Lives(ctx context.Context, after ID, limit int) (lives []Life, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range m.order {
-		if n := m.numbers[id]; n > after && len(lives) < RunLimit(limit) {
+	for _, id := range slices.Sorted(maps.Keys(m.records)) {
+		if id > after && len(lives) < RunLimit(limit) {
 			r := m.records[id]
 			r.Now = time.Now()
-			lives = append(lives, Life{Number: n, Record: r, Events: slices.Clone(m.events[id])})
+			lives = append(lives, Life{Record: r, Events: slices.Clone(m.events[id])})
 		}
 	}
-	slices.SortFunc(lives, func(a, b Life) int { return cmp.Compare(a.Number, b.Number) })
 	return lives, ctx.Err()
 }
 
 // Kept implements [Witness].
-func (m *Memory) Kept(ctx context.Context, after int64, limit int) (kept []Kept, err error) {
+func (m *Memory) Kept(ctx context.Context, after Paper, limit int) (kept []Paper, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range m.paperOrder {
-		if n := m.paperNumbers[name]; n > after && name.kind != AuditKind && len(kept) < RunLimit(limit) {
-			kept = append(kept, Kept{Number: n, Paper: m.papers[name].read(time.Now())})
+	inOrder := func(a, b paperName) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(m.papers), inOrder) {
+		if inOrder(name, after.name()) > 0 && name.kind != AuditKind && len(kept) < RunLimit(limit) {
+			kept = append(kept, m.papers[name].read(time.Now()))
 		}
 	}
 	return kept, ctx.Err()

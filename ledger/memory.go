@@ -21,24 +21,21 @@ type Memory struct {
 	bell    Bell
 	papers  map[paperName]Paper
 	// paperOrder is the order in which papers came.
-	paperOrder   []paperName
-	paperNumbers map[paperName]int64
-	filed        int64 // the last of them
-	chronicle    chronicle
-	numbers      map[ID]int64 // of writes, in the order of their creation
-	reserved     int64        // the last of them
-	changes      []Change
-	changed      int64 // the number of the last one
-	mark         int64 // of this ledger, in cursors
-	herald       Bell
+	paperOrder []paperName
+	chronicle  chronicle
+	numbers    map[ID]int64 // of writes, in the order of their creation
+	reserved   int64        // the last of them
+	changes    []Change
+	changed    int64 // the number of the last one
+	mark       int64 // of this ledger, in cursors
+	herald     Bell
 }
 
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
 	return &Memory{
 		records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper),
-		paperNumbers: make(map[paperName]int64),
-		numbers:      make(map[ID]int64), mark: rand.Int64(),
+		numbers: make(map[ID]int64), mark: rand.Int64(),
 	}
 }
 

@@ -47,8 +47,7 @@ func (m *Memory) File(ctx context.Context, f Filing) (Filed, error) {
 	for i, p := range did.Papers {
 		m.chronicle.mark(marks[i])
 		if p.Version == 1 {
-			m.filed++
-			m.paperOrder, m.paperNumbers[p.name()] = append(m.paperOrder, p.name()), m.filed
+			m.paperOrder = append(m.paperOrder, p.name())
 		}
 		m.papers[p.name()] = p.read(now) // with a body of its own
 	}
@@ -191,7 +190,6 @@ func (m *Memory) prunePapers(p Prune, most int, now time.Time) (forgotten int) {
 		for _, n := range append(bound, name)[:min(len(bound)+1, most-forgotten)] {
 			m.chronicle.mark(p.Dropped(n.tenant, n.kind, n.id, now))
 			delete(m.papers, n)
-			delete(m.paperNumbers, n)
 			forgotten++
 		}
 	}

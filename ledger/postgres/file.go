@@ -111,21 +111,24 @@ func (got filed) papers(f ledger.Filing) []ledger.Paper {
 // paperArgs are the parameters of a filing that are about papers.
 func paperArgs(f ledger.Filing) []any {
 	var writes, done []bool
-	var tenants, kinds, ids, binders, subjects, traces, states []string
+	var tenants, kinds, ids, binders, subjects, traces, states, marks []string
 	var dues []*int64 // nil: never
 	var versions []int64
 	var bodies [][]byte
 	for i, p := range slices.Concat(f.Papers, f.Unchanged) {
-		written := i < len(f.Papers)
-		if !written {
+		written, mark := i < len(f.Papers), ""
+		if written {
+			mark = filedMark(p)
+		} else {
 			p = ledger.Paper{Tenant: p.Tenant, Kind: p.Kind, ID: p.ID, Version: p.Version}
 		}
 		writes, done, bodies = append(writes, written), append(done, p.Done), append(bodies, p.Body)
 		tenants, kinds, ids = append(tenants, p.Tenant), append(kinds, p.Kind), append(ids, p.ID)
 		binders, subjects, traces = append(binders, p.Binder), append(subjects, p.Subject), append(traces, p.Trace)
+		marks = append(marks, mark)
 		states, dues, versions = append(states, p.State), append(dues, dueOf(p)), append(versions, p.Version)
 	}
-	return []any{writes, tenants, kinds, ids, binders, subjects, traces, states, dues, done, bodies, versions}
+	return []any{writes, tenants, kinds, ids, binders, subjects, traces, states, dues, done, bodies, versions, marks}
 }
 
 // dueOf is the time of a paper as it stands in its column: the first there is, of

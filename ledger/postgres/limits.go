@@ -111,6 +111,11 @@ const (
 	// keeps locked meanwhile.
 	maxPruned = 128
 
+	// maxUnsealed is how many rows of what is not sealed a pruning looks through to
+	// pass over the writes they are of: some milliseconds. Where there are more,
+	// sealing stands still or has just begun, and pruning waits for it.
+	maxUnsealed = 10_000
+
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
 

@@ -167,9 +167,9 @@ func (s statements) withPapers() {
 
 // ownOfPapers is how many parameters of a filing are about its papers: a list for
 // each column.
-const ownOfPapers = 12
+const ownOfPapers = 13
 
-var paperTypes = strings.Fields("boolean text text text text text text text bigint boolean bytea bigint")
+var paperTypes = strings.Fields("boolean text text text text text text text bigint boolean bytea bigint text")
 
 // filing is a statement with papers, whose parameters come after so many of its
 // own. Held says how their versions are looked at; they are written when there is
@@ -253,6 +253,9 @@ func (t *tx) forgetPapers(p ledger.Prune, from, n int64, most int) (did pruned, 
 		err = t.bound(covers.tenants[i], covers.kinds[i], covers.ids[i], until, most-len(gone.ids), &gone)
 	}
 	if err != nil || len(gone.ids) == 0 {
+		return did, err
+	}
+	if err := t.mark(gone.dropped(p, t.now)...); err != nil {
 		return did, err
 	}
 	tag, err := t.pgx.Exec(t.ctx, t.l.sql["papers_forget"], t.l.args(gone.tenants, gone.kinds, gone.ids)...)

@@ -55,6 +55,9 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if err != nil {
 		return at, err
 	}
+	if rows, at.Ended, err = t.sealedOf(rows, at.Ended); err != nil {
+		return at, err
+	}
 	if rows, err = t.ripe(p, rows); err != nil {
 		return at, err
 	}
@@ -63,9 +66,24 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	}
 	at.Done += len(rows)
 	if at.Tombstones {
-		return at, t.forget(rows)
+		return at, t.forget(p, rows)
 	}
-	return at, t.bury(rows)
+	return at, t.bury(p, rows)
+}
+
+// sealedOf is those of some rows of which all events are sealed, where that is
+// remembered. Where very much is not sealed the sweep ends.
+func (t *tx) sealedOf(rows []row, ended bool) (sealed []row, end bool, err error) {
+	unsealed, all, err := t.unsealedWrites()
+	if err != nil || all {
+		return nil, true, err
+	}
+	for _, r := range rows {
+		if !unsealed[r.n] {
+			sealed = append(sealed, r)
+		}
+	}
+	return sealed, ended, nil
 }
 
 // sweepable is the next rows to be looked at, locked. One that cannot be read
@@ -162,7 +180,8 @@ func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err err
 	return found, err
 }
 
-func (t *tx) bury(rows []row) error {
+func (t *tx) bury(p ledger.Prune, rows []row) error {
+	var marks []*ledger.Mark
 	var ids, bodies []string
 	var fences, numbers []int64
 	for _, r := range rows {
@@ -171,7 +190,15 @@ func (t *tx) bury(rows []row) error {
 		if err != nil {
 			return err
 		}
+		mark, err := p.Buried(rec, t.now)
+		if err != nil {
+			return err
+		}
+		marks = append(marks, mark)
 		ids, bodies, fences, numbers = append(ids, string(rec.ID)), append(bodies, body), append(fences, rec.Fence), append(numbers, r.n)
+	}
+	if err := t.mark(marks...); err != nil {
+		return err
 	}
 	if err := t.exec("bury", ids, bodies, fences); err != nil {
 		return err
@@ -179,12 +206,17 @@ func (t *tx) bury(rows []row) error {
 	return t.exec("forget_events", numbers)
 }
 
-func (t *tx) forget(rows []row) error {
+func (t *tx) forget(p ledger.Prune, rows []row) error {
+	var marks []*ledger.Mark
 	var ids, tenants, workflows []string
 	var numbers []int64
 	for _, r := range rows {
 		ids, numbers = append(ids, string(r.rec.ID)), append(numbers, r.n)
+		marks = append(marks, p.Forgotten(r.rec, t.now))
 		tenants, workflows = append(tenants, r.rec.Tenant), append(workflows, r.rec.Workflow)
+	}
+	if err := t.mark(marks...); err != nil {
+		return err
 	}
 	if err := t.exec("forget_search", tenants, workflows, numbers); err != nil {
 		return err

@@ -50,7 +50,8 @@ func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err erro
 		}
 		for _, query := range []string{
 			"INSERT INTO ledger_unsealed (ticket, write, first, last) SELECT ?1 + row_number() OVER (ORDER BY w.n), w.n, 0, w.seq FROM ledger_writes AS w",
-			"INSERT INTO ledger_unsealed (ticket, paper, first, last) SELECT ?1 + row_number() OVER (ORDER BY p.n), p.n, 0, 0 FROM ledger_papers AS p WHERE p.kind <> '" + ledger.AuditKind + "'",
+			"INSERT INTO ledger_unsealed (ticket, first, last, mark) SELECT ?1 + row_number() OVER (ORDER BY p.n), 0, 0, " +
+				"json_object('kind', 'found', 'tenant', p.tenant, 'paper_kind', p.kind, 'paper_id', p.id) FROM ledger_papers AS p WHERE p.kind <> '" + ledger.AuditKind + "'",
 		} {
 			if err := t.run(query, t.ticket); err != nil {
 				return err
@@ -182,21 +183,21 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []l
 func (l *Ledger) unsealed(conn *sqlite.Conn, s *sqlite.Stmt) (run ledger.Run, err error) {
 	ticket, n := s.ColumnInt64(0), s.ColumnInt64(1)
 	switch {
-	case !s.ColumnIsNull(5):
-		return ledger.RunOf(ticket, text(s, 5)), nil
 	case !s.ColumnIsNull(4):
-		run, err = l.foundPaper(conn, s.ColumnInt64(4))
-	case s.ColumnIsNull(6):
+		if run = ledger.RunOf(ticket, text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkFound {
+			run, err = l.foundPaper(conn, *run.Mark)
+		}
+	case s.ColumnIsNull(5):
 		err = damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
 	default:
-		run = ledger.Run{Tenant: s.ColumnText(7), ID: ledger.ID(s.ColumnText(6)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
+		run = ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
 		if run.Found = run.First == 0; run.Found {
 			run.First = 1
 		}
-		if run.Found && s.ColumnBool(8) {
+		if run.Found && s.ColumnBool(7) {
 			run.Mark, err = l.foundStone(conn, n)
 		} else {
-			run.Intent = text(s, 9)
+			run.Intent = text(s, 8)
 			run.Events, err = l.runEvents(conn, n, run)
 		}
 	}
@@ -228,12 +229,12 @@ func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events [
 
 // foundPaper is the mark of a paper that was there when sealing was switched on,
 // as it is now. One that is gone has been dropped since, and that has a mark.
-func (l *Ledger) foundPaper(conn *sqlite.Conn, n int64) (run ledger.Run, err error) {
-	s, err := l.statement(conn, sqlNumberedPaper)
+func (l *Ledger) foundPaper(conn *sqlite.Conn, m ledger.Mark) (run ledger.Run, err error) {
+	s, err := l.statement(conn, sqlPaper)
 	if err != nil {
 		return run, err
 	}
-	s.BindInt64(1, n)
+	bindPaperName(s, 1, m.Tenant, m.PaperKind, m.PaperID)
 	err = each(l.path, s, func() error {
 		_, p := scanPaper(s, time.Time{})
 		mark, err := p.Filed()

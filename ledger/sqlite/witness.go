@@ -37,7 +37,7 @@ func (l *Ledger) Tenants(ctx context.Context) (tenants []string, err error) {
 
 // Lives implements [ledger.Witness]. A write and its events are as they were at
 // one time.
-func (l *Ledger) Lives(ctx context.Context, after int64, limit int) (lives []ledger.Life, err error) {
+func (l *Ledger) Lives(ctx context.Context, after ledger.ID, limit int) (lives []ledger.Life, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
 		if err != nil {
@@ -47,7 +47,7 @@ func (l *Ledger) Lives(ctx context.Context, after int64, limit int) (lives []led
 		if err != nil {
 			return err
 		}
-		s.BindInt64(1, after)
+		s.BindText(1, string(after))
 		s.BindInt64(2, int64(ledger.RunLimit(limit)))
 		return each(l.path, s, func() error {
 			r, err := scan(s, 0)
@@ -55,7 +55,7 @@ func (l *Ledger) Lives(ctx context.Context, after int64, limit int) (lives []led
 				return err
 			}
 			r.rec.Now = clamp(l.now(), newest)
-			life := ledger.Life{Number: r.n, Record: r.rec, Unread: err}
+			life := ledger.Life{Record: r.rec, Unread: err}
 			if life.Events, err = l.runEvents(conn, r.n, ledger.Run{ID: r.rec.ID, First: -1 << 62, Last: 1 << 62}); err != nil {
 				if !ofOneRow(err) {
 					return err
@@ -70,7 +70,7 @@ func (l *Ledger) Lives(ctx context.Context, after int64, limit int) (lives []led
 }
 
 // Kept implements [ledger.Witness].
-func (l *Ledger) Kept(ctx context.Context, after int64, limit int) (kept []ledger.Kept, err error) {
+func (l *Ledger) Kept(ctx context.Context, after ledger.Paper, limit int) (kept []ledger.Paper, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
 		if err != nil {
@@ -80,12 +80,12 @@ func (l *Ledger) Kept(ctx context.Context, after int64, limit int) (kept []ledge
 		if err != nil {
 			return err
 		}
-		s.BindInt64(1, after)
+		s.BindText(1, ledger.AuditKind)
 		s.BindInt64(2, int64(ledger.RunLimit(limit)))
-		s.BindText(3, ledger.AuditKind)
+		bindPaperName(s, 3, after.Tenant, after.Kind, after.ID)
 		return each(l.path, s, func() error {
-			n, p := scanPaper(s, clamp(l.now(), newest))
-			kept = append(kept, ledger.Kept{Number: n, Paper: p})
+			_, p := scanPaper(s, clamp(l.now(), newest))
+			kept = append(kept, p)
 			return nil
 		})
 	})

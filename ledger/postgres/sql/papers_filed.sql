@@ -3,6 +3,10 @@ pi AS (INSERT INTO @ledger_papers (tenant, kind, id, binder, subject, trace, sta
 	FROM p CROSS JOIN g
 	WHERE p.writes AND p.version = 0 AND EXISTS (SELECT 1 FROM {ready})
 	ORDER BY p.tenant COLLATE "C", p.kind COLLATE "C", p.id COLLATE "C"),
+pm AS (INSERT INTO @ledger_unsealed (mark)
+	SELECT p.mark FROM p CROSS JOIN g
+	WHERE g.chronicle AND p.mark <> '' AND EXISTS (SELECT 1 FROM {ready})
+	ORDER BY p.ord),
 pu AS (UPDATE @ledger_papers AS x SET
 		state = p.state, due = p.due, done = p.done, body = p.body, version = x.version + 1, updated = greatest(x.updated, g.now)
 	FROM p CROSS JOIN g

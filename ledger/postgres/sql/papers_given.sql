@@ -1,5 +1,5 @@
 p AS MATERIALIZED (SELECT * FROM unnest({parameters}) WITH ORDINALITY
-	AS p (writes, tenant, kind, id, binder, subject, trace, state, due, done, body, version, ord)),
+	AS p (writes, tenant, kind, id, binder, subject, trace, state, due, done, body, version, mark, ord)),
 {held},
 ok AS MATERIALIZED (
 	SELECT 1 FROM g

@@ -21,5 +21,8 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	FROM w JOIN x ON x.id = w.id),
 u AS (INSERT INTO @ledger_untold (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
-	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq){filed}
+	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
+r AS (INSERT INTO @ledger_unsealed (write, id, first, last)
+	SELECT w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id CROSS JOIN g WHERE g.chronicle
+	GROUP BY w.n, w.id ORDER BY w.id){filed}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g

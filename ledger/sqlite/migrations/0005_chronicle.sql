@@ -10,6 +10,5 @@ CREATE TABLE ledger_unsealed (
 	write  INTEGER,           -- n of the write
 	first  INTEGER NOT NULL,  -- 0: all that it had when sealing was switched on
 	last   INTEGER NOT NULL,
-	paper  INTEGER,           -- n of a paper that was there then
 	mark   TEXT
 ) STRICT;

@@ -1,0 +1,1 @@
+UPDATE @ledger_meta SET chronicle = FALSE

@@ -1,0 +1,1 @@
+UPDATE @ledger_meta SET chronicle = TRUE, compatible_from = greatest(compatible_from, $1::int)

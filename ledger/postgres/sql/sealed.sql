@@ -1,0 +1,1 @@
+DELETE FROM @ledger_unsealed WHERE ticket = ANY ($1::bigint[])
