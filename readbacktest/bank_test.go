@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -112,31 +113,40 @@ func invoiceOf(r *http.Request) string {
 // noted is a test that fails into a list.
 type noted struct {
 	testing.TB
+	mu     sync.Mutex
 	errors []string
+	logs   []string
 }
 
 func (n *noted) Helper() {}
 
 func (n *noted) Errorf(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.errors = append(n.errors, fmt.Sprintf(format, args...))
 }
 
-type stopped struct{}
+func (n *noted) Logf(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.logs = append(n.logs, fmt.Sprintf(format, args...))
+}
 
 func (n *noted) Fatalf(format string, args ...any) {
 	n.Errorf(format, args...)
-	panic(stopped{})
+	runtime.Goexit()
+}
+
+func (n *noted) FailNow() {
+	n.Errorf("it failed")
+	runtime.Goexit()
 }
 
 // failures are what do fails a test with.
-func failures(tb testing.TB, do func(tb testing.TB)) (all string) {
+func failures(tb testing.TB, do func(tb testing.TB)) string {
 	n := &noted{TB: tb}
-	defer func() {
-		if p := recover(); p != nil && p != any(stopped{}) {
-			panic(p)
-		}
-		all = strings.Join(n.errors, "\n")
-	}()
-	do(n)
-	return ""
+	var wg sync.WaitGroup
+	wg.Go(func() { do(n) })
+	wg.Wait()
+	return strings.Join(n.errors, "\n")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -48,6 +49,7 @@ func Forward(base *url.URL) http.Handler {
 		// Connections are used once: net/http sends again by itself what a kept
 		// one may have swallowed, and no connection outlives the test.
 		Transport:    &http.Transport{DisableKeepAlives: true},
+		ErrorLog:     log.New(io.Discard, "", 0), // the client sees it
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,9 +20,9 @@ type Plan struct {
 	// each request in turn; beside them there are always the stories in which
 	// nothing happens. Default: Vices(). For kills alone: []Vice{NoVice}.
 	Vices []Vice
-	// Kills is how often the loop is killed in a story, each time in another
-	// life: the first at each point in turn, later ones at points chosen by seed.
-	// Default 1; negative: never.
+	// Kills is how often the loop is killed in a story: first at each point in
+	// turn, of all lives that it would have without, then again at points chosen
+	// by seed. Default 1; negative: never.
 	Kills int
 	// Lives is how often the loop is begun in a story at most: after a kill, and
 	// after an error, as an orchestrator does. Default 6.
@@ -42,7 +42,9 @@ type Story struct {
 	lives int
 	vice  Vice
 	nth   int
-	kills []int // by life, the point at which it dies
+	kills []int // the points at which a life ends, counted over all lives
+
+	points   atomic.Int64 // that lives came to
 
 	logs     []*Log
 	runs     []*Run
@@ -142,15 +144,15 @@ func (r *replay) kills(v Vice, nth int) (writes, reads int) {
 		return 0, 0
 	}
 	writes, reads = calm.calls()
-	if r.plan.Kills < 0 || len(calm.runs) == 0 {
+	if r.plan.Kills < 0 {
 		return writes, reads
 	}
-	points := len(calm.runs[0].points())
+	points := int(calm.points.Load())
 	for k := range points {
 		s := r.story(v, nth)
 		s.kills = []int{k + 1}
-		for life := 2; life <= r.plan.Kills; life++ {
-			s.kills = append(s.kills, 1+roll(r.plan.Seed, s.name(), life).IntN(points))
+		for n := 2; n <= r.plan.Kills; n++ {
+			s.kills = append(s.kills, s.kills[n-2]+1+roll(r.plan.Seed, s.name(), n).IntN(points))
 		}
 		if s = r.telling(s); s != nil {
 			w, rd := s.calls()
@@ -216,9 +218,6 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 	for life := 1; life <= s.lives; life++ {
 		run := &Run{Life: life, story: s}
 		run.ctx, run.cancel = context.WithCancel(s.Context())
-		if life <= len(s.kills) {
-			run.dies = s.kills[life-1]
-		}
 		s.runs = append(s.runs, run)
 		end := run.live(loop)
 		run.cancel()
@@ -239,6 +238,9 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 	}
 	for _, l := range s.logs {
 		l.Release()
+	}
+	for _, r := range s.runs {
+		r.outlast()
 	}
 	return err
 }
@@ -272,6 +274,9 @@ func (s *Story) Lives() [][]string {
 	}
 	return all
 }
+
+// deadly counts a point, and says whether a life ends there.
+func (s *Story) deadly() bool { return slices.Contains(s.kills, int(s.points.Add(1))) }
 
 // name is short and can be given again ([storyVar]).
 func (s *Story) name() string {
@@ -317,7 +322,7 @@ func (s *Story) String() string {
 	}
 	for _, r := range s.runs {
 		if r.killed() {
-			parts = append(parts, fmt.Sprintf("life %d killed at point %d, %q", r.Life, r.dies, last(r.points())))
+			parts = append(parts, fmt.Sprintf("life %d killed at point %d, %q", r.Life, len(r.points()), last(r.points())))
 		}
 	}
 	if len(parts) == 0 {

@@ -1,0 +1,121 @@
+package readbacktest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+	rt "github.com/readback-go/readback/readbacktest"
+)
+
+// shop is a destination behind a link.
+func shop(t *testing.T, faults ...rt.Fault) (*simulated.World, *rt.Link, connectors.Connector) {
+	t.Helper()
+	w, err := simulated.New(simulated.Plain.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := rt.Around(t, w.Destination().Connector, rt.Options{Script: faults})
+	return w, l, l.Connector()
+}
+
+func order() connectors.Request {
+	w := intent.WriteIntent{
+		Tenant: "acme", Workflow: "run-1", Tool: "charge", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Key: intent.Fields{"order_id": invoice}, Expect: intent.Fields{"currency": "USD"},
+	}
+	return connectors.Request{Intent: w, Stamp: w.Stamp(), Attempt: 1}
+}
+
+// TestAround: what a connector says under each vice, and what the shop has.
+func TestAround(t *testing.T) {
+	cases := map[rt.Vice]struct {
+		fate    connectors.Fate
+		records int
+		reason  string
+	}{
+		rt.NoVice:         {connectors.FateAnswered, 1, "nothing happens"},
+		rt.LostAnswer:     {connectors.FateUnknown, 1, "nobody knows"},
+		rt.DroppedBefore:  {connectors.FateUnknown, 0, "nobody knows"},
+		rt.LateCommit:     {connectors.FateUnknown, 1, "it lands when the client is gone"},
+		rt.PhantomSuccess: {connectors.FateAnswered, 0, "it says so"},
+		rt.Duplicate:      {connectors.FateAnswered, 2, "the shop does not tell copies apart"},
+		rt.CutBody:        {connectors.FateAnswered, 1, "a 2xx whose body is cut is a yes"},
+		rt.BadGateway:     {connectors.FateUnknown, 1, "a 5xx says nothing"},
+		rt.Unavailable:    {connectors.FateUnknown, 0, "a 5xx says nothing"},
+		rt.Throttled:      {connectors.FateThrottled, 0, "a 429 says not now"},
+		rt.ThrottledAfter: {connectors.FateThrottled, 1, "a lie"},
+	}
+	for _, v := range append(rt.WriteVices(), rt.NoVice, rt.ThrottledAfter) {
+		t.Run("vice "+string(v), func(t *testing.T) {
+			c, known := cases[v]
+			if !known {
+				t.Fatal("no case for this vice")
+			}
+			synctest.Test(t, func(t *testing.T) {
+				var faults []rt.Fault
+				if v != rt.NoVice {
+					faults = append(faults, rt.Fault{Vice: v, Nth: 1})
+				}
+				w, l, conn := shop(t, faults...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := conn.Write(ctx, order())
+				if got := connectors.FateOf(err); got != c.fate {
+					t.Errorf("the connector says %q (%v), want %q: %s", got, err, c.fate, c.reason)
+				}
+				records := func(key string) int { return len(w.Records(key)) }
+				rt.Effects(t, records, invoice, l).Exactly(c.records)
+				l.ExpectEffects(t, nil, c.records)
+			})
+		})
+	}
+}
+
+// TestAroundLag: a read of an old state is weak, whatever the connector would
+// have called it; a write makes its own question known.
+func TestAroundLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, conn := shop(t, rt.Fault{Vice: rt.LaggingRead, Nth: 1})
+		r := order()
+		if _, err := conn.Write(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range []struct {
+			records  int
+			strength connectors.Strength
+		}{{0, connectors.Weak}, {1, connectors.Strong}} {
+			o, err := conn.Read(t.Context(), connectors.Query{Intent: r.Intent, Stamp: r.Stamp})
+			if err != nil || len(o.Records) != want.records || o.Strength != want.strength {
+				t.Errorf("read %d: %d records, %q, %v; want %d, %q\n%s", n+1, len(o.Records), o.Strength, err, want.records, want.strength, l)
+			}
+		}
+	})
+}
+
+// TestPowers: the connector behind a link is asked for what it can do as if the
+// link were not there.
+func TestPowers(t *testing.T) {
+	_, _, conn := shop(t)
+	if _, ok := conn.(connectors.Inverter); !ok {
+		t.Error("the simulated destination inverts, and with a link before it does not")
+	}
+	if _, ok := conn.(connectors.Preparer); ok {
+		t.Error("the simulated destination does not prepare, and with a link before it does")
+	}
+	type plain struct{ connectors.Connector }
+	bare := rt.Around(t, plain{conn}, rt.Options{}).Connector()
+	_, inverts := bare.(connectors.Inverter)
+	_, removes := bare.(connectors.Remover)
+	if inverts || removes {
+		t.Errorf("a connector without powers has some with a link before it: inverts %t, removes %t", inverts, removes)
+	}
+	checks, ok := bare.(connectors.Checker)
+	if !ok || checks.Check(order().Intent) != nil {
+		t.Error("a connector that checks nothing refuses with a link before it")
+	}
+}

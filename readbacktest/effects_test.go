@@ -1,0 +1,68 @@
+package readbacktest_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	rt "github.com/readback-go/readback/readbacktest"
+)
+
+// TestFailureSaysAll: which requests, when, in what order, under which vice, and
+// how to see it again.
+func TestFailureSaysAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bank{}
+		p := rt.NewProxy(t, b, rt.Options{Seed: 11, Key: invoiceOf, Script: []rt.Fault{{Vice: rt.LateCommit, Nth: 1}}})
+		post(t.Context(), p.Client(), "http://bank.example", invoice)
+		post(t.Context(), p.Client(), "http://bank.example", invoice)
+		for name, assert := range map[string]func(testing.TB){
+			"Exactly":       func(tb testing.TB) { rt.Effects(tb, b.Charges, invoice, p).Exactly(1) },
+			"AtMost":        func(tb testing.TB) { rt.Effects(tb, p.Landed, invoice, p).AtMost(1) },
+			"ExpectEffects": func(tb testing.TB) { p.ExpectEffects(tb, func(c rt.Call) bool { return c.Key == invoice }, 1) },
+		} {
+			says := failures(t, assert)
+			for _, want := range []string{
+				"2 effects",
+				`#1 +0s write POST /charges "INV-7721" [late-commit]: no. 2 there at +1s, answered 201; the client saw a dead connection`,
+				`#2 +1s write POST /charges "INV-7721": no. 1 there at +1s, answered 201; the client saw 201`,
+				"seed 11; to repeat: READBACKTEST_SEED=11 go test -run '^TestFailureSaysAll$'",
+			} {
+				if !strings.Contains(says, want) {
+					t.Errorf("%s: the failure does not say %q:\n%s", name, want, says)
+				}
+			}
+		}
+		if says := failures(t, func(tb testing.TB) {
+			rt.Effects(tb, b.Charges, invoice, p).Exactly(2)
+			rt.Effects(tb, b.Charges, invoice, p).AtMost(2)
+			p.ExpectEffects(tb, func(c rt.Call) bool { return c.Key == "another" }, 0)
+		}); says != "" {
+			t.Errorf("what holds fails: %s", says)
+		}
+	})
+}
+
+// TestImpossible: what cannot be asked for fails the test that asks, and says
+// what could be.
+func TestImpossible(t *testing.T) {
+	for name, c := range map[string]struct {
+		options rt.Options
+		says    string
+	}{
+		"unknown vice":       {rt.Options{Script: []rt.Fault{{Vice: "hiccup"}}}, `"hiccup"; want one of`},
+		"no vice":            {rt.Options{Script: []rt.Fault{{}}}, `""; want one of`},
+		"unknown by seed":    {rt.Options{Vices: []rt.Vice{"hiccup"}}, `"hiccup"; want one of`},
+		"negative nth":       {rt.Options{Script: []rt.Fault{{Vice: rt.LostAnswer, Nth: -1}}}, "want 1 for the first"},
+		"negative delay":     {rt.Options{Script: []rt.Fault{{Vice: rt.LateCommit, Delay: -1}}}, "want none or more"},
+		"duplicated read":    {rt.Options{Script: []rt.Fault{{Vice: rt.Duplicate, Reads: true}}}, "happens to writes only"},
+		"chance above one":   {rt.Options{Chance: 1.5}, "want a number in (0, 1]"},
+		"chance below zero":  {rt.Options{Chance: -0.1}, "want a number in (0, 1]"},
+		"good, for contrast": {rt.Options{Chance: 1, Vices: rt.Vices(), Script: []rt.Fault{{Vice: rt.LaggingRead}}}, ""},
+	} {
+		says := failures(t, func(tb testing.TB) { rt.NewProxy(tb, &bank{}, c.options) })
+		if (c.says == "") != (says == "") || !strings.Contains(says, c.says) {
+			t.Errorf("%s: it says %q, want %q", name, says, c.says)
+		}
+	}
+}
