@@ -93,6 +93,10 @@ type Profile struct {
 	// [intent.WriteIntent.Sensitive]. Default none.
 	Sensitive []string
 
+	// Sensitive lists fields (JSON Pointers) whose values are never kept or shown
+	// in the clear, besides those that an intent lists. Default none.
+	Sensitive []string
+
 	// Irreversible lists the write types whose effect cannot be taken back or
 	// looked for (a mail sent): after a send of unknown fate only a person
 	// sends again. Default none.
@@ -150,6 +154,11 @@ func (p Profile) Check(w intent.WriteType) error {
 func (p Profile) Valid() error {
 	if p.Sends < 0 {
 		return fmt.Errorf("sends is %d; want how many sends of one write it may get, or 0 for the engine's own number", p.Sends)
+	}
+	for _, path := range p.Sensitive {
+		if at := intent.Pointer(path); path == "" || !at.IsValid() {
+			return fmt.Errorf("sensitive lists %q; want JSON Pointers to fields, such as /card/number", path)
+		}
 	}
 	if !p.Blind {
 		return nil

@@ -157,6 +157,9 @@ func TestRegisterRefusesWhatABlindDestinationCannotClaim(t *testing.T) {
 		"compare":     {connectors.Profile{Compare: map[string]intent.Comparison{"/a": nil}}, "compare"},
 		"read time":   {connectors.Profile{ReadTimeout: time.Second}, "read timeout"},
 		"sends":       {connectors.Profile{Sends: -1}, "sends"},
+		"sensitive":   {connectors.Profile{Sensitive: []string{"/a/b"}}, ""}, // it is sealed in what is kept of the intent
+		"no pointer":  {connectors.Profile{Sensitive: []string{"a"}}, `sensitive lists "a"`},
+		"everything":  {connectors.Profile{Sensitive: []string{""}}, `sensitive lists ""`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.profile.Blind = true

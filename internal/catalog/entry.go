@@ -83,7 +83,7 @@ func writes(p connectors.Profile) []intent.WriteType {
 // declared is the profile in words. What is not declared is said too: that is
 // what a reader looks for.
 func declared(p connectors.Profile) []Declared {
-	return []Declared{
+	all := []Declared{
 		{"writes", list(writes(p))},
 		{"native idempotency", windows(p.NativeWindow)},
 		{"unique keys", list(p.Unique)},
@@ -102,6 +102,10 @@ func declared(p connectors.Profile) []Declared {
 		{"rate", rate(p.Rate)},
 		{"time for a send, a read", fmt.Sprintf("%s, %s", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
 	}
+	if len(p.Sensitive) > 0 { // no destination says so by itself: whoever configures it does
+		all = append(all, Declared{"sensitive fields", strings.Join(p.Sensitive, ", ")})
+	}
+	return all
 }
 
 func list(all []intent.WriteType) string {
