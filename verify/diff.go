@@ -255,6 +255,13 @@ func changes(mayChange places, before, after intent.Fields) []Mismatch {
 	return bounded(found)
 }
 
+// Changes lists what differs between two readings of one record, apart from the
+// places that the intent names or ignores and those given, which change by
+// themselves: what nobody asked to change. It is pure.
+func Changes(w intent.WriteIntent, volatile []string, before, after intent.Fields) []Mismatch {
+	return changes(placesOf(named(w), volatile), before, after)
+}
+
 func orMissing(v any, there bool) any {
 	if !there {
 		return missing{}

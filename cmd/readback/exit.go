@@ -28,6 +28,10 @@ const (
 	exitWeaker      = 40
 	exitAttention   = 41
 	exitDiffers     = 42
+	exitWrong       = 50
+	exitWorse       = 51
+	exitUnchecked   = 52
+	exitBaseline    = 53
 	exitUsage       = 64
 	exitInvalid     = 65
 	exitUnavailable = 69
@@ -63,8 +67,12 @@ var exits = []struct {
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
 	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
 	{exitDiffers, "differs", "rules decide otherwise than expected, or have no answer"},
+	{exitWrong, "wrong", "an evaluation read the world, and it is not as declared"},
+	{exitWorse, "worse", "the world is as declared as far as it was checked, and a rate of an evaluation is worse than the baseline's"},
+	{exitUnchecked, "not checked", "something that an evaluation was asked for could not be checked; nothing that was is wrong"},
+	{exitBaseline, "baseline", "the baseline of an evaluation is of another version, of another evaluation or without the rates that are compared"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
-	{exitInvalid, "invalid", "the intent, a declaration or a file of rules is not acceptable; nothing was recorded"},
+	{exitInvalid, "invalid", "the intent, a declaration, a file of rules or a file of checks is not acceptable; nothing was recorded"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},
 	{exitUnusable, "unusable", "a person must see to the ledger or the clock (corrupt, newer version, clock went back); nothing was sent"},
 	{exitUnknown, "unknown", "the ledger failed after the write may have been sent; it will be read back, ask again later"},

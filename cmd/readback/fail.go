@@ -9,10 +9,12 @@ import (
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
@@ -48,12 +50,15 @@ var kinds = []struct {
 }{
 	{config.ErrMissing, "configuration", exitConfig, ""},
 	{config.ErrInvalid, "configuration", exitConfig, ""},
+	{otel.ErrSettings, "configuration", exitConfig, ""},
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
 	{mcp.ErrInvalid, "contract", exitInvalid, "Nothing was sent. `readback contract print NAME` shows one that is right."},
 	{mcp.ErrUnreachable, "unreachable", exitUnavailable, "No tool was called."},
 	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/policies.md says what a rule can ask for."},
 	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
 	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
+	{eval.ErrInvalid, "invalid_evaluation", exitInvalid, "Nothing was checked. docs/evaluation.md says what a file of checks looks like; `readback destinations` lists what there is."},
+	{eval.ErrBaseline, "baseline", exitBaseline, "Nothing was compared."},
 	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/sagas.md says what a plan looks like."},
 	{saga.ErrOtherPlan, "other_plan", exitRefused, "Nothing was changed, and nothing was sent."},
 	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},

@@ -112,6 +112,15 @@ func LoadOver(path string, env Environment) (Config, error) {
 	return read(path, text, env)
 }
 
+// LoadDestinations is LoadOver for who needs no ledger: the file may do without.
+func LoadDestinations(path string, env Environment) (Config, error) {
+	text, err := yamlfile.ReadBounded(path, maxFile)
+	if err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	return readOver(&loading{reader: newReader(), noLedger: true}, path, text, env)
+}
+
 // Read is LoadOver for a text that is in no file. What it names is looked for in
 // the working directory, and its name stands in messages.
 func Read(name string, text []byte, env Environment) (Config, error) {
@@ -121,7 +130,10 @@ func Read(name string, text []byte, env Environment) (Config, error) {
 }
 
 func read(path string, text []byte, env Environment) (Config, error) {
-	l := &loading{reader: newReader()}
+	return readOver(&loading{reader: newReader()}, path, text, env)
+}
+
+func readOver(l *loading, path string, text []byte, env Environment) (Config, error) {
 	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
 	if body, ok := l.Parse(text); ok {
 		c.said = saidIn(body)
@@ -149,6 +161,7 @@ type loading struct {
 	risks      []placed
 	server     serverSettings
 	ledgerSaid bool // the file says something of it, even if that is wrong
+	noLedger   bool // nobody needs one
 }
 
 func (l *loading) config(c *Config, body yamlfile.Node) {
@@ -209,7 +222,7 @@ func (l *loading) finish(c *Config) {
 	c.Server.Line = line
 	c.Server.OIDC = l.checkOIDC(l.server.OIDC, c.Server.PublicURL, c.Path, c.Tenant)
 	c.Server.Sessions = l.checkSessions(l.server.Sessions, c.Path)
-	if !l.ledgerSaid && c.Ledger.File == "" && !c.Ledger.Database() {
+	if !l.ledgerSaid && !l.noLedger && c.Ledger.File == "" && !c.Ledger.Database() {
 		l.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}
 }

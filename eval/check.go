@@ -1,0 +1,357 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// named names a target.
+func (t *target) named(says string) Named {
+	n := Named{Name: t.name, Says: says, Declared: t.line.where()}
+	if len(t.members) > 0 {
+		n.Name = t.who(t.members[0])
+	}
+	for _, r := range t.seen.records {
+		if r.Ref != "" {
+			n.Refs = append(n.Refs, r.Ref)
+		}
+	}
+	return n
+}
+
+// untold says why nothing can be said of a target, "" where something can.
+func (t *target) untold() string {
+	switch {
+	case t.seen.err != nil:
+		return "it could not be read: " + t.seen.err.Error()
+	case !t.seen.firm:
+		return t.seen.why
+	}
+	return ""
+}
+
+// counted says in words how many records a target should have, and has.
+func (t *target) counted() string {
+	want := fmt.Sprint(t.least)
+	if t.most > t.least {
+		want = fmt.Sprintf("%d to %d", t.least, t.most)
+	}
+	says := fmt.Sprintf("%d there, %s declared", len(t.seen.records), want)
+	if strangers := t.strangers(); strangers > 0 {
+		says += fmt.Sprintf("; %d without a stamp of a declared write", strangers)
+	}
+	return says
+}
+
+// strangers counts records under the key of a create that bear no stamp of it,
+// where the destination shows stamps and all creates have one.
+func (t *target) strangers() int {
+	if !t.profile.Stamped {
+		return 0
+	}
+	var stamps []string
+	for _, m := range t.members {
+		if m.stamp == "" || m.intent.Write == intent.Update || m.intent.Write == intent.Upsert {
+			return 0
+		}
+		stamps = append(stamps, m.stamp)
+	}
+	n := 0
+	for _, r := range t.seen.records {
+		if !slices.Contains(stamps, r.Stamp) {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *target) countHolds() bool {
+	n := len(t.seen.records)
+	return n >= t.least && n <= t.most && t.strangers() == 0
+}
+
+// exactly: exactly N effects per key.
+func (b *bound) exactly() Check {
+	c := Check{Name: "exactly", About: "as many records under each key as declared"}
+	for _, t := range b.targets {
+		c.Looked++
+		if why := t.untold(); why != "" {
+			c.unknown(t.named(why))
+			continue
+		}
+		c.rests(string(t.seen.strength), "")
+		if !t.countHolds() {
+			c.wrong(t.named(t.counted()))
+		}
+	}
+	b.operations(&c)
+	c.settle("keys have as many records as declared", "keys have another number of records than declared")
+	return c
+}
+
+// operations: one business operation has the effects of one write, whatever keys
+// its writes were made under.
+func (b *bound) operations(c *Check) {
+	type operation struct {
+		most, found int
+		keys        []string
+		told        bool
+	}
+	all := map[string]*operation{}
+	var order []string
+	for _, t := range b.targets {
+		for _, m := range t.members[:min(1, len(t.members))] {
+			if m.key == "" || m.intent.Tenant == "" || m.intent.Write != intent.Create {
+				continue
+			}
+			name := m.intent.Tenant + "/" + m.intent.Tool + "/" + m.key
+			if all[name] == nil {
+				all[name] = &operation{told: true}
+				order = append(order, name)
+			}
+			o := all[name]
+			o.most, o.found = max(o.most, t.most), o.found+len(t.seen.records)
+			o.keys = append(o.keys, t.name)
+			o.told = o.told && t.untold() == ""
+		}
+	}
+	for _, name := range order {
+		if o := all[name]; len(o.keys) > 1 && o.told && o.found > o.most {
+			c.wrong(Named{Name: "idempotency key " + name, Says: fmt.Sprintf("%d records under %d keys, at most %d declared: %v", o.found, len(o.keys), o.most, o.keys)})
+		}
+	}
+}
+
+// fieldsDiffer lists how the records of a target differ from what was declared.
+func (t *target) fieldsDiffer() []verify.Mismatch {
+	var all []verify.Mismatch
+	if t.unsure {
+		return nil
+	}
+	for _, r := range t.seen.records {
+		all = append(all, verify.Diff(t.intent, t.profile.Compare, r.Fields)...)
+	}
+	return all
+}
+
+// differ says the first of several differences.
+func differ(all []verify.Mismatch) string {
+	m := all[0]
+	says := fmt.Sprintf("%s %s", m.Path, m.Problem)
+	if m.Problem == verify.Differs || m.Problem == verify.Changed {
+		says = fmt.Sprintf("%s is %s, want %s", m.Path, shown(m.Got), shown(m.Want))
+	}
+	if len(all) > 1 {
+		says += fmt.Sprintf(", and %d more", len(all)-1)
+	}
+	return says
+}
+
+func shown(v any) string {
+	text, err := intent.Canonical(v)
+	if err != nil {
+		return "a value that is no JSON"
+	}
+	const most = 80
+	return clip(string(text), most)
+}
+
+// expected: every expected field as declared.
+func (b *bound) expected() Check {
+	c := Check{Name: "expected", About: "every expected field as declared"}
+	for _, t := range b.targets {
+		if len(t.intent.Expect)+len(t.intent.Absent) == 0 || t.most == 0 {
+			continue
+		}
+		c.Looked++
+		switch why := t.untold(); {
+		case why != "":
+			c.unknown(t.named(why))
+			continue
+		case t.unsure:
+			c.unknown(t.named("a write that names its fields is not settled"))
+			continue
+		case len(t.seen.records) == 0 && t.least == 0:
+			continue
+		case len(t.seen.records) == 0:
+			c.wrong(t.named("it is not there"))
+			continue
+		}
+		c.rests(string(t.seen.strength), "")
+		if found := t.fieldsDiffer(); len(found) > 0 {
+			c.wrong(t.named(differ(found)))
+		}
+	}
+	c.settle("records have the declared fields", "records differ from what was declared")
+	return c
+}
+
+// listing is one scope as it was read.
+type listing struct {
+	scope scopeForm
+	connectors.Listing
+	profile connectors.Profile
+	firm    bool
+	why     string // why it is not firm
+	err     error
+}
+
+func (l listing) name() string {
+	name := l.scope.Destination.Value + "/" + l.scope.Kind.Value
+	if within := l.scope.within(); within != nil {
+		name += " in " + shown(map[string]any(within))
+	}
+	return name
+}
+
+// gap says why the list may lack something, "" where it lacks nothing.
+func (l listing) gap() string {
+	switch {
+	case l.err != nil:
+		return l.err.Error()
+	case !l.Complete:
+		return "the list is not complete: " + l.Why
+	case !l.firm:
+		return l.why
+	}
+	return ""
+}
+
+// ours reports whether a listed record bears a stamp of readback.
+func ours(r connectors.Listed) bool { return connectors.IsStamp(r.Stamp) }
+
+// inTime: within the time that is asked for. unknown: the record does not say.
+func (l listing) inTime(r connectors.Listed) (in, unknown bool) {
+	if l.Timed || l.scope.From.IsZero() && l.scope.Until.IsZero() {
+		return true, false
+	}
+	s := connectors.Scope{From: l.scope.From.Time, Until: l.scope.Until.Time}
+	return s.Holds(r.Changed), r.Changed.IsZero()
+}
+
+// unaccounted: no record in scope that nobody declared.
+func (b *bound) unaccounted(lists []listing) Check {
+	c := Check{Name: "unaccounted", About: "no record in scope that nobody declared"}
+	known := b.known()
+	for _, l := range lists {
+		all := l.scope.Of.Value == ofAll
+		if !all && l.err == nil && !l.profile.Stamped {
+			l.err = fmt.Errorf("its records bear no stamp, so that ours cannot be told; ask for all")
+		}
+		before := c.Looked
+		for _, r := range l.Records {
+			in, unknown := l.inTime(r)
+			if !in || !all && !ours(r) || l.err != nil {
+				continue
+			}
+			c.Looked++
+			switch {
+			case known.has(l, r, b.stamps):
+			case unknown:
+				c.unknown(strange(l, r, "nobody declared it, and the destination does not say when it was made: it may be older"))
+			default:
+				c.wrong(strange(l, r, "nobody declared it"))
+			}
+		}
+		b.gaps(&c, l, before)
+	}
+	c.settle("records in scope are all declared", "records that nobody declared")
+	return c
+}
+
+// gaps notes what a list may lack. An empty list that lacks nothing was looked at
+// all the same.
+func (b *bound) gaps(c *Check, l listing, before int) {
+	if gap := l.gap(); gap != "" {
+		if c.Looked == before {
+			c.Looked++
+		}
+		c.unknown(Named{Name: l.name(), Says: gap})
+		return
+	}
+	c.rests(string(l.Strength), l.Path)
+	if c.Looked == before {
+		c.Looked++
+	}
+}
+
+func strange(l listing, r connectors.Listed, says string) Named {
+	n := Named{Name: l.scope.Destination.Value + "/" + l.scope.Kind.Value + " " + r.Ref, Says: says, Refs: []string{r.Ref}}
+	if r.Stamp != "" {
+		n.Says += "; it bears the stamp " + clip(r.Stamp, 60)
+	}
+	return n
+}
+
+// accounted are the records that declared effects explain.
+type accounted struct {
+	refs map[string]bool
+	keys map[string][]*target
+}
+
+func (b *bound) known() accounted {
+	a := accounted{refs: map[string]bool{}, keys: map[string][]*target{}}
+	for _, t := range b.targets {
+		place := t.profile.Destination + "/" + t.profile.Kind
+		for _, r := range t.seen.records {
+			if r.Ref != "" {
+				a.refs[place+" "+r.Ref] = true
+			}
+		}
+		a.keys[place] = append(a.keys[place], t)
+	}
+	return a
+}
+
+// has reports whether a declared effect explains a record: it was found by its
+// key or stamp, bears the stamp of a declared write, or has its key.
+func (a accounted) has(l listing, r connectors.Listed, stamps map[string]bool) bool {
+	place := l.scope.Destination.Value + "/" + l.scope.Kind.Value
+	if a.refs[place+" "+r.Ref] || r.Stamp != "" && stamps[r.Stamp] {
+		return true
+	}
+	return slices.ContainsFunc(a.keys[place], func(t *target) bool {
+		asked := intent.WriteIntent{Key: t.intent.Key, Compare: t.intent.Compare}
+		return !t.profile.FreshKeys && len(verify.Diff(asked, t.profile.Compare, r.Fields)) == 0
+	})
+}
+
+// undeclared: nothing bears a stamp of ours but what was declared.
+func (b *bound) undeclared(lists []listing) Check {
+	c := Check{Name: "undeclared", About: "nothing was sent that was not declared: every stamp of ours is that of a declared write"}
+	if len(b.stamps) == 0 && len(b.targets) > 0 {
+		c.Result, c.Why, c.Strength = NotChecked, "the declared effects name no stamps; want an export of intents, or stamp: in each effect", "none"
+		return c
+	}
+	for _, s := range b.strays {
+		c.Looked++
+		c.wrong(Named{Name: s, Says: "an outcome is claimed for it, and nobody declared it"})
+	}
+	for _, l := range lists {
+		if l.err == nil && !l.profile.Stamped {
+			l.err = fmt.Errorf("its records bear no stamp: what was sent cannot be told from the world")
+		}
+		before := c.Looked
+		for _, r := range l.Records {
+			in, unknown := l.inTime(r)
+			if !in || !ours(r) || l.err != nil {
+				continue
+			}
+			c.Looked++
+			switch {
+			case b.stamps[r.Stamp]:
+			case unknown:
+				c.unknown(strange(l, r, "no declared write has this stamp, and the destination does not say when it was made: it may be older"))
+			default:
+				c.wrong(strange(l, r, "no declared write has this stamp"))
+			}
+		}
+		b.gaps(&c, l, before)
+	}
+	c.settle("things bear stamps of declared writes alone", "things that nobody declared")
+	return c
+}

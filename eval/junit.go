@@ -1,0 +1,84 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+)
+
+// JUnit writes the report as JUnit XML, which continuous integration shows: a
+// suite for each tier, a test case for each check and for each rate that is
+// compared. What could not be checked is an error, so that nobody takes it for
+// good; a rate that is only told is skipped. Opinions are printed beside, as
+// output.
+func (r Report) JUnit(w io.Writer) error {
+	all := junit.Testsuites{Name: fit(r.Evaluation), Time: fmt.Sprintf("%.3f", r.Took.Seconds())}
+	if len(r.Checks) > 0 {
+		s := r.suite("tier 1: read from the world")
+		for _, c := range r.Checks {
+			s.AddTestcase(testcase("tier1", c.Name, c.Result, true, c.Why, c.lines()))
+		}
+		all.AddSuite(s)
+	}
+	if len(r.Rates) > 0 {
+		s := r.suite("tier 2: rates against the baseline")
+		for _, one := range r.Rates {
+			var b strings.Builder
+			one.text(&b)
+			s.AddTestcase(testcase("tier2", one.Name, one.Result, one.Asked, one.Why, b.String()))
+		}
+		all.AddSuite(s)
+	}
+	return all.WriteXML(w)
+}
+
+func (r Report) suite(name string) junit.Testsuite {
+	s := junit.Testsuite{Name: fit(r.Evaluation + ", " + name), Time: fmt.Sprintf("%.3f", r.Took.Seconds()), File: fit(r.File)}
+	s.SetTimestamp(r.Began)
+	var b strings.Builder
+	for _, o := range r.Opinions {
+		o.text(&b)
+	}
+	if b.Len() > 0 {
+		s.SystemOut = &junit.Output{Data: fit("Opinions, which decide nothing\n" + b.String())}
+	}
+	return s
+}
+
+func testcase(class, name string, result Result, asked bool, why, data string) junit.Testcase {
+	t := junit.Testcase{Classname: class, Name: fit(name), Time: "0.000", Status: fit(result.String())}
+	told := &junit.Result{Message: fit(why), Data: fit(data)}
+	switch {
+	case result == Fail:
+		told.Type = "wrong"
+		t.Failure = told
+	case result == Pass:
+	case asked:
+		told.Type = "not checked"
+		t.Error = told
+	default:
+		t.Skipped = told
+	}
+	return t
+}
+
+func (c Check) lines() string {
+	var b strings.Builder
+	c.text(&b)
+	return b.String()
+}
+
+// fit is a text that XML can hold. The library writes character data as it is, so
+// its end must not stand within.
+func fit(s string) string {
+	s = strings.ReplaceAll(Safe(s), "]]>", "]] >")
+	return strings.Map(func(r rune) rune {
+		if r == '\ufffe' || r == '\uffff' || !utf8.ValidRune(r) {
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}

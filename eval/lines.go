@@ -1,0 +1,210 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// line is one JSON object of a file, and where it begins.
+type line struct {
+	file string
+	n    int
+	raw  json.RawMessage
+}
+
+func (l line) where() string { return fmt.Sprintf("%s:%d", l.file, l.n) }
+
+// readLines reads the JSON objects of a file: one a line or one after another,
+// in one list, or the pages that `readback list --json` prints.
+func readLines(ps *problems, path string) []line {
+	text, err := yamlfile.ReadBounded(path, maxLines)
+	if err != nil {
+		ps.say(path, 0, "", "cannot be read: %s", reason(err))
+		return nil
+	}
+	var all []line
+	d := json.NewDecoder(bytes.NewReader(text))
+	counted, at := 1, 0
+	for {
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		begins := int(d.InputOffset()) - len(raw)
+		counted, at = counted+bytes.Count(text[at:max(begins, at)], []byte("\n")), max(begins, at)
+		if err != nil || len(raw) > maxLine {
+			ps.say(path, counted, "", "is no JSON from here on; want one object a line")
+			return nil
+		}
+		opened, why := opened(raw)
+		if why != "" {
+			ps.say(path, counted, "", "%s", why)
+			return nil
+		}
+		for _, r := range opened {
+			all = append(all, line{path, counted, r})
+		}
+	}
+}
+
+// opened is what a value of a file stands for: itself, the elements of a list, or
+// the writes of a page.
+func opened(raw json.RawMessage) ([]json.RawMessage, string) {
+	if bytes.HasPrefix(raw, []byte("[")) {
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, "is no list"
+		}
+		return list, ""
+	}
+	var page struct {
+		Writes *[]json.RawMessage `json:"writes"`
+		Error  json.RawMessage    `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return nil, "is no object; want JSON objects, one a line"
+	}
+	switch {
+	case page.Writes == nil:
+		return []json.RawMessage{raw}, ""
+	case len(page.Error) > 0:
+		return nil, "says that some writes could not be read; what was declared is not all there"
+	}
+	return *page.Writes, ""
+}
+
+// reason is an error without the path, which is told beside it.
+func reason(err error) string {
+	if i := strings.LastIndex(err.Error(), ": "); i >= 0 {
+		return err.Error()[i+2:]
+	}
+	return err.Error()
+}
+
+// Effect is one expected effect of a run, as a file of effects has it.
+type Effect struct {
+	// Destination and Kind name where it is, Key is the business key. Required.
+	Destination string        `json:"destination"`
+	Kind        string        `json:"kind"`
+	Key         intent.Fields `json:"key"`
+	// Count is how many records there are to be. Default 1.
+	Count *int `json:"count"`
+	// Expect are fields that they must have, Absent paths that they must not.
+	// Default none.
+	Expect intent.Fields `json:"expect"`
+	Absent []string      `json:"absent"`
+	// Unchanged are fields that nobody asked to change, with the values that they
+	// had. Default none.
+	Unchanged intent.Fields `json:"unchanged"`
+	// Ignore lists paths that may hold anything. Default none.
+	Ignore []string `json:"ignore"`
+	// Compare says how fields are compared, as in an intent. Default as the
+	// destination says.
+	Compare map[string]intent.Comparison `json:"compare"`
+	// Stamp is the stamp that the record bears, where it is known. Default: it is
+	// found by its key alone.
+	Stamp string `json:"stamp"`
+	// IdempotencyKey is the caller's name of the operation, for reports.
+	IdempotencyKey string `json:"idempotency_key"`
+}
+
+var effectMembers = []string{"destination", "kind", "key", "count", "expect", "absent", "unchanged", "ignore", "compare", "stamp", "idempotency_key"}
+
+// strictly decodes an object that has no other members than those known. It
+// reports whether there was nothing wrong.
+func strictly(ps *problems, l line, known []string, into any) bool {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(l.raw, &members); err != nil {
+		ps.say(l.file, l.n, "", "is no object; want one such as {\"destination\": …}")
+		return false
+	}
+	good := true
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		good = false
+		if near, ok := yamlfile.Nearest(name, known); ok {
+			ps.say(l.file, l.n, yamlfile.Clip(name), "is not known; did you mean %s?", near)
+		} else {
+			ps.say(l.file, l.n, yamlfile.Clip(name), "is not known; want one of %s", strings.Join(known, ", "))
+		}
+	}
+	if !good {
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(l.raw))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			ps.say(l.file, l.n, wrong.Field, "is a %s; want %s", wrong.Value, wanted(wrong.Type.String()))
+		} else {
+			ps.say(l.file, l.n, "", "cannot be understood: %s", err)
+		}
+		return false
+	}
+	return true
+}
+
+func wanted(goType string) string {
+	switch {
+	case strings.Contains(goType, "int"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list"
+	case strings.Contains(goType, "string"):
+		return "text"
+	}
+	return "names with values"
+}
+
+// effectOf reads one expected effect.
+func effectOf(ps *problems, l line) (Effect, bool) {
+	var e Effect
+	if !strictly(ps, l, effectMembers, &e) {
+		return e, false
+	}
+	good := true
+	missing := func(field, want string) {
+		good = false
+		ps.say(l.file, l.n, field, "is missing; want %s", want)
+	}
+	if e.Destination == "" {
+		missing("destination", "the name of a destination of the configuration")
+	}
+	if e.Kind == "" {
+		missing("kind", "the kind of record there")
+	}
+	if len(e.Key) == 0 {
+		missing("key", "the business key, such as {\"order_id\": \"A-1\"}")
+	}
+	if e.Count != nil && *e.Count < 0 {
+		good = false
+		ps.say(l.file, l.n, "count", "is %d; want how many records there are to be, 0 for none", *e.Count)
+	}
+	for path, rules := range e.Compare {
+		if err := rules.Validate(); err != nil {
+			good = false
+			ps.say(l.file, l.n, "compare."+yamlfile.Clip(path), "%s", err)
+		}
+	}
+	return e, good
+}
+
+func (e Effect) count() int {
+	if e.Count == nil {
+		return 1
+	}
+	return *e.Count
+}

@@ -1,0 +1,285 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+// seen is what was read of one target.
+type seen struct {
+	records  []connectors.Record
+	strength connectors.Strength
+	// firm says that the read is no older than the last send: it was strong, or
+	// the settle time had passed.
+	firm  bool
+	reads int
+	// err is why nothing was read, why why the read is not firm.
+	err error
+	why string
+}
+
+// reader reads targets until they are firm.
+type reader struct {
+	began    time.Time
+	ended    time.Time // of the last send
+	patience time.Duration
+}
+
+// asking is one query under way.
+type asking struct {
+	t      *target
+	query  connectors.Query
+	got    seen
+	last   string // what the read before this one found
+	agree  int    // how many reads in a row found the same
+	tries  int
+	due    time.Time
+	closed bool
+}
+
+// read reads all targets, each destination by itself.
+func (r *reader) read(ctx context.Context, targets []*target) {
+	byConn := map[connectors.Connector]map[string][]*asking{}
+	var all []*asking
+	for _, t := range targets {
+		if t.profile.Blind {
+			t.seen = seen{err: errBlind}
+			continue
+		}
+		for _, q := range t.queries() {
+			a := &asking{t: t, query: q}
+			all = append(all, a)
+			if byConn[t.conn] == nil {
+				byConn[t.conn] = map[string][]*asking{}
+			}
+			byConn[t.conn][t.profile.Kind] = append(byConn[t.conn][t.profile.Kind], a)
+		}
+	}
+	var wg sync.WaitGroup
+	for conn, kinds := range byConn {
+		wg.Go(func() {
+			for _, asked := range kinds {
+				r.rounds(ctx, conn, asked[0].t.profile, asked)
+			}
+		})
+	}
+	wg.Wait()
+	collect(all)
+}
+
+// collect puts together what was found of each target by its queries.
+func collect(all []*asking) {
+	begun := map[*target]bool{}
+	refs := map[*target]map[string]bool{}
+	for _, a := range all {
+		if !begun[a.t] {
+			begun[a.t], refs[a.t] = true, map[string]bool{}
+			a.t.seen = seen{strength: connectors.Strong, firm: true}
+		}
+		into := &a.t.seen
+		into.reads += a.got.reads
+		if a.got.err != nil {
+			into.err = a.got.err
+		}
+		if !a.got.firm {
+			into.firm, into.why = false, a.got.why
+		}
+		if a.got.strength != connectors.Strong {
+			into.strength = connectors.Weak
+		}
+		for _, rec := range a.got.records {
+			if rec.Ref != "" && refs[a.t][rec.Ref] {
+				continue
+			}
+			refs[a.t][rec.Ref] = true
+			into.records = append(into.records, rec)
+		}
+	}
+}
+
+// rounds asks all until each has its answer, or patience has ended.
+func (r *reader) rounds(ctx context.Context, conn connectors.Connector, p connectors.Profile, all []*asking) {
+	for {
+		var due []*asking
+		next := time.Time{}
+		now := time.Now()
+		for _, a := range all {
+			switch {
+			case a.closed:
+			case !a.due.After(now):
+				due = append(due, a)
+			case next.IsZero() || a.due.Before(next):
+				next = a.due
+			}
+		}
+		if len(due) == 0 {
+			if next.IsZero() || !sleep(ctx, time.Until(next)) {
+				for _, a := range all {
+					a.cut(ctx)
+				}
+				return
+			}
+			continue
+		}
+		r.once(ctx, conn, p, due)
+	}
+}
+
+func (a *asking) cut(ctx context.Context) {
+	if !a.closed && ctx.Err() != nil {
+		a.got.err = context.Cause(ctx)
+	}
+}
+
+// sleep waits; false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// once asks each of several once: together where the destination has that.
+func (r *reader) once(ctx context.Context, conn connectors.Connector, p connectors.Profile, due []*asking) {
+	if bulk, ok := conn.(connectors.BulkReader); ok && p.BulkLimit > 0 && len(due) > 1 {
+		for begin := 0; begin < len(due); begin += p.BulkLimit {
+			r.together(ctx, bulk, p, due[begin:min(begin+p.BulkLimit, len(due))])
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for _, a := range due {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			one, cancel := context.WithTimeout(ctx, p.ReadFor())
+			defer cancel()
+			o, err := conn.Read(one, a.query)
+			r.take(a, p, o, err)
+		})
+	}
+	wg.Wait()
+}
+
+func (r *reader) together(ctx context.Context, bulk connectors.BulkReader, p connectors.Profile, due []*asking) {
+	ctx, cancel := context.WithTimeout(ctx, p.ReadFor())
+	defer cancel()
+	qs := make([]connectors.Query, len(due))
+	for i, a := range due {
+		qs[i] = a.query
+	}
+	answers, err := bulk.ReadMany(ctx, qs)
+	if err == nil && len(answers) != len(qs) {
+		err = fmt.Errorf("a bulk read gave %d answers to %d questions", len(answers), len(qs))
+	}
+	for i, a := range due {
+		if err != nil {
+			r.take(a, p, connectors.Observation{}, err)
+			continue
+		}
+		r.take(a, p, answers[i].Observation, answers[i].Err)
+	}
+}
+
+// take looks at one answer and says whether and when to ask again.
+func (r *reader) take(a *asking, p connectors.Profile, o connectors.Observation, err error) {
+	a.got.reads++
+	now := time.Now()
+	end := r.began.Add(r.patience)
+	if err != nil {
+		a.got.err, a.agree, a.last = err, 0, ""
+		a.tries++
+		a.due = now.Add(pauseAfter(a.tries, err))
+		a.closed = a.due.After(end) || errors.Is(err, connectors.ErrUnknownDestination)
+		return
+	}
+	a.got.err, a.tries = nil, 0
+	a.got.records, a.got.strength = o.Records, o.Strength
+	found := signature(o.Records)
+	if a.agree++; found != a.last {
+		a.agree = 1
+	}
+	a.last = found
+	var again time.Time
+	a.got.firm, again, a.got.why = r.firm(o.Strength, o.At, p, end)
+	switch {
+	case a.got.firm && a.agree >= p.Confirm():
+		a.closed = true
+	case a.got.firm:
+		a.due = now.Add(firstPause)
+		if a.closed = a.due.After(end); a.closed {
+			a.got.firm, a.got.why = false, fmt.Sprintf("%d reads in a row did not agree in time", p.Confirm())
+		}
+	case again.IsZero():
+		a.closed = true
+	default:
+		a.due = again
+	}
+}
+
+// firm reports whether a read that began at a time shows everything that was sent,
+// and else when to read again, or why that would not help.
+func (r *reader) firm(s connectors.Strength, at time.Time, p connectors.Profile, end time.Time) (bool, time.Time, string) {
+	settle, declared := p.Settle.Declared()
+	shows := r.ended.Add(settle)
+	switch {
+	case s == connectors.Strong:
+		return true, time.Time{}, ""
+	case !declared:
+		return false, time.Time{}, "reads may lag, and the destination declares no settle time (settle: in the configuration declares one)"
+	case !at.Before(shows):
+		return true, time.Time{}, ""
+	case shows.After(end):
+		return false, time.Time{}, fmt.Sprintf("reads may lag by %v, which have not passed since the last send and are more than patience allows", settle)
+	}
+	return false, shows, fmt.Sprintf("reads may lag by %v, which have not passed since the last send", settle)
+}
+
+// pauseAfter is how long to wait after so many reads in a row that failed.
+func pauseAfter(tries int, err error) time.Duration {
+	pause := min(firstPause<<min(tries-1, 20), longestPause)
+	var known *connectors.Error
+	if errors.As(err, &known) {
+		pause = max(pause, known.RetryAfter)
+	}
+	return pause
+}
+
+// signature is equal for reads that found the same.
+func signature(records []connectors.Record) string {
+	text, err := json.Marshal(records)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// list lists one scope until it is firm, or patience has ended.
+func (r *reader) list(ctx context.Context, l connectors.Lister, p connectors.Profile, s connectors.Scope) (connectors.Listing, bool, string, error) {
+	end := r.began.Add(r.patience)
+	for tries := 1; ; tries++ {
+		got, err := l.List(ctx, s)
+		if err != nil {
+			pause := pauseAfter(tries, err)
+			if errors.Is(err, connectors.ErrScope) || time.Now().Add(pause).After(end) || !sleep(ctx, pause) {
+				return got, false, "", err
+			}
+			continue
+		}
+		firm, again, why := r.firm(got.Strength, got.At, p, end)
+		if firm || again.IsZero() || !sleep(ctx, time.Until(again)) {
+			return got, firm, why, nil
+		}
+	}
+}

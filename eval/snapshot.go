@@ -1,0 +1,214 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
+)
+
+// snapHead is the first line of a snapshot.
+type snapHead struct {
+	Snapshot   int       `json:"snapshot"`
+	Evaluation string    `json:"evaluation"`
+	Taken      time.Time `json:"taken"`
+}
+
+// snapRecord is one record as it was before the run.
+type snapRecord struct {
+	Destination string        `json:"destination"`
+	Kind        string        `json:"kind"`
+	Ref         string        `json:"ref"`
+	Version     string        `json:"version,omitempty"`
+	Stamp       string        `json:"stamp,omitempty"`
+	Fields      intent.Fields `json:"fields"`
+}
+
+var snapMembers = []string{"destination", "kind", "ref", "version", "stamp", "fields"}
+
+// readSnapshot reads what was there before the run.
+func readSnapshot(ps *problems, path, name string) []snapRecord {
+	all := []snapRecord{}
+	for i, l := range readLines(ps, path) {
+		if i == 0 {
+			var head snapHead
+			if !strictly(ps, l, []string{"snapshot", "evaluation", "taken"}, &head) {
+				return nil
+			}
+			if head.Snapshot != Version || head.Evaluation != name {
+				ps.say(path, l.n, "snapshot", "is of version %d and evaluation %q; want version %d and %q, as `readback eval --snapshot` writes it", head.Snapshot, head.Evaluation, Version, name)
+				return nil
+			}
+			continue
+		}
+		var r snapRecord
+		if strictly(ps, l, snapMembers, &r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Snapshot reads what is there of what was declared, and in the scopes of the
+// check collateral, and writes it to out: to be made before a run, so that a later
+// evaluation sees what changed though nobody asked for it. It fails with
+// [InvalidError] and where something cannot be read: half a snapshot would make
+// everything else look new.
+func Snapshot(ctx context.Context, f *File, reg *connectors.Registry, out io.Writer) error {
+	b, err := bind(f, reg)
+	if err != nil {
+		return err
+	}
+	r := &reader{began: time.Now(), ended: time.Now(), patience: f.patience}
+	r.read(ctx, b.targets)
+	enc := json.NewEncoder(out)
+	if err := enc.Encode(snapHead{Version, f.name, r.began.UTC()}); err != nil {
+		return err
+	}
+	written := map[string]bool{}
+	write := func(p connectors.Profile, rec connectors.Record) error {
+		name := p.Destination + "/" + p.Kind + " " + rec.Ref
+		if rec.Ref == "" || written[name] {
+			return nil
+		}
+		written[name] = true
+		return enc.Encode(snapRecord{p.Destination, p.Kind, rec.Ref, rec.Version, rec.Stamp, rec.Fields})
+	}
+	for _, t := range b.targets {
+		if why := t.untold(); why != "" {
+			return fmt.Errorf("%s: %s", t.name, why)
+		}
+		for _, rec := range t.seen.records {
+			if err := write(t.profile, rec); err != nil {
+				return err
+			}
+		}
+	}
+	if f.checks.Collateral == nil {
+		return nil
+	}
+	for _, l := range b.lists(ctx, r, f.checks.Collateral.Scopes) {
+		if gap := l.gap(); gap != "" {
+			return fmt.Errorf("%s: %s", l.name(), gap)
+		}
+		for _, rec := range l.Records {
+			if err := write(l.profile, rec.Record); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// before are the records of a snapshot by their names.
+type before map[string]snapRecord
+
+func (b *bound) before() before {
+	all := before{}
+	for _, r := range b.f.snapshot {
+		all[r.Destination+"/"+r.Kind+" "+r.Ref] = r
+	}
+	return all
+}
+
+// collateral: fields that nobody asked to change are as they were.
+func (b *bound) collateral(lists []listing) Check {
+	c := Check{Name: "collateral", About: "what nobody asked to change has not changed"}
+	was := b.before()
+	touched := map[string]bool{}
+	for _, t := range b.targets {
+		b.collateralOf(&c, t, was, touched)
+	}
+	for _, l := range lists {
+		b.collateralIn(&c, l, was, touched)
+	}
+	if c.Looked == 0 {
+		c.Result, c.Why, c.Strength = NotChecked, "nothing is known of how it was before; want snapshot:, as `readback eval --snapshot` writes it, or unchanged: in effects", "none"
+		return c
+	}
+	c.settle("records have changed only as declared", "records have changed in ways that nobody asked for")
+	return c
+}
+
+// collateralOf looks at the records of one target.
+func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string]bool) {
+	place := t.profile.Destination + "/" + t.profile.Kind + " "
+	asked := intent.WriteIntent{Key: t.intent.Key}
+	for _, m := range t.members {
+		asked.Expect, asked.Payload = joined(asked.Expect, m.intent.Expect), joined(asked.Payload, m.intent.Payload)
+		asked.Absent, asked.Ignore = slices.Concat(asked.Absent, m.intent.Absent), slices.Concat(asked.Ignore, m.intent.Ignore)
+	}
+	for _, r := range t.seen.records {
+		old, known := was[place+r.Ref]
+		touched[place+r.Ref] = true
+		if !known && len(t.unchanged) == 0 {
+			continue // it is new, or nobody knows
+		}
+		c.Looked++
+		if why := t.untold(); why != "" {
+			c.unknown(t.named(why))
+			continue
+		}
+		c.rests(string(t.seen.strength), "")
+		var found []verify.Mismatch
+		if known {
+			found = verify.Changes(asked, t.profile.Volatile, old.Fields, r.Fields)
+		}
+		kept := intent.WriteIntent{Expect: t.unchanged, Compare: t.intent.Compare}
+		found = append(found, verify.Diff(kept, t.profile.Compare, r.Fields)...)
+		if len(found) > 0 {
+			n := t.named(differ(found))
+			n.Refs = []string{r.Ref}
+			c.wrong(n)
+		}
+	}
+	if len(t.unchanged) > 0 && len(t.seen.records) == 0 {
+		c.Looked++
+		c.unknown(t.named("it is not there, or could not be read"))
+	}
+}
+
+// collateralIn looks at the records of a scope that nobody declared.
+func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string]bool) {
+	place := l.scope.Destination.Value + "/" + l.scope.Kind.Value + " "
+	if gap := l.gap(); gap != "" {
+		c.Looked++
+		c.unknown(Named{Name: l.name(), Says: gap})
+		return
+	}
+	c.rests(string(l.Strength), l.Path)
+	there := map[string]bool{}
+	for _, r := range l.Records {
+		there[place+r.Ref] = true
+		old, known := was[place+r.Ref]
+		if !known || touched[place+r.Ref] {
+			continue // the check unaccounted is about those that are new
+		}
+		c.Looked++
+		if found := verify.Changes(intent.WriteIntent{}, l.profile.Volatile, old.Fields, r.Fields); len(found) > 0 {
+			c.wrong(strange(l, r, differ(found)))
+		}
+	}
+	for name, old := range was {
+		if !strings.HasPrefix(name, place) || there[name] || b.mayGo(old) {
+			continue
+		}
+		c.Looked++
+		c.wrong(Named{Name: name, Says: "it was there before, and is gone", Refs: []string{old.Ref}})
+	}
+}
+
+// mayGo reports whether a declared write deletes a record.
+func (b *bound) mayGo(old snapRecord) bool {
+	return slices.ContainsFunc(b.targets, func(t *target) bool {
+		return t.profile.Destination == old.Destination && t.profile.Kind == old.Kind && t.least == 0 &&
+			len(verify.Diff(intent.WriteIntent{Key: t.intent.Key}, t.profile.Compare, old.Fields)) == 0
+	})
+}
