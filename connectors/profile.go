@@ -93,10 +93,6 @@ type Profile struct {
 	// [intent.WriteIntent.Sensitive]. Default none.
 	Sensitive []string
 
-	// Sensitive lists fields (JSON Pointers) whose values are never kept or shown
-	// in the clear, besides those that an intent lists. Default none.
-	Sensitive []string
-
 	// Irreversible lists the write types whose effect cannot be taken back or
 	// looked for (a mail sent): after a send of unknown fate only a person
 	// sends again. Default none.
