@@ -48,8 +48,7 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	case DroppedBefore:
 		return dead(deadConnection)
 	case LateCommit:
-		l.hold(c, f, func() { send(context.WithoutCancel(ctx)) })
-		return dead(l.outwait(ctx))
+		return dead(l.hold(ctx, c, f, func() { send(context.WithoutCancel(ctx)) }))
 	case PhantomSuccess:
 		a, says := w.phantom()
 		l.saw(c, says)

@@ -15,6 +15,10 @@ const (
 	// defaultLate is after how many further requests a late commit lands: the
 	// next read does not see it, nor does the one after.
 	defaultLate = 2
+	// longestLate is how long after the client gave up a late commit lands though
+	// few requests came: networks do not keep a request for ever, and programs that
+	// wait out a time (a horizon) wait longer.
+	longestLate = 10 * time.Second
 	// defaultBehind is how many requests a lagging read is behind: a look that
 	// follows a write, and one more, do not see it.
 	defaultBehind = 3

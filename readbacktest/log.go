@@ -1,6 +1,7 @@
 package readbacktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,15 +60,18 @@ type Log struct {
 	passed []int          // by line of the script: how many calls it was about
 	came   map[string]int // by subject: how often it came
 	order  int
-	held   []held
+	held   []*held
 }
 
 // held is a request that lands later.
 type held struct {
-	call  *Call
-	after int       // lands before the call with a higher number; negative: never by itself
-	due   time.Time // lands before what comes then; zero: after counts
+	after int       // lands before the call with a higher number; 0: no number counts
+	due   time.Time // lands before what comes then; zero: no time counts
 	land  func()
+}
+
+func (h *held) lands(c Call) bool {
+	return h.after > 0 && c.N > h.after || !h.due.IsZero() && !c.At.Before(h.due)
 }
 
 func newLog(tb testing.TB, o Options) *Log {
@@ -165,13 +169,13 @@ func (l *Log) begin(c Call) (*Call, Fault) {
 	l.mu.Lock()
 	c.N, c.At, c.Saw = len(l.calls)+1, time.Now(), "nothing yet"
 	l.calls = append(l.calls, &c)
-	var due []held
-	l.held = slices.DeleteFunc(l.held, func(h held) bool {
-		lands := h.due.IsZero() && h.after >= 0 && c.N > h.after || !h.due.IsZero() && !c.At.Before(h.due)
-		if lands {
+	var due []*held
+	l.held = slices.DeleteFunc(l.held, func(h *held) bool {
+		if h.lands(c) {
 			due = append(due, h)
+			return true
 		}
-		return lands
+		return false
 	})
 	f := l.pick(c)
 	c.Vice = f.Vice
@@ -236,18 +240,26 @@ func (l *Log) unharmed(c *Call, why string) {
 	c.Unharmed = why
 }
 
-// hold keeps a request until its time.
-func (l *Log) hold(c *Call, f Fault, land func()) {
+// hold keeps a request until its time, and its client waiting until that gives
+// up.
+func (l *Log) hold(ctx context.Context, c *Call, f Fault, land func()) (saw string) {
+	h := &held{land: land}
+	switch {
+	case f.Delay > 0:
+		h.due = c.At.Add(f.Delay)
+	case f.After >= 0:
+		h.after = c.N + cmp.Or(f.After, defaultLate)
+	}
+	l.mu.Lock()
+	l.held = append(l.held, h)
+	l.mu.Unlock()
+	saw = l.outwait(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := held{call: c, after: c.N + f.late(), land: land}
-	if f.late() < 0 {
-		h.after = -1
+	if h.after > 0 {
+		h.due = time.Now().Add(longestLate)
 	}
-	if f.Delay > 0 {
-		h.due = c.At.Add(f.Delay)
-	}
-	l.held = append(l.held, h)
+	return saw
 }
 
 // outwait waits until the client gives up, or has waited long enough.

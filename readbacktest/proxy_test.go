@@ -143,6 +143,7 @@ func TestLate(t *testing.T) {
 		"default":   {rt.Fault{Vice: rt.LateCommit, Nth: 1}, []int{0, 0, 0, 1}, "two requests pass it"},
 		"after one": {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: 1}, []int{0, 0, 1, 1}, "one passes it"},
 		"by time":   {rt.Fault{Vice: rt.LateCommit, Nth: 1, Delay: 2500 * time.Millisecond}, []int{0, 0, 1, 1}, "the client waits a second, and looks follow each second"},
+		"long ago":  {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: 12}, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, "ten seconds are the longest, looks follow each second"},
 		"released":  {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: -1}, []int{0, 0, 0, 0}, "it waits for its release"},
 	}
 	for name, c := range cases {

@@ -68,8 +68,9 @@ type Fault struct {
 	// the call as it arrived. Default all.
 	Match func(Call) bool
 	// After is a number of requests. For LateCommit: how many further ones come
-	// before it lands, default 2; negative: it lands only with [Log.Release]. For
-	// LaggingRead: how many the answer is behind, default 3.
+	// before it lands, default 2, or fewer where 10 s have passed since the client
+	// gave up; negative: it lands only with [Log.Release]. For LaggingRead: how
+	// many the answer is behind, default 3.
 	After int
 	// Delay takes the place of After where it is set: for LateCommit how long
 	// after its arrival it lands (before the next request that comes then), for
@@ -83,13 +84,6 @@ func (f Fault) concerns(c Call) bool {
 }
 
 func (f Fault) reads() bool { return f.Reads || slices.Contains(onlyReads, f.Vice) }
-
-func (f Fault) late() int {
-	if f.After == 0 {
-		return defaultLate
-	}
-	return f.After
-}
 
 func (f Fault) behind() int {
 	if f.After <= 0 {
