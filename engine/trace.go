@@ -37,6 +37,15 @@ const (
 // but its sender's.
 func Traceparent(ctx context.Context) string { return traceparent(trace.SpanContextFromContext(ctx)) }
 
+// TraceID is the id of the trace that a context is in, as 32 hex digits; "" where
+// it is in none.
+func TraceID(ctx context.Context) string {
+	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
+		return sc.TraceID().String()
+	}
+	return ""
+}
+
 // WithTraceparent returns a context whose calls belong to a trace, as a caller of
 // another process wrote it. What is malformed is ignored, as W3C asks.
 func WithTraceparent(ctx context.Context, text string) context.Context {

@@ -37,7 +37,10 @@ else under the same key is refused all the same.
 
 With --enqueue nothing is sent here: the write is recorded, its id is printed, and
 whoever runs "readback work" on this ledger makes it. The answer then is "in
-progress" as well, or "refused" (30) when too much waits already.`,
+progress" as well, or "refused" (30) when too much waits already.
+
+A trace that the environment variable TRACEPARENT names, as W3C writes it, is that of
+the write: its record keeps it, and its destination gets it.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, s) }),
 	}
@@ -89,7 +92,10 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	defer d.close()
 	defer e.Close()
 	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
-	ctx = engine.As(ctx, engine.Principal{Name: s.by})
+	ctx = engine.WithTraceparent(engine.As(ctx, engine.Principal{Name: s.by}), os.Getenv("TRACEPARENT"))
+	if w.CorrelationID == "" {
+		w.CorrelationID = engine.TraceID(ctx)
+	}
 	if s.enqueue {
 		id, err := e.Enqueue(ctx, w)
 		if err != nil {

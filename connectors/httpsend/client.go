@@ -39,6 +39,9 @@ type Options struct {
 	// Timeout bounds calls whose context has no deadline. Default
 	// [DefaultTimeout].
 	Timeout time.Duration
+	// NoTrace keeps the trace that a request belongs to from the destination.
+	// Default false: it gets the header traceparent, and nothing else of it.
+	NoTrace bool
 }
 
 // Client sends requests once. It is safe for concurrent use.
@@ -46,6 +49,7 @@ type Client struct {
 	http    *http.Client
 	maxBody int64
 	timeout time.Duration
+	noTrace bool
 }
 
 // New makes a client; o may be nil.
@@ -53,7 +57,7 @@ func New(o *Options) *Client {
 	if o == nil {
 		o = &Options{}
 	}
-	c := &Client{maxBody: o.MaxBody, timeout: o.Timeout}
+	c := &Client{maxBody: o.MaxBody, timeout: o.Timeout, noTrace: o.NoTrace}
 	if c.maxBody <= 0 {
 		c.maxBody = DefaultMaxBody
 	}
@@ -166,6 +170,9 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
 		return Answer{}, connectors.NotSent(err)
+	}
+	if !c.noTrace {
+		traced(req)
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		bounded, cancel := context.WithTimeout(ctx, c.timeout)

@@ -32,11 +32,27 @@ func (c *Client) Call(ctx context.Context, tool string, args any, progress func(
 		defer forget()
 		p.SetProgressToken(token)
 	}
+	traced(ctx, p)
 	r, err := c.attempt(ctx, p)
 	if errors.Is(err, sdk.ErrConnectionClosed) && connectors.FateOf(err) == connectors.FateNotSent {
 		return c.attempt(ctx, p) // the session was over before anything left us
 	}
 	return r, err
+}
+
+// traced tells the server which trace the call belongs to, as the protocol has it.
+// Whoever answers is not told whatever else callers pass on among themselves.
+func traced(ctx context.Context, p *sdk.CallToolParams) {
+	text := httpsend.Traceparent(ctx)
+	if text == "" {
+		return
+	}
+	meta := p.GetMeta()
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["traceparent"] = text
+	p.SetMeta(meta)
 }
 
 func (c *Client) attempt(ctx context.Context, p *sdk.CallToolParams) (*sdk.CallToolResult, error) {

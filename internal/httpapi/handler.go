@@ -100,7 +100,7 @@ func (a *api) all(w http.ResponseWriter, r *http.Request) {
 		refuse(w, noRoute)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), a.timeout)
+	ctx, cancel := context.WithTimeout(access.Traced(r), a.timeout)
 	defer cancel()
 	a.mux.ServeHTTP(w, r.WithContext(ctx))
 }

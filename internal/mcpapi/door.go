@@ -110,7 +110,7 @@ func (s *Server) Stdio(ctx context.Context, who access.Identity) error {
 func (d *Door) serverFor(who access.Identity) *mcp.Server {
 	s := d.server(who)
 	if _, bound := d.known.LoadOrStore(s, true); !bound {
-		s.AddReceivingMiddleware(d.binding)
+		s.AddReceivingMiddleware(d.binding, traced)
 	}
 	return s
 }

@@ -94,6 +94,9 @@ func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait
 	if w.Tenant != who.Tenant {
 		return engine.Outcome{}, fmt.Errorf("%w: /tenant is not the one of the credentials; leave it out", ErrTenant)
 	}
+	if w.CorrelationID == "" {
+		w.CorrelationID = engine.TraceID(ctx)
+	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	out, err := o.parts.Writes.Do(ctx, w)

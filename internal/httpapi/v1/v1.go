@@ -146,7 +146,7 @@ func (a *api) all(w http.ResponseWriter, r *http.Request) {
 		noRoute(w, r)
 		return
 	}
-	a.mux.ServeHTTP(w, r)
+	a.mux.ServeHTTP(w, r.WithContext(access.Traced(r)))
 }
 
 // plain reports whether a path is as it is meant. The mux would answer any other

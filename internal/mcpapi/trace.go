@@ -1,0 +1,38 @@
+package mcpapi
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/engine"
+)
+
+// metaTrace is the member of a request's _meta with the trace that it belongs to,
+// as the protocol has it. tracestate and baggage stand beside it, and are left
+// there.
+const metaTrace = "traceparent"
+
+// traced puts a call of a tool into the trace that it came in, as its _meta says or
+// else its header. What is malformed is ignored.
+func traced(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		return next(inTrace(ctx, req), method, req)
+	}
+}
+
+func inTrace(ctx context.Context, req mcp.Request) context.Context {
+	call, ok := req.(*mcp.CallToolRequest)
+	if !ok || call.Params == nil {
+		return ctx
+	}
+	if text, there := call.Params.Meta[metaTrace].(string); there {
+		return engine.WithTraceparent(ctx, text)
+	}
+	if extra := req.GetExtra(); extra != nil {
+		if all := extra.Header.Values(metaTrace); len(all) == 1 {
+			return engine.WithTraceparent(ctx, all[0])
+		}
+	}
+	return ctx
+}
