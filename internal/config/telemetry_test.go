@@ -28,7 +28,7 @@ func TestBadTelemetry(t *testing.T) {
 		"a protocol":      {"it is not spoken", "  protocol: grpc\n", []string{`:3: telemetry.protocol: is "grpc"; want http, which is OTLP in protobuf over HTTP: a collector takes it at port 4318`}},
 		"both":            {"which one?", "  headers_env: A\n  headers_file: b\n", []string{":4: telemetry.headers_file: is given beside telemetry.headers_env; want one of them"}},
 		"unknown":         {"a misspelt word must not be overlooked", "  endpoints: x\n", []string{":3: telemetry.endpoints: is not known; did you mean endpoint?"}},
-		"no truth":        {"", "  traces: sometimes\n", []string{":3: telemetry.traces: is a text; want true or false"}},
+		"no truth":        {"", "  traces: sometimes\n", []string{":3: telemetry.traces: has the wrong type; want true or false"}},
 		"not set":         {"it would be refused there", "  endpoint: https://c.example\n  headers_env: T\n", []string{":2: telemetry: headers_env: the environment variable T is not set, or empty"}},
 		"no header":       {"what is not understood is not repeated: it is a secret", "  headers_env: BAD\n", []string{":2: telemetry: want name=value, several with commas between them, such as Authorization=Basic%20dXNlcjpwYXNz"}},
 		"the secret":      {"people write it where its place should be", "  headers_env: Authorization=Basic hunter2\n", []string{":2: telemetry: headers_env: is not the name of an environment variable; want one such as MAIL_PASSWORD, which holds the secret"}},

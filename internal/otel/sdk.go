@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
@@ -56,7 +57,9 @@ func Start(ctx context.Context, s Settings) (*SDK, error) {
 		k.queues[i] = &queue{signal: which.word, ended: ended, complain: k.complain}
 	}
 	// What exporters find wrong with variables they tell the handler alone.
+	// And they log it, past our log.
 	var heard heard
+	otel.SetLogger(logr.Discard())
 	otel.SetErrorHandler(&heard)
 	err := errors.Join(k.make(ctx), heard.err())
 	otel.SetErrorHandler(k.complain)
