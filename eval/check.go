@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
@@ -186,7 +187,7 @@ func (b *bound) expected() Check {
 			c.wrong(t.named(differ(found)))
 		}
 	}
-	c.settle("records have the declared fields", "records differ from what was declared")
+	c.settle("keys have the declared fields", "keys have records that differ from what was declared")
 	return c
 }
 
@@ -242,7 +243,6 @@ func (b *bound) unaccounted(lists []listing) Check {
 		if !all && l.err == nil && !l.profile.Stamped {
 			l.err = fmt.Errorf("its records bear no stamp, so that ours cannot be told; ask for all")
 		}
-		before := c.Looked
 		for _, r := range l.Records {
 			in, unknown := l.inTime(r)
 			if !in || !all && !ours(r) || l.err != nil {
@@ -257,26 +257,19 @@ func (b *bound) unaccounted(lists []listing) Check {
 				c.wrong(strange(l, r, "nobody declared it"))
 			}
 		}
-		b.gaps(&c, l, before)
+		b.gaps(&c, l)
 	}
-	c.settle("records in scope are all declared", "records that nobody declared")
-	return c
+	return b.settled(c, "records in scope are all declared", "records that nobody declared")
 }
 
-// gaps notes what a list may lack. An empty list that lacks nothing was looked at
-// all the same.
-func (b *bound) gaps(c *Check, l listing, before int) {
+// gaps notes what a list may lack.
+func (b *bound) gaps(c *Check, l listing) {
 	if gap := l.gap(); gap != "" {
-		if c.Looked == before {
-			c.Looked++
-		}
+		c.Looked++
 		c.unknown(Named{Name: l.name(), Says: gap})
 		return
 	}
 	c.rests(string(l.Strength), l.Path)
-	if c.Looked == before {
-		c.Looked++
-	}
 }
 
 func strange(l listing, r connectors.Listed, says string) Named {
@@ -287,14 +280,17 @@ func strange(l listing, r connectors.Listed, says string) Named {
 	return n
 }
 
-// accounted are the records that declared effects explain.
+// accounted are the records that declared effects explain: by their refs, by
+// their keys as text, and those whose keys are compared by rules.
 type accounted struct {
-	refs map[string]bool
-	keys map[string][]*target
+	refs   map[string]bool
+	keys   map[string]bool
+	forms  map[string][][]string // the members of keys, by place
+	likely map[string][]*target
 }
 
 func (b *bound) known() accounted {
-	a := accounted{refs: map[string]bool{}, keys: map[string][]*target{}}
+	a := accounted{refs: map[string]bool{}, keys: map[string]bool{}, forms: map[string][][]string{}, likely: map[string][]*target{}}
 	for _, t := range b.targets {
 		place := t.profile.Destination + "/" + t.profile.Kind
 		for _, r := range t.seen.records {
@@ -302,7 +298,20 @@ func (b *bound) known() accounted {
 				a.refs[place+" "+r.Ref] = true
 			}
 		}
-		a.keys[place] = append(a.keys[place], t)
+		if t.profile.FreshKeys {
+			continue // many records share such a key
+		}
+		form := slices.Sorted(maps.Keys(t.intent.Key))
+		a.keys[recordName(t.profile.Destination, t.profile.Kind, t.intent.Key)] = true
+		if !slices.ContainsFunc(a.forms[place], func(f []string) bool { return slices.Equal(f, form) }) {
+			a.forms[place] = append(a.forms[place], form)
+		}
+		if slices.ContainsFunc(form, func(name string) bool {
+			path := string(intent.Pointer("").AppendToken(name))
+			return len(t.profile.Compare[path])+len(t.intent.Compare[path]) > 0
+		}) {
+			a.likely[place] = append(a.likely[place], t)
+		}
 	}
 	return a
 }
@@ -314,9 +323,18 @@ func (a accounted) has(l listing, r connectors.Listed, stamps map[string]bool) b
 	if a.refs[place+" "+r.Ref] || r.Stamp != "" && stamps[r.Stamp] {
 		return true
 	}
-	return slices.ContainsFunc(a.keys[place], func(t *target) bool {
+	for _, form := range a.forms[place] {
+		key := intent.Fields{}
+		for _, name := range form {
+			key[name] = r.Fields[name]
+		}
+		if a.keys[recordName(l.scope.Destination.Value, l.scope.Kind.Value, key)] {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.likely[place], func(t *target) bool {
 		asked := intent.WriteIntent{Key: t.intent.Key, Compare: t.intent.Compare}
-		return !t.profile.FreshKeys && len(verify.Diff(asked, t.profile.Compare, r.Fields)) == 0
+		return len(verify.Diff(asked, t.profile.Compare, r.Fields)) == 0
 	})
 }
 
@@ -335,7 +353,6 @@ func (b *bound) undeclared(lists []listing) Check {
 		if l.err == nil && !l.profile.Stamped {
 			l.err = fmt.Errorf("its records bear no stamp: what was sent cannot be told from the world")
 		}
-		before := c.Looked
 		for _, r := range l.Records {
 			in, unknown := l.inTime(r)
 			if !in || !ours(r) || l.err != nil {
@@ -350,8 +367,17 @@ func (b *bound) undeclared(lists []listing) Check {
 				c.wrong(strange(l, r, "no declared write has this stamp"))
 			}
 		}
-		b.gaps(&c, l, before)
+		b.gaps(&c, l)
 	}
-	c.settle("things bear stamps of declared writes alone", "things that nobody declared")
+	return b.settled(c, "records bear stamps, all of them of declared writes", "things that nobody declared")
+}
+
+// settled decides a check of lists: one that lacks nothing and shows nothing was
+// looked at all the same.
+func (b *bound) settled(c Check, good, bad string) Check {
+	c.settle(good, bad)
+	if c.Looked == 0 && c.Unchecked == 0 {
+		c.Result, c.Why = Pass, "there is no such record"
+	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ type line struct {
 	raw  json.RawMessage
 }
 
-func (l line) where() string { return fmt.Sprintf("%s:%d", l.file, l.n) }
+func (l line) where() string { return fmt.Sprintf("%s:%d", filepath.Base(l.file), l.n) }
 
 // readLines reads the JSON objects of a file: one a line or one after another,
 // in one list, or the pages that `readback list --json` prints.

@@ -72,12 +72,12 @@ func (c stopping) Write(ctx context.Context, r connectors.Request) (connectors.R
 	return receipt, err
 }
 
-// send makes one call, as a program without readback would.
+// send makes one call, as a program without readback would: it leaves no stamp.
 func (w *worker) send(ctx context.Context, n, attempt int) error {
 	i := w.spec.intent(n)
 	ctx, cancel := context.WithTimeout(ctx, plainTimeout)
 	defer cancel()
-	_, err := w.conn.Write(ctx, connectors.Request{Intent: i, Stamp: i.Stamp(), Attempt: attempt})
+	_, err := w.conn.Write(ctx, connectors.Request{Intent: i, Attempt: attempt})
 	return err
 }
 
