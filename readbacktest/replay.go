@@ -44,7 +44,7 @@ type Story struct {
 	nth   int
 	kills []int // the points at which a life ends, counted over all lives
 
-	points   atomic.Int64 // that lives came to
+	points atomic.Int64 // that lives came to
 
 	logs     []*Log
 	runs     []*Run
