@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -17,34 +16,15 @@ import (
 
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // filesServer installs the server for files from npm and returns its program.
 func filesServer(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short leaves out what starts other programs")
-	}
+	need.Long(t)
 	dir := t.TempDir()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "internal", "mcpgate", "testdata", "npm", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		if os.Getenv("READBACK_STRICT") == "1" {
-			t.Fatalf("the servers of npm cannot be installed: %v\n%s", err, out)
-		}
-		t.Skipf("skipped: the servers of npm cannot be installed: %v", err)
-	}
+	need.Have(t, need.Install(filepath.Join("..", "..", "internal", "mcpgate", "testdata", "npm"), dir))
 	return filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // Variables by which this binary becomes a server of its own tests.
@@ -63,9 +64,7 @@ func serve(notes string) {
 
 func asProcess(t *testing.T, env map[string]string) (*mcp.Connector, func() []string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short leaves out what starts other programs")
-	}
+	need.Long(t)
 	notes := filepath.Join(t.TempDir(), "notes")
 	env[asServer] = notes
 	t.Setenv(notForYou, "hunter2")

@@ -2,17 +2,12 @@ package browsertest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -21,10 +16,8 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/need"
 )
-
-// errNoNPM is wrapped when axe-core cannot be had on this machine.
-var errNoNPM = errors.New("axe-core cannot be had from npm")
 
 // axe is the text of axe-core, of the version that testdata/package-lock.json
 // names and with the digest that stands there. It is fetched once.
@@ -34,21 +27,8 @@ var axe = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system's own folder for such
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := fs.ReadFile(os.DirFS("testdata"), name)
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return "", err
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %w: %s", errNoNPM, err, out)
+	if err := need.Install("testdata", dir); err != nil {
+		return "", err
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
 	return string(text), err
@@ -119,7 +99,7 @@ func pages(t *testing.T, s *site, tenant string) []string {
 func TestAccessible(t *testing.T) {
 	s := theSite(t)
 	script, err := axe()
-	need(t, err, errNoNPM)
+	need.Have(t, err)
 	const tenant = "axe"
 	all := pages(t, s, tenant)
 	ada := s.person(t, tenant, "operator", "ada")

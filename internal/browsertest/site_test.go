@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/readback-go/readback/internal/access/accesstest"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/internal/program"
 )
 
@@ -58,9 +59,6 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// errNoBrowser is wrapped when there is no Chromium on this machine.
-var errNoBrowser = errors.New("there is no Chromium")
-
 var opened struct {
 	mu    sync.Mutex
 	begun bool
@@ -71,9 +69,7 @@ var opened struct {
 // theSite opens the site for the first test that needs it.
 func theSite(t *testing.T) *site {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it takes a browser and a minute")
-	}
+	need.Long(t)
 	opened.mu.Lock()
 	defer opened.mu.Unlock()
 	if !opened.begun {
@@ -81,21 +77,8 @@ func theSite(t *testing.T) *site {
 		opened.site = &site{}
 		opened.err = opened.site.open(t)
 	}
-	need(t, opened.err, errNoBrowser)
+	need.Have(t, opened.err)
 	return opened.site
-}
-
-// need ends a test for which something is missing on this machine: skipped, and
-// failed where READBACK_STRICT is 1 or the error is another one.
-func need(t *testing.T, err, missing error) {
-	t.Helper()
-	switch {
-	case err == nil:
-	case errors.Is(err, missing) && os.Getenv("READBACK_STRICT") != "1":
-		t.Skipf("%v, so nothing was looked at in a browser", err)
-	default:
-		t.Fatal(err)
-	}
 }
 
 func TestMain(m *testing.M) {
@@ -260,7 +243,7 @@ func findBrowser() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("%w on this machine", errNoBrowser)
+	return "", fmt.Errorf("Chromium: %w", need.ErrMissing)
 }
 
 // openBrowser starts the one browser. It can reach this machine and nothing else,

@@ -1,7 +1,6 @@
 package mcpgate_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // used says that a test wanted the servers of npm.
@@ -26,31 +26,11 @@ var used atomic.Bool
 
 // installed is the folder with the servers of npm, made once for all tests.
 var installed = sync.OnceValues(func() (string, error) {
-	if _, err := exec.LookPath("npm"); err != nil {
-		return "", err
-	}
 	dir, err := os.MkdirTemp("", "readback-mcp-")
 	if err != nil {
 		return "", err
 	}
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join("testdata", "npm", name))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
-		}
-		if err != nil {
-			return dir, err
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		err = errors.Join(err, errors.New(string(out)))
-	}
-	return dir, err
+	return dir, need.Install(filepath.Join("testdata", "npm"), dir)
 })
 
 func TestMain(m *testing.M) {
@@ -66,17 +46,10 @@ func TestMain(m *testing.M) {
 // server is the start of a server of npm.
 func server(t *testing.T, name string, args ...string) func() sdk.Transport {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short leaves out what starts other programs")
-	}
+	need.Long(t)
 	used.Store(true)
 	dir, err := installed()
-	if err != nil {
-		if os.Getenv("READBACK_STRICT") == "1" {
-			t.Fatalf("the servers of npm cannot be installed: %v", err)
-		}
-		t.Skipf("skipped: the servers of npm cannot be installed: %v", err)
-	}
+	need.Have(t, err)
 	program := filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
 	memory := filepath.Join(t.TempDir(), "memory.jsonl")
 	t.Setenv("MEMORY_FILE_PATH", memory)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/workflow/saga"
@@ -29,9 +30,7 @@ var killed = []cell{
 // their calls, on a ledger on disk. The next process ends the saga, and the
 // destinations, which live here, say how.
 func TestKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("real processes and real time take half a minute; not with -short")
-	}
+	need.Long(t)
 	for i, c := range killed {
 		c.plan.hosted = true
 		for nth := 1 + i%killEvery; nth < killLast; nth += killEvery {

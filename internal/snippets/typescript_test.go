@@ -10,7 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+
+	"github.com/readback-go/readback/internal/need"
 )
 
 // scripts are the files of the page, by block.
@@ -19,12 +20,11 @@ var scripts = map[string]string{"ts-http": "readback.ts", "ts-act": "charge.ts",
 // installed are the packages of npm, got once for all tests.
 var installed = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(folder, "npm")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "npm"))); err != nil {
+	files := filepath.Join("testdata", "npm")
+	if err := os.CopyFS(dir, os.DirFS(files)); err != nil {
 		return dir, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	return dir, in(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
+	return dir, need.Install(files, dir)
 })
 
 func in(ctx context.Context, dir, name string, args ...string) error {
@@ -66,13 +66,9 @@ func compile(t *testing.T, dir string) error {
 // node runs a checked script of the page, or one of testdata/npm.
 func node(t *testing.T, script string, args ...string) *exec.Cmd {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped: -short leaves out what is got from npm")
-	}
+	need.Long(t)
 	dir, err := installed()
-	if err != nil {
-		absent(t, "the packages of npm cannot be installed", err)
-	}
+	need.Have(t, err)
 	if err := compile(t, dir); err != nil {
 		t.Fatal(err)
 	}
