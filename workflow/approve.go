@@ -51,7 +51,7 @@ func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w
 		}
 	}
 	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, decide)
-	return p.result, err
+	return p.result, q.opts.told(c.Tenant, err)
 }
 
 // judging is one decision of a person.
@@ -94,6 +94,7 @@ func (q judging) decide(d desk) (plan, error) {
 		return plan{}, err
 	}
 	events := late
+	q.opts.clean(q.who.Tenant, &q.said.Comment, s)
 	if q.approve {
 		next, ev := s.approved(by, q.said.Comment, d.now)
 		s, events = next, append(events, ev)
@@ -101,7 +102,9 @@ func (q judging) decide(d desk) (plan, error) {
 		next, evs := s.refused(by, q.said.Comment, d.now)
 		s, events = next, append(events, evs...)
 	}
-	return plan{step: &s, events: s.onRecord(d.rec, events), result: q.result(s)}, nil
+	result := q.result(s)
+	q.opts.clean(q.who.Tenant, &result, s)
+	return plan{step: &s, events: s.onRecord(d.rec, events), result: result}, nil
 }
 
 func expired() error {

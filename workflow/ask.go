@@ -66,6 +66,18 @@ func (a asked) bytes() int {
 	return n
 }
 
+// declared is the intent, nil where there is none.
+func (a asked) declared() *intent.WriteIntent {
+	if len(a.Intent) == 0 {
+		return nil
+	}
+	w, err := intent.DecodeStored(a.Intent)
+	if err != nil {
+		return nil
+	}
+	return &w
+}
+
 // ask is a gate request that was checked.
 type ask struct {
 	GateRequest

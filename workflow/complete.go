@@ -29,7 +29,7 @@ func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID st
 	}
 	output, err := anyJSON("output", r.Output, maxOutput)
 	if err != nil {
-		return err
+		return g.options().told(c.Tenant, err)
 	}
 	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.options().Look != nil}
 	_, err = g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
@@ -37,7 +37,7 @@ func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID st
 		g.options().Logger.WarnContext(ctx, "a caller says that it carried out a step that nobody let go", "tenant", c.Tenant,
 			"workflow", workflowID, "step", stepID, "caller", c.Name, "code", e.Code)
 	}
-	return err
+	return g.options().told(c.Tenant, err)
 }
 
 // unheld are the refusals of a completion that should not be there at all.
@@ -128,16 +128,7 @@ func (q completing) fits(s step) error {
 }
 
 // declared is the intent of the step, nil where it has none.
-func (s step) declared() *intent.WriteIntent {
-	if len(s.Asked.Intent) == 0 {
-		return nil
-	}
-	w, err := intent.DecodeStored(s.Asked.Intent)
-	if err != nil {
-		return nil
-	}
-	return &w
-}
+func (s step) declared() *intent.WriteIntent { return s.Asked.declared() }
 
 // reported is what a completion means to the write of the business operation:
 // seen by a look it is verified; contradicted by one it is for a person; else it

@@ -73,6 +73,8 @@ type Options struct {
 	// BaseURL stands before the addresses of approvals, "https://host/api/v1".
 	// Default none: no addresses are given.
 	BaseURL string
+	// Redaction keeps sensitive values out of answers. Default: nothing is sensitive.
+	Redaction Redaction
 	// Logger gets what nobody is told otherwise. Default [slog.Default].
 	Logger *slog.Logger
 }
@@ -150,9 +152,10 @@ type Caller struct {
 
 // Create begins a workflow.
 func (g *Gate) Create(ctx context.Context, c Caller, r CreateRequest) (Created, error) {
+	opts := g.options()
 	f, err := newFlow(c, r)
 	if err != nil {
-		return Created{}, err
+		return Created{}, opts.told(c.Tenant, err)
 	}
 	for range maxTries {
 		id := "wf_" + randomHex(4)
@@ -165,7 +168,9 @@ func (g *Gate) Create(ctx context.Context, c Caller, r CreateRequest) (Created, 
 		case err != nil:
 			return Created{}, failed(err)
 		}
-		return Created{WorkflowID: id, WorkflowName: f.Name, Source: f.Source, Status: f.Status, CreatedAt: filed.Papers[0].Created, TraceID: f.TraceID}, nil
+		made := Created{WorkflowID: id, WorkflowName: f.Name, Source: f.Source, Status: f.Status, CreatedAt: filed.Papers[0].Created, TraceID: f.TraceID}
+		opts.clean(c.Tenant, &made)
+		return made, nil
 	}
 	return Created{}, &Error{Code: Internal, Message: "no free name for a workflow was found; nothing was recorded"}
 }

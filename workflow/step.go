@@ -21,13 +21,25 @@ func (g *Gate) Gate(ctx context.Context, c Caller, workflowID, stepID string, r 
 	if err == nil && stepID == "" {
 		err = badRequest("step_id", "is required")
 	}
+	if err == nil {
+		err = opts.nameable(c, stepID, r)
+	}
 	if err != nil {
-		return GateResponse{}, err
+		return GateResponse{}, opts.told(c.Tenant, err)
 	}
 	q := gating{opts: opts, who: c, workflowID: workflowID, stepID: stepID, ask: a, leaseID: "ls_" + randomHex(16),
 		rule: func(f Facts) (Ruling, error) { return opts.rule(ctx, f) }}
 	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
-	return p.gate, err
+	return p.gate, opts.told(c.Tenant, err)
+}
+
+// nameable refuses a step whose names tell what nobody may see.
+func (o *Options) nameable(c Caller, stepID string, r GateRequest) error {
+	tool := ""
+	if r.ToolContext != nil {
+		tool = r.ToolContext.ToolName
+	}
+	return o.named(c, "step_id", stepID, "idempotency_key", r.IdempotencyKey, "tool_context.tool_name", tool)
 }
 
 // gating is one question to the gate.
@@ -118,6 +130,7 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	p.step = &s
 	p.gate = q.response(s, decision, reason, previous, granted, !anew, d.now)
 	p.gate.RetryContext.Verification = facts.Verification // of the attempts before this one
+	q.opts.cleanAnswer(q.who.Tenant, &p.gate, s)
 	return p, nil
 }
 

@@ -72,6 +72,7 @@ func (g *Gate) end(ctx context.Context, c Caller, workflowID string, to Status, 
 	if err := firstOf(c.check(), c.mayAct(), checkIDs(workflowID, "-"), text(maxReason, "reason", reason)); err != nil {
 		return Ended{}, err
 	}
+	g.options().clean(c.Tenant, &reason)
 	e := g.ender(c, workflowID, to, reason)
 	_, err := g.carry(ctx, c.Tenant, workflowID, "", func(d desk) (plan, error) {
 		if d.flow.Status != InProgress {

@@ -19,10 +19,14 @@ func (g *Gate) Get(ctx context.Context, c Caller, workflowID string) (View, erro
 	if err != nil {
 		return View{}, failed(err)
 	}
+	opts := g.options()
 	v := d.flow.view(d.wf)
+	opts.clean(c.Tenant, &v)
 	err = g.eachStep(ctx, c.Tenant, workflowID, func(p ledger.Paper, s step) error {
 		s, _ = s.lapsed(p.Now)
-		v.Steps = append(v.Steps, s.view())
+		one := s.view()
+		opts.clean(c.Tenant, &one, s)
+		v.Steps = append(v.Steps, one)
 		return nil
 	})
 	if err != nil {
@@ -103,7 +107,9 @@ func (g *Gate) List(ctx context.Context, c Caller, r ListRequest) (List, error) 
 		if err != nil {
 			return List{}, failed(err)
 		}
-		l.Workflows = append(l.Workflows, f.view(p))
+		one := f.view(p)
+		g.options().clean(c.Tenant, &one)
+		l.Workflows = append(l.Workflows, one)
 	}
 	return l, nil
 }
@@ -174,12 +180,14 @@ func (g *Gate) pending(ctx context.Context, p ledger.Paper) (*PendingApproval, e
 		return nil, err
 	}
 	h := s.Hold
-	return &PendingApproval{
+	one := PendingApproval{
 		WorkflowID: p.Binder, WorkflowName: f.Name, StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type,
 		Decision: s.Decision, DecisionReason: s.Reason, PoliciesMatched: s.Matched, StepInput: s.Asked.Input, ApprovalStatus: Pending,
 		ApprovalID: approvalID(p.Binder, s.ID, h.Number), ToolContext: s.Asked.Tool, Intent: s.Asked.Intent,
 		CreatedAt: h.Since, ExpiresAt: &h.Until, Need: h.Need, ApprovedBy: h.Agreed, Overdue: h.Overdue,
-	}, nil
+	}
+	g.options().clean(p.Tenant, &one, s)
+	return &one, nil
 }
 
 // Checkpoints returns the completed steps of a workflow, in its order.

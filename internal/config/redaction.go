@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/yamlfile"
+	"github.com/readback-go/readback/redact"
 )
 
 // Redaction says with what sensitive values are sealed, and which values are
@@ -213,4 +214,29 @@ func (k RedactionKey) fetch(dir string, env func(string) string) ([]byte, error)
 		return nil, err
 	}
 	return keyBytes(text)
+}
+
+// Vault is what seals sensitive values, nil where no keys are configured. It fails
+// with [InvalidError].
+func (c Config) Vault(env func(string) string) (*redact.Vault, error) {
+	if len(c.Redaction.Keys) == 0 {
+		return nil, nil
+	}
+	secrets, problems := c.Redaction.keys(c.Path, env)
+	if len(problems) > 0 {
+		return nil, invalid(c.Path, problems)
+	}
+	var keys []redact.Key
+	for i, k := range c.Redaction.Keys {
+		keys = append(keys, redact.Key{ID: k.ID, Secret: secrets[i]})
+	}
+	var o redact.Options
+	for _, p := range c.Redaction.Patterns {
+		o.Patterns = append(o.Patterns, redact.Pattern{Name: p.Name, Regexp: p.Regexp})
+	}
+	v, err := redact.New(keys, o)
+	if err != nil {
+		return nil, invalid(c.Path, []Problem{{Line: c.Redaction.Line, Field: "redaction", Problem: err.Error()}})
+	}
+	return v, nil
 }

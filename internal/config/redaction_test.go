@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/redact"
 )
 
 // goodKey is a key as `openssl rand -base64 32` prints one.
@@ -91,5 +92,40 @@ func TestEveryTypeMarksFields(t *testing.T) {
 	}
 	if len(found) != 7 {
 		t.Errorf("%d destinations were looked at, want 7: %v", len(found), found)
+	}
+}
+
+// TestVault: the first key seals, all open, and without keys there is none.
+func TestVault(t *testing.T) {
+	env := environment("NEW", goodKey, "OLD", base64.StdEncoding.EncodeToString([]byte("another key of 32 bytes, older..")))
+	vault := func(keys string) *redact.Vault {
+		t.Helper()
+		c, err := config.Load(write(t, "ledger: a.db\n"+keys))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.Vault(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if vault("") != nil {
+		t.Error("there is a vault without keys")
+	}
+	old := vault("redaction: {keys: [{id: old, key_env: OLD}]}\n")
+	token, err := old.Scope("acme", "wr_1").Seal("secret")
+	if err != nil || !strings.HasPrefix(token, "rbs1:old:") {
+		t.Fatalf("%q, %v", token, err)
+	}
+	both := vault("redaction:\n  keys: [{id: new, key_env: NEW}, {id: old, key_env: OLD}]\n  patterns: [{name: card, regexp: '\\b4\\d{15}\\b'}]\n")
+	if got, err := both.Scope("acme", "wr_1").OpenName(token); err != nil || got != "secret" {
+		t.Errorf("the older key opens %q, %v", got, err)
+	}
+	if token, err := both.Scope("acme", "wr_1").Seal("x"); err != nil || !strings.HasPrefix(token, "rbs1:new:") {
+		t.Errorf("the first key seals %q, %v", token, err)
+	}
+	if got := both.Matches("paid with 4111111111111111"); got != "card" {
+		t.Errorf("the pattern finds %q", got)
 	}
 }

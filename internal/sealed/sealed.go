@@ -11,7 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 )
 
 // Ledger is what is sealed: the part of a ledger that the gate and sagas use.
@@ -20,36 +22,23 @@ type Ledger interface {
 	Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error)
 }
 
-// Vault seals and opens.
-type Vault interface {
-	// Seal makes a token of a JSON value, Open makes the value of the token again;
-	// what it is about is bound to it, so that it cannot be moved.
-	Seal(tenant, about string, value json.RawMessage) (json.RawMessage, error)
-	Open(tenant, about string, token json.RawMessage) (json.RawMessage, error)
-	// Word is a word that something is found by, with what is sensitive in it
-	// replaced; the same word always by the same.
-	Word(tenant, word string) string
-	// Record and Events are a write that is taken up, and events of one, as the
-	// engine keeps its own.
-	Record(ledger.Record) (ledger.Record, error)
-	Events(about ledger.Record, all []ledger.Event) ([]ledger.Event, error)
-}
-
 // kinds are the papers that hold what callers said. Others are kept as they come.
 var kinds = []string{"workflow", "step", "saga"}
 
-// Store is a ledger with a vault before it.
+// Store is a ledger with a vault before it. It is safe for concurrent use.
 type Store struct {
 	Ledger
-	vault Vault
+	vault *redact.Vault
+	reg   *connectors.Registry
 }
 
-// New makes a store.
-func New(l Ledger, v Vault) *Store { return &Store{l, v} }
+// New makes a store. What destinations mark as sensitive is in their profiles; reg
+// may be nil for whoever only looks.
+func New(l Ledger, v *redact.Vault, reg *connectors.Registry) *Store { return &Store{l, v, reg} }
 
 // sealedBody is the body of a paper in the ledger.
 type sealedBody struct {
-	Sealed json.RawMessage `json:"sealed"`
+	Sealed string `json:"sealed"`
 }
 
 func about(p ledger.Paper) string { return "paper\n" + p.Kind + "\n" + p.ID }
@@ -66,10 +55,11 @@ func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error)
 	}
 	if f.Reserve != nil {
 		r := *f.Reserve
-		if r.Record, err = s.vault.Record(r.Record); err != nil {
+		scope := s.scope(r.Record)
+		if r.Record.Intent, err = sealedIntent(scope, r.Record); err != nil {
 			return ledger.Filed{}, err
 		}
-		if r.Events, err = s.vault.Events(f.Reserve.Record, r.Events); err != nil {
+		if r.Events, err = sealedEvents(scope, r.Events); err != nil {
 			return ledger.Filed{}, err
 		}
 		f.Reserve = &r
@@ -96,7 +86,11 @@ func (s *Store) appended(ctx context.Context, f ledger.Filing) ([]ledger.Appendi
 		if err != nil {
 			return nil, err
 		}
-		if all[i].Events, err = s.vault.Events(rec, all[i].Events); err != nil {
+		scope := s.scope(rec)
+		if _, err := scope.OpenIntent(rec.Intent); err != nil && !rec.Entrusted {
+			return nil, err
+		}
+		if all[i].Events, err = sealedEvents(scope, all[i].Events); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +112,7 @@ func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
 	if !slices.Contains(kinds, p.Kind) {
 		return p, nil
 	}
-	p.Trace = s.vault.Word(p.Tenant, p.Trace)
+	p.Trace = s.word(p.Tenant, p.Trace)
 	if _, already := tokenIn(p.Body); already {
 		return p, nil // it could not be opened, and is put back
 	}
@@ -126,7 +120,7 @@ func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
 	if err != nil {
 		return p, err
 	}
-	token, err := s.vault.Seal(p.Tenant, about(p), packed)
+	token, err := s.vault.Scope(p.Tenant, about(p)).Seal(packed)
 	if err != nil {
 		return p, err
 	}
@@ -134,10 +128,14 @@ func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
 	return p, err
 }
 
-func tokenIn(body json.RawMessage) (json.RawMessage, bool) {
+// word is a word that papers are found by, with what is sensitive in it replaced:
+// the same word always by the same.
+func (s *Store) word(tenant, word string) string { return s.vault.Scope(tenant, "").Text(word) }
+
+func tokenIn(body json.RawMessage) (string, bool) {
 	var b sealedBody
-	if !bytes.HasPrefix(body, []byte(`{"sealed":`)) || json.Unmarshal(body, &b) != nil || len(b.Sealed) == 0 {
-		return nil, false
+	if !bytes.HasPrefix(body, []byte(`{"sealed":"`+redact.Prefix)) || json.Unmarshal(body, &b) != nil {
+		return "", false
 	}
 	return b.Sealed, true
 }
@@ -148,7 +146,7 @@ func (s *Store) open(p ledger.Paper) (ledger.Paper, error) {
 	if !is || !slices.Contains(kinds, p.Kind) {
 		return p, nil
 	}
-	packed, err := s.vault.Open(p.Tenant, about(p), token)
+	packed, err := s.vault.Scope(p.Tenant, about(p)).OpenName(token)
 	if err != nil {
 		return p, fmt.Errorf("paper %s %q cannot be opened: %w", p.Kind, p.ID, err)
 	}
@@ -158,29 +156,25 @@ func (s *Store) open(p ledger.Paper) (ledger.Paper, error) {
 	return p, nil
 }
 
-// pack makes a JSON string of a body: what is in it stays so to the byte, and is
+// pack makes a text of a body: what is in it stays so to the byte, and is
 // made smaller first, since sealing makes it larger and a paper has a bound.
-func pack(body json.RawMessage) (json.RawMessage, error) {
+func pack(body json.RawMessage) (string, error) {
 	var small bytes.Buffer
 	w, err := flate.NewWriter(&small, flate.BestSpeed)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if _, err = w.Write(body); err == nil {
 		err = w.Close()
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return json.Marshal(base64.RawStdEncoding.EncodeToString(small.Bytes()))
+	return base64.RawStdEncoding.EncodeToString(small.Bytes()), nil
 }
 
-func unpack(packed json.RawMessage) (json.RawMessage, error) {
-	var text string
-	if err := json.Unmarshal(packed, &text); err != nil {
-		return nil, err
-	}
-	small, err := base64.RawStdEncoding.DecodeString(text)
+func unpack(packed string) (json.RawMessage, error) {
+	small, err := base64.RawStdEncoding.DecodeString(packed)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +197,7 @@ func (s *Store) Paper(ctx context.Context, tenant, kind, id string) (ledger.Pape
 // FindPapers implements [ledger.Papers].
 func (s *Store) FindPapers(ctx context.Context, q ledger.PaperQuery) ([]ledger.Paper, int, error) {
 	if slices.Contains(kinds, q.Kind) {
-		q.Trace = s.vault.Word(q.Tenant, q.Trace)
+		q.Trace = s.word(q.Tenant, q.Trace)
 	}
 	found, total, err := s.Ledger.FindPapers(ctx, q)
 	for i := range found {

@@ -149,6 +149,7 @@ func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
 	if m.poll {
 		due = now.Add(restPause(now.Sub(t.body.Since), personMost))
 	}
+	t.body = r.cleaned(t.paper.Tenant, t.body)
 	text, err := t.body.encode()
 	if err != nil {
 		return err

@@ -43,6 +43,9 @@ type Options struct {
 	Parallel int
 	// Idle is its pause after nothing was due. Default 250 ms.
 	Idle time.Duration
+	// Redaction keeps sensitive values out of what is told. Default: nothing is
+	// sensitive.
+	Redaction Redaction
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
 }
@@ -306,6 +309,7 @@ func (r *Runner) open(ctx context.Context, p ledger.Paper) (turn, error) {
 
 // file writes the paper of a turn, and whatever belongs to it.
 func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledger.Reservation, appended ...ledger.Appending) (ledger.Filed, error) {
+	t.body = r.cleaned(t.paper.Tenant, t.body)
 	text, err := t.body.encode()
 	if err != nil {
 		return ledger.Filed{}, err
