@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
@@ -195,6 +196,15 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 	}
 	if diff := cmp.Diff(brief(folded), brief(rec)); diff != "" {
 		h.fail("write %d does not follow from its events:\n%s", n, diff)
+	}
+	again, err := ledger.Rebuild(events)
+	if err != nil {
+		h.fail("write %d cannot be rebuilt: %v%s", n, err, h.life(rec.ID))
+		return
+	}
+	again.Now = rec.Now // when somebody looked, which is no event
+	if diff := cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again)); diff != "" {
+		h.fail("the outcome of write %d does not follow from its events alone:\n%s", n, diff)
 	}
 }
 

@@ -105,6 +105,7 @@ func (f *fire) recorded() map[ledger.ID]ledger.Record {
 	book, err := postgres.Open(f.t.Context(), f.dsn, nil)
 	f.must(err)
 	defer book.Close()
+	explained(f.t, book)
 	all := map[ledger.ID]ledger.Record{}
 	page := ledger.Filter{Tenant: tenant, Limit: 1000}
 	for {

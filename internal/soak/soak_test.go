@@ -115,6 +115,7 @@ func account(t *testing.T, log, path string) {
 			t.Errorf("%s: %s with %d effects%s", orderID(n), rec.Phase(), made[orderID(n)], life(book, rec))
 		}
 	}
+	explained(t, book)
 	t.Logf("%d effects for %d writes; %d sent more than once, each time with proof; %d in review", len(effects), *writes, again, reviews)
 }
 
