@@ -116,6 +116,8 @@ type desk struct {
 	standing standing
 	// reg is where writes go, once there is an engine.
 	reg *connectors.Registry
+	// telling is where what happens is told.
+	telling telling
 }
 
 // environment is what settings the environment makes.
@@ -167,6 +169,7 @@ func (d *desk) time(t time.Time) time.Time {
 func (d *desk) close() {
 	d.leave()
 	d.hangUp()
+	d.hush()
 	if err := d.closer.Close(); err != nil {
 		d.log.Warn("the ledger could not be closed", "error", err)
 	}
@@ -199,6 +202,7 @@ func (d *desk) engine(reg *connectors.Registry, meter engine.Meter) *engine.Engi
 		MaxFlights: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting,
 	}
 	d.standing.into(o)
+	d.telling.into(o, reg)
 	return engine.New(d.ledger, reg, o)
 }
 
@@ -209,6 +213,10 @@ func (a *app) bench(ctx context.Context, o config.OpenOptions) (*desk, *engine.E
 		return nil, nil, err
 	}
 	d.stand(reg)
+	if err := a.tell(d, reg); err != nil {
+		d.close()
+		return nil, nil, err
+	}
 	return d, d.engine(reg, nil), nil
 }
 
@@ -219,6 +227,9 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 		return nil, nil, err
 	}
 	reg, err := c.Registry(a.env)
+	if err == nil {
+		_, err = a.telling(c)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

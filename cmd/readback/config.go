@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/workflow/rules"
 )
@@ -79,6 +80,9 @@ func (a *app) checkConfig(withEnv bool) (int, error) {
 	}
 	f.add(c, err)
 	f.examine(c, env, err == nil)
+	if wrong := (otel.Settings{Env: a.env}).Check(); withEnv && wrong != nil {
+		f.Problems = append(f.Problems, fault{File: "the environment", Problem: flat(wrong.Error())})
+	}
 	code := exitVerified
 	if len(f.Problems) > 0 {
 		code = exitConfig
@@ -112,6 +116,8 @@ func (f *configured) examine(c config.Config, env func(string) string, sound boo
 	_, err = loadPair(c)
 	f.add(c, err)
 	_, err = c.Logins(env)
+	f.add(c, err)
+	_, err = c.Telling(func(name string) string { return asHeaders(env(name)) })
 	f.add(c, err)
 }
 

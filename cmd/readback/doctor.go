@@ -93,6 +93,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 		e.ok("retention", "%s", retained(c.Retention))
 	}
 	examineRules(e, c)
+	a.examineTelling(ctx, e, c)
 	opening, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})

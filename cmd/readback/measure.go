@@ -25,6 +25,9 @@ func (d *desk) serve(addr string, reg *connectors.Registry) (engine.Meter, func(
 func (d *desk) meter(reg *connectors.Registry) *metrics.Meter {
 	from := metrics.Sources{Standing: d.measured}
 	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
+	if d.telling.sdk != nil {
+		from.Telemetry = d.telling.told
+	}
 	return metrics.New(reg, from)
 }
 

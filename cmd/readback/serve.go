@@ -209,6 +209,9 @@ func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 // whoever starts with a bad one leaves nothing behind.
 func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	reg, err := c.Registry(a.env)
+	if err == nil {
+		_, err = a.telling(c)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 		return nil, err
 	}
 	d.stand(reg)
+	if err := a.tell(d, reg); err != nil {
+		return nil, err
+	}
 	h := &house{desk: d, reg: reg, meter: d.meter(reg), beside: map[string]func(context.Context) error{}}
 	h.engine = d.engine(reg, h.counting())
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"

@@ -81,6 +81,10 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		return 0, errors.Join(err, d.closer.Close())
 	}
 	d.stand(reg)
+	if err := a.tell(d, reg); err != nil {
+		d.close()
+		return 0, err
+	}
 	meter, endMetrics, err := d.serve(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
 	if err != nil {
 		return 0, errors.Join(err, d.closer.Close())
