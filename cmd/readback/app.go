@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 )
 
 // app is one run of the program.
@@ -29,6 +32,9 @@ type app struct {
 	// The flags that every command has.
 	config, tenant string
 	json, verbose  bool
+
+	// vault opens what is sealed, once it is unlocked.
+	vault atomic.Pointer[redact.Vault]
 
 	began bool // the arguments were understood
 	code  int
@@ -92,14 +98,18 @@ func (a *app) print(v any, text func() string) error {
 
 // logger writes to standard error, as the configuration wants it.
 func (a *app) logger(form string) *slog.Logger {
+	return slog.New(scrubbed{a.handler(form), a.scrub})
+}
+
+func (a *app) handler(form string) slog.Handler {
 	o := &slog.HandlerOptions{Level: slog.LevelWarn}
 	if a.verbose {
 		o.Level = slog.LevelDebug
 	}
 	if form == "json" {
-		return slog.New(slog.NewJSONHandler(a.stderr, o))
+		return slog.NewJSONHandler(a.stderr, o)
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, o))
+	return slog.NewTextHandler(a.stderr, o)
 }
 
 // desk is what a command works with: the configuration, the ledger and the
@@ -114,6 +124,10 @@ type desk struct {
 	clock func() time.Time
 	// standing is what stands guard over sends, once there is an engine.
 	standing standing
+	// vault seals and opens, nil where nothing is sealed; locked is why it is not
+	// there though it is configured.
+	vault  *redact.Vault
+	locked error
 	// reg is where writes go, once there is an engine.
 	reg *connectors.Registry
 	// telling is where what happens is told.
@@ -140,12 +154,13 @@ func (a *app) settings() (config.Config, error) {
 
 // open opens the ledger that the configuration names.
 func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*desk, error) {
+	vault, locked := a.unlock(c)
 	o.Now, o.Window = a.now, idempotencyWindow
 	l, closer, err := c.Ledger.Open(ctx, a.env, &o)
 	if err != nil {
 		return nil, err
 	}
-	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), clock: a.now}, nil
+	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), clock: a.now, vault: vault, locked: locked}, nil
 }
 
 // look opens the ledger for a command that only looks at it.
@@ -234,6 +249,9 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 		return nil, nil, err
 	}
 	d, err := a.open(ctx, c, o)
+	if err == nil && d.locked != nil {
+		err = errors.Join(d.locked, d.closer.Close())
+	}
 	if err != nil {
 		return nil, nil, err
 	}

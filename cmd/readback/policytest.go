@@ -178,7 +178,10 @@ func (a *app) recordedSteps(ctx context.Context, t trying) ([]step, error) {
 		return nil, err
 	}
 	defer d.close()
-	store, ok := d.ledger.(workflow.Store)
+	store, _, ok := d.papers(nil)
+	if d.locked != nil {
+		return nil, d.locked
+	}
 	if !ok {
 		return nil, errors.New("this ledger keeps no workflows; --steps names a file of steps")
 	}

@@ -145,11 +145,14 @@ itself, nothing changes (exit code 31): the answer says what comes first.`,
 // sagas is what carries sagas out on the ledger of a desk. Without an engine it
 // can show and cancel them.
 func (d *desk) sagas(e *engine.Engine) (*saga.Runner, error) {
-	store, ok := d.ledger.(saga.Store)
+	store, clean, ok := d.papers(d.reg)
 	if !ok {
 		return nil, errors.New("the ledger keeps no papers, and so no sagas")
 	}
-	return saga.New(store, e, &saga.Options{Window: idempotencyWindow, Logger: d.log}), nil
+	if d.locked != nil { // what it would read or write is sealed
+		return nil, d.locked
+	}
+	return saga.New(store, e, redactingSagas(&saga.Options{Window: idempotencyWindow, Logger: d.log}, clean)), nil
 }
 
 // checkSaga needs the destinations and no ledger.

@@ -36,7 +36,10 @@ type house struct {
 // furnish makes what is behind the doors, at an address that callers know. The
 // desk is the house's from then on, unless it fails.
 func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, error) {
-	store, ok := d.ledger.(workflow.Store)
+	if d.locked != nil {
+		return nil, d.locked
+	}
+	store, clean, ok := d.papers(reg)
 	if !ok {
 		return nil, errors.New("this ledger keeps no workflows")
 	}
@@ -54,8 +57,8 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 	h := &house{desk: d, reg: reg, meter: d.meter(reg), beside: map[string]func(context.Context) error{}}
 	h.engine = d.engine(reg, h.counting())
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"
-	h.gate = workflow.New(store, o)
-	h.sagas = saga.New(store, h.engine, &saga.Options{Window: idempotencyWindow, Logger: d.log})
+	h.gate = workflow.New(store, redacting(o, clean))
+	h.sagas = saga.New(store, h.engine, redactingSagas(&saga.Options{Window: idempotencyWindow, Logger: d.log}, clean))
 	h.office = office.New(office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate,
 		Types: d.types(), Logger: d.log})
 	if err := h.tell(where); err != nil {
