@@ -7,6 +7,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -95,7 +96,7 @@ func (t *task) escalate(d policies.Decision) error {
 // escalateFor hands the write to a person, and has it looked at again after a
 // while; 0 leaves it to the person alone.
 func (t *task) escalateFor(d policies.Decision, again time.Duration) error {
-	t.log().Warn("a person must look", "reason", d.Reason)
+	t.log().Warn("a person must look", "reason", t.scope().Text(d.Reason))
 	return t.commit(ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason, In: again})
 }
 
@@ -279,6 +280,14 @@ func (e *Engine) unworkable(rec ledger.Record, why error) error {
 		return err
 	}
 	return failure
+}
+
+// undoing is the compensating intent with what the engine alone decides, and what
+// is sensitive in the write itself.
+func (t *task) undoing(w intent.WriteIntent) intent.WriteIntent {
+	w = undoing(t.rec, w)
+	w.Sensitive = redact.Marks(w.Sensitive, t.intent.Sensitive)
+	return w
 }
 
 // undoing is the compensating intent with what the engine alone decides.

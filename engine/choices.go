@@ -7,8 +7,10 @@ import (
 	"fmt"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 )
 
 // Choice is one of the words that a person can say about a write now, and what
@@ -50,6 +52,7 @@ func ChoicesOf(r ledger.Record, p *connectors.Profile, who Principal, undoing ..
 		return nil
 	}
 	v := chooser{rec: r, profile: p, who: who, budget: policies.DefaultBudget, undoing: undoing}
+	v.stored, v.damaged = storedShown(r)
 	return v.choices()
 }
 
@@ -61,6 +64,9 @@ func (e *Engine) Choices(ctx context.Context, tenant string, id ledger.ID) ([]Ch
 		return nil, err
 	}
 	v := chooser{rec: rec, who: Caller(ctx), budget: e.opts.Budget, waits: lapsed(rec) && e.waitsOn(rec)}
+	if v.stored, v.damaged = e.open(rec); v.damaged != nil {
+		v.stored.seals = nil
+	}
 	if _, p, err := e.reg.Lookup(rec.Destination, rec.Kind); err == nil {
 		v.profile = &p
 	}
@@ -86,8 +92,22 @@ type chooser struct {
 	damaged error // the stored intent or pre-state cannot be read
 }
 
+// storedShown is what a record keeps of its write as it may be shown: equal
+// values are still equal.
+func storedShown(rec ledger.Record) (s storedWrite, err error) {
+	if s.intent, err = intent.DecodeStored(redact.Shown(rec.Intent)); err != nil {
+		return s, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
+	}
+	if len(rec.Before) > 0 {
+		s.before = new(connectors.Observation)
+		if err := decodeExact(redact.Shown(rec.Before), s.before); err != nil {
+			return s, fmt.Errorf("%w: write %s: the stored pre-state: %w", ledger.ErrCorrupt, rec.ID, err)
+		}
+	}
+	return s, nil
+}
+
 func (v *chooser) choices() []Choice {
-	v.stored, v.damaged = decodeStored(v.rec)
 	all := make([]Choice, 0, len(Words()))
 	for _, word := range Words() {
 		c := Choice{Word: word}

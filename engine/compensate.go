@@ -22,16 +22,16 @@ func (t *task) compensate(d policies.Decision) error {
 	}
 	w, err := invert(inverter, t.intent, t.before, t.seen)
 	if err == nil {
-		w = undoing(t.rec, w)
+		w = t.undoing(w)
 		err = w.Validate()
+	}
+	var child ledger.Record
+	if err == nil {
+		child, err = t.e.newRecord(w)
 	}
 	if err != nil {
 		d.Reason = "it cannot be undone: " + err.Error()
 		return t.escalate(d)
-	}
-	child, err := ledger.NewRecord(w)
-	if err != nil {
-		return err
 	}
 	return t.commit(ledger.Event{Kind: ledger.EvCompensating, Child: child.ID, Evidence: child.Intent,
 		Rule: d.Rule, Reason: d.Reason})
@@ -116,7 +116,7 @@ func hopeless(err error) bool {
 // was asked for, and verified. One that removed a surplus record has that key
 // too, and undid nothing.
 func (t *task) undid(child ledger.Record) bool {
-	w, err := intent.DecodeStored(t.rec.ChildIntent)
+	w, err := t.e.openChild(t.rec)
 	if err != nil {
 		return false
 	}
@@ -162,9 +162,9 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 // advance carries the compensating write of a record as far as it goes without
 // a long wait, and returns its record.
 func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
-	w, err := intent.DecodeStored(parent.ChildIntent)
+	w, err := e.openChild(parent)
 	if err != nil {
-		return ledger.Record{}, fmt.Errorf("%w: write %s: the stored compensation: %w", ledger.ErrCorrupt, parent.ID, err)
+		return ledger.Record{}, err
 	}
 	return e.carry(parent, w, l)
 }
@@ -172,7 +172,7 @@ func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
 // carry takes a compensating write as far as it goes without a long wait, and
 // returns its record.
 func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, l life) (ledger.Record, error) {
-	rec, err := ledger.NewRecord(w)
+	rec, err := e.newRecord(w)
 	if err != nil {
 		return ledger.Record{}, err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -100,6 +101,10 @@ type Options struct {
 	Recheck time.Duration
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
+	// Vault seals sensitive values for the ledger. Default none: an intent that
+	// marks fields as sensitive is refused, as is one for a destination that marks
+	// some.
+	Vault *redact.Vault
 	// Tracer records spans of what is done. Default: none are made; the trace that
 	// a caller is in is passed on all the same.
 	Tracer trace.TracerProvider
@@ -195,7 +200,7 @@ func (e *Engine) Close() {
 // here or in other processes, share one send and one outcome.
 //
 // An error means that there is no outcome; it wraps [ErrForbidden] for a reviewer
-// or an auditor, [intent.ErrInvalid],
+// or an auditor, [intent.ErrInvalid], [redact.ErrNoKey] beside it,
 // [connectors.ErrUnknownDestination], [ledger.ErrDigestMismatch],
 // [ledger.ErrBlocked], [ledger.ErrFull], one of the ledger's own errors, or
 // [ErrClosed], and is an [Error] where something is known about the effect.
@@ -274,7 +279,7 @@ func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.Write
 	if err := cmp.Or(Caller(ctx).asks(), wellFormed(w), foreign(ctx, w)); err != nil {
 		return w, ledger.Record{}, err
 	}
-	rec, err := ledger.NewRecord(w)
+	rec, err := e.asked(w)
 	if err != nil {
 		return w, rec, err
 	}
@@ -302,7 +307,7 @@ func (e *Engine) Check(w intent.WriteIntent) error {
 	if err := cmp.Or(wellFormed(w), Foreign(w.Destination, w.Tool)); err != nil {
 		return err
 	}
-	if _, err := ledger.NewRecord(w); err != nil {
+	if _, err := e.asked(w); err != nil {
 		return err
 	}
 	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)

@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -34,9 +35,9 @@ func (v *chooser) tell(c *Choice) {
 // letGo is what an approval does.
 func (v *chooser) letGo() string {
 	r := v.rec
-	what := fmt.Sprintf("One %s is sent to %q, as declared (%s), and read back", orElse(string(v.stored.intent.Write), "write"), r.Destination, keyOf(v.stored.intent))
+	what := fmt.Sprintf("One %s is sent to %q, as declared (%s), and read back", orElse(string(v.stored.intent.Write), "write"), r.Destination, v.key())
 	if v.profile != nil && v.profile.Blind {
-		what = fmt.Sprintf("One %s is sent to %q, as declared (%s); nobody can look there what became of it", orElse(string(v.stored.intent.Write), "write"), r.Destination, keyOf(v.stored.intent))
+		what = fmt.Sprintf("One %s is sent to %q, as declared (%s); nobody can look there what became of it", orElse(string(v.stored.intent.Write), "write"), r.Destination, v.key())
 	}
 	switch more := missing(r) - 1; {
 	case v.damaged == nil && late(v.stored.intent, r.Now):
@@ -157,7 +158,14 @@ func (v *chooser) lastSeen() (seen connectors.Observation, kept bool) {
 	if len(text) == 0 && v.rec.Sends == 0 {
 		text = v.rec.Before
 	}
-	kept = len(text) > 0 && !tooLarge(text) && decodeExact(text, &seen) == nil
+	if len(text) == 0 || tooLarge(text) {
+		return seen, false
+	}
+	if s := v.stored.seals; s != nil {
+		kept = openInto(s, text, &seen) == nil
+	} else {
+		kept = decodeExact(redact.Shown(text), &seen) == nil
+	}
 	return seen, kept
 }
 
@@ -172,10 +180,18 @@ func strongest(p connectors.Profile) connectors.Strength {
 	return connectors.Weak
 }
 
-// keyOf is the business key for a sentence.
-func keyOf(w intent.WriteIntent) string {
-	text, err := json.Marshal(w.Key)
-	if err != nil || len(text) > maxKeyShown {
+// key is the business key for a sentence.
+func (v *chooser) key() string {
+	var key any = map[string]any(v.stored.intent.Key)
+	if s := v.stored.seals; s != nil {
+		sealed, err := s.SealValue("", key)
+		if err != nil {
+			return "its business key cannot be shown"
+		}
+		key = sealed
+	}
+	text, err := json.Marshal(key)
+	if text = redact.Shown(text); err != nil || len(text) > maxKeyShown {
 		return "its business key is too long to be shown here"
 	}
 	return string(text)

@@ -6,13 +6,14 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
 // beforehand says what a look finds before the write was begun.
-func (found Looked) beforehand(k verify.Case) Looked {
+func (found Looked) beforehand(k verify.Case, s *redact.Scope) Looked {
 	j := verify.JudgeBefore(k)
-	found = found.judged(j)
+	found = found.judged(j, s)
 	switch {
 	case j.Verdict == verify.Vacuous, j.Verdict == verify.Verified:
 		found.Effect, found.Verdict = EffectPresent, verify.Vacuous
@@ -34,9 +35,9 @@ func (found Looked) beforehand(k verify.Case) Looked {
 
 // afterwards says what a look finds when the write may have been sent, and at
 // the latest was given up at the time ended.
-func (found Looked) afterwards(k verify.Case, ended time.Time) Looked {
+func (found Looked) afterwards(k verify.Case, ended time.Time, s *redact.Scope) Looked {
 	j := verify.Judge(k)
-	found = found.judged(j)
+	found = found.judged(j, s)
 	was := k.Before != nil && fulfilled(k, *k.Before)
 	gone := (j.Verdict == verify.Absent || j.Verdict == verify.Stale) && !j.Conflict
 	switch {
@@ -105,8 +106,8 @@ func fulfilled(k verify.Case, seen connectors.Observation) bool {
 	return verify.Judge(k).Verdict == verify.Verified
 }
 
-func (found Looked) judged(j verify.Judgement) Looked {
-	found.Verdict, found.Reason, found.Mismatches = j.Verdict, j.Reason, differences(j.Mismatches)
+func (found Looked) judged(j verify.Judgement, s *redact.Scope) Looked {
+	found.Verdict, found.Reason, found.Mismatches = j.Verdict, j.Reason, differences(s, j.Mismatches)
 	return found
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -83,7 +84,7 @@ func (e *Engine) Look(ctx context.Context, w intent.WriteIntent, c LookCase) (Lo
 	case !errors.Is(err, ledger.ErrNotFound):
 		return Looked{}, err
 	}
-	l, err := e.newLooker(ctx, w, c)
+	l, err := e.newLooker(ctx, rec.ID, w, c)
 	if err != nil {
 		return Looked{}, err
 	}
@@ -103,7 +104,7 @@ func (e *Engine) enter() error {
 
 // known is what the ledger says of a write that was made through it.
 func known(r ledger.Record, digest string) Looked {
-	l := Looked{Verdict: verify.ParseVerdict(r.Verdict), Mismatches: r.Mismatches, Write: r.ID, At: r.Now,
+	l := Looked{Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Write: r.ID, At: r.Now,
 		Reason: fmt.Sprintf("write %s of this ledger is %s", r.ID, r.Phase())}
 	if r.Reason != "" {
 		l.Reason += ": " + r.Reason
@@ -115,7 +116,7 @@ func known(r ledger.Record, digest string) Looked {
 	case r.State != ledger.Settled:
 		l.After = r.Due
 	case r.Settlement == ledger.Verified:
-		l.Effect, l.Ref, l.URL, l.Mismatches = EffectPresent, r.Ref, r.URL, nil
+		l.Effect, l.Ref, l.URL, l.Mismatches = EffectPresent, redact.ShownText(r.Ref), redact.ShownText(r.URL), nil
 	case slices.Contains([]ledger.Settlement{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}, r.Settlement):
 		l.Effect = EffectAbsent
 	}
@@ -130,11 +131,12 @@ type looker struct {
 	profile connectors.Profile
 	c       LookCase
 	before  *connectors.Observation
+	seals   *redact.Scope
 	// clock is the ledger's time at the moment read of this machine.
 	clock, read time.Time
 }
 
-func (e *Engine) newLooker(ctx context.Context, w intent.WriteIntent, c LookCase) (*looker, error) {
+func (e *Engine) newLooker(ctx context.Context, id ledger.ID, w intent.WriteIntent, c LookCase) (*looker, error) {
 	l := &looker{e: e, intent: w, c: c, clock: time.Now(), read: time.Now()}
 	var err error
 	if l.conn, l.profile, err = e.reg.Lookup(w.Destination, w.Kind); err != nil {
@@ -142,9 +144,13 @@ func (e *Engine) newLooker(ctx context.Context, w intent.WriteIntent, c LookCase
 	}
 	// The caller's own write bears no stamp of ours, so that none can be missed.
 	l.profile.Stamped, l.profile.StampsUpdates = false, false
+	l.seals = e.opts.Vault.Scope(w.Tenant, string(id), l.profile.Sensitive, w.Sensitive)
+	l.seals.LearnIntent(w)
 	if len(c.Before) > 0 {
 		l.before = new(connectors.Observation)
-		if err := decodeExact(c.Before, l.before); err != nil {
+		if err := openInto(l.seals, c.Before, l.before); errors.Is(err, redact.ErrNoKey) {
+			return nil, err
+		} else if err != nil {
 			return nil, fmt.Errorf("%w: what was there before cannot be read: %w", intent.ErrInvalid, err)
 		}
 	}
@@ -213,19 +219,28 @@ func (l *looker) once(ctx context.Context) Looked {
 	at, began := l.now(), time.Now()
 	seen, err := verify.Read(ctx, l.e.reader(l.conn, l.profile), l.profile, connectors.Query{Intent: l.intent, Stamp: l.intent.Stamp(), Ref: l.ref()})
 	if err != nil {
-		return Looked{Verdict: verify.Unavailable, At: at, After: at.Add(lookAgain), Reason: "the destination could not be read: " + err.Error()}
+		return Looked{Verdict: verify.Unavailable, At: at, After: at.Add(lookAgain), Reason: l.seals.Text("the destination could not be read: " + err.Error())}
 	}
 	k := verify.Case{Intent: l.intent, Profile: l.profile, Before: l.before, Seen: seen}
-	found := Looked{At: at, Seen: encoded(seen)}
-	if len(found.Seen) > maxEvidence {
+	found := Looked{At: at}
+	if found.Seen, err = l.seals.SealObservation(seen); err != nil || len(found.Seen) > maxEvidence {
 		found.Seen = nil
 	}
 	if l.c.Began.IsZero() {
 		k.Before = nil
-		return found.beforehand(k)
+		return l.told(found.beforehand(k, l.seals))
 	}
 	k.Since = at.Sub(l.c.Ended) - max(began.Sub(seen.At), 0)
-	return found.afterwards(k, l.c.Ended)
+	return l.told(found.afterwards(k, l.c.Ended, l.seals))
+}
+
+// told is what was found as it may be told: what was seen stays sealed, to be
+// given back.
+func (l *looker) told(found Looked) Looked {
+	found.Reason = l.seals.Text(found.Reason)
+	found.Ref, found.URL = redact.ShownText(l.seals.SealName(found.Ref)), redact.ShownText(l.seals.SealName(found.URL))
+	found.Mismatches = redact.Shown(found.Mismatches)
+	return found
 }
 
 // ref is the record that a change was aimed at.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -41,8 +42,8 @@ const (
 	AgainLater Again = "after" // the same intent, after AskAfter
 )
 
-// Outcome is what the caller gets. It never holds the destination's raw
-// answer.
+// Outcome is what the caller gets. It never holds the destination's raw answer,
+// and "redacted:" and a digest in the place of every sensitive value.
 type Outcome struct {
 	ID     ledger.ID `json:"id"`
 	Status Status    `json:"status"`
@@ -77,7 +78,7 @@ func OutcomeOf(r ledger.Record) Outcome { return outcomeOf(r, true) }
 // outcomeOf reads the outcome off a record.
 func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
-		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: r.Mismatches, Undoing: r.Child,
+		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
 		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r),
 	}
@@ -88,7 +89,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		}
 	}
 	if o.Status == StatusVerified {
-		o.Ref, o.URL, o.Mismatches = r.Ref, r.URL, nil
+		o.Ref, o.URL, o.Mismatches = redact.ShownText(r.Ref), redact.ShownText(r.URL), nil
 	}
 	if o.Status == StatusNotApplied || o.Status == StatusExpired {
 		o.AskAgain = AgainYes

@@ -45,7 +45,7 @@ func (e *Engine) Yield(ctx context.Context, tenant string, id ledger.ID, by, rea
 		}
 		// Under the fence of whoever works on it: nothing that they do depends on
 		// this, and this depends on nothing that they do.
-		_, err = e.ledger.Append(ctx, id, rec.Fence, ledger.Event{Kind: ledger.EvYielded, By: by, Reason: reason, Rule: "person",
+		_, err = e.ledger.Append(ctx, id, rec.Fence, ledger.Event{Kind: ledger.EvYielded, By: by, Reason: e.text(rec, reason), Rule: "person",
 			Trace: causedBy(trace.SpanContextFromContext(ctx), rec)})
 		switch {
 		case errors.Is(err, ledger.ErrFenced): // it changed hands meanwhile

@@ -23,12 +23,13 @@ func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l lif
 	}
 	// As the ledger keeps it: a repeat after a crash must be the same to the
 	// letter, or a destination that compares it will refuse it.
-	if w, err = intent.DecodeStored(rec.Intent); err != nil {
+	seals := e.sealerAt(rec, profile)
+	if w, err = seals.OpenIntent(rec.Intent); err != nil {
 		return false, err
 	}
 	l, s := e.stretch(l, &rec, stageNew)
 	defer s.end()
-	fresh, err = e.beginIn(&task{e: e, life: l, intent: w, conn: conn, profile: profile}, rec, f)
+	fresh, err = e.beginIn(&task{e: e, life: l, intent: w, conn: conn, profile: profile, seals: seals}, rec, f)
 	return fresh, s.done(err)
 }
 
@@ -42,6 +43,7 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err
 		return false, err
 	}
 	for i := range events {
+		events[i] = t.sealed(events[i])
 		events[i].By = e.opts.Owner
 	}
 	asked := time.Now()
@@ -178,17 +180,22 @@ func (t *task) ready(ev ledger.Event) ledger.Event {
 	if t.rec.Sends > 0 {
 		return ev
 	}
-	prepared, err := verify.Prepare(t.life.hard, t.conn, t.profile, t.request())
+	r := t.request()
+	r.Prepared = nil // what was built for a send that a guard held back
+	prepared, err := verify.Prepare(t.life.hard, t.conn, t.profile, r)
 	if err != nil {
 		return notSent("prepare", "what is to be sent cannot be built: "+err.Error())
 	}
-	ev.Prepared = prepared
+	if ev.Prepared, err = t.scope().SealBytes(prepared); err != nil {
+		return notSent("prepare", "what is to be sent cannot be kept: "+err.Error())
+	}
+	t.prepared = prepared
 	return ev
 }
 
 // request is a send of this write, but for what is known at its moment alone.
 func (t *task) request() connectors.Request {
-	return connectors.Request{Intent: t.intent, Stamp: t.intent.Stamp(), Prepared: t.rec.Prepared,
+	return connectors.Request{Intent: t.intent, Stamp: t.intent.Stamp(), Prepared: t.prepared,
 		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
 }
 
@@ -360,7 +367,10 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	k.Seen, k.Since = seen, age-max(began.Sub(seen.At), 0)
 	j := verify.JudgeBefore(k)
 	t.wasRead(span, j, seen, true)
-	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Evidence: encoded(seen)}
+	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason}
+	if read.Evidence, err = t.scope().SealObservation(seen); err != nil {
+		return []ledger.Event{read, notSent("pre-state", "the record before the write cannot be kept: "+err.Error())}
+	}
 	if j.Record != nil {
 		read.Ref, read.URL, read.Version = j.Record.Ref, j.Record.URL, j.Record.Version
 	}
@@ -382,7 +392,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		t.before = &seen
 		return []ledger.Event{read, t.firstAnnouncement()}
 	}
-	read.Mismatches = differences(j.Mismatches)
+	read.Mismatches = t.differences(j.Mismatches)
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
 }
 

@@ -205,7 +205,7 @@ func (t *task) planRemoval() (removal, error) {
 	}
 	w, err := removeBy(remover, t.intent, surplus)
 	if err == nil {
-		w = undoing(t.rec, w)
+		w = t.undoing(w)
 		err = t.removesOne(w)
 	}
 	if err != nil {
@@ -250,10 +250,14 @@ func (t *task) verifiedRef() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ref, verified := t.rec.Ref, false
+	ref, verified := t.ref(), false
 	for _, e := range events {
 		verified = verified || e.Kind == ledger.EvSettled && e.Settlement == ledger.Verified && ref != ""
-		if e.Ref != "" && e.Ref != ref {
+		named, err := t.scope().OpenName(e.Ref)
+		if err != nil {
+			return "", unopened(t.rec.ID, "the name of its record", err)
+		}
+		if named != "" && named != ref {
 			return "", nil
 		}
 	}

@@ -2,14 +2,10 @@ package engine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -19,6 +15,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -34,6 +31,10 @@ type task struct {
 	conn    connectors.Connector
 	profile connectors.Profile
 	before  *connectors.Observation
+	// seals is what seals and opens for the write; prepared what is sent. Both
+	// intent and before are in the clear.
+	seals    *redact.Scope
+	prepared []byte
 
 	// base is the record as last committed; rec is base after pending.
 	base    ledger.Record
@@ -86,11 +87,11 @@ type pendingEvent struct {
 // newTask prepares to work on a record that this process holds since it asked
 // for it at the time claimed.
 func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l life) (*task, error) {
-	stored, err := decodeStored(rec)
+	stored, err := e.open(rec)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{e: e, life: l, intent: stored.intent, before: stored.before}
+	t := &task{e: e, life: l, intent: stored.intent, before: stored.before, seals: stored.seals, prepared: stored.prepared}
 	if t.conn, t.profile, err = e.reg.Lookup(t.intent.Destination, t.intent.Kind); err != nil {
 		return nil, err
 	}
@@ -99,23 +100,12 @@ func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l life) (*task, e
 	return t, nil
 }
 
-// storedWrite is what a record keeps of its write.
+// storedWrite is what a record keeps of its write, in the clear.
 type storedWrite struct {
-	intent intent.WriteIntent
-	before *connectors.Observation // nil when no pre-state was read
-}
-
-func decodeStored(rec ledger.Record) (s storedWrite, err error) {
-	if s.intent, err = intent.DecodeStored(rec.Intent); err != nil {
-		return s, fmt.Errorf("%w: write %s: the stored intent: %w", ledger.ErrCorrupt, rec.ID, err)
-	}
-	if len(rec.Before) > 0 {
-		s.before = new(connectors.Observation)
-		if err := decodeExact(rec.Before, s.before); err != nil {
-			return s, fmt.Errorf("%w: write %s: the stored pre-state: %w", ledger.ErrCorrupt, rec.ID, err)
-		}
-	}
-	return s, nil
+	intent   intent.WriteIntent
+	before   *connectors.Observation // nil when no pre-state was read
+	prepared []byte
+	seals    *redact.Scope
 }
 
 // adopt takes over the record as the ledger returned it to a call made at the
@@ -139,12 +129,7 @@ func sinceSend(r ledger.Record, now time.Time) time.Duration { return max(now.Su
 // the same in a row are one event.
 func (t *task) note(ev ledger.Event) error {
 	ev.By = orElse(ev.By, t.e.opts.Owner)
-	ev.Reason = strings.ToValidUTF8(ev.Reason[:min(len(ev.Reason), maxReason)], "")
-	for _, name := range []*string{&ev.Ref, &ev.URL, &ev.Version, &ev.Code} {
-		if len(*name) > maxName {
-			*name = "" // half a name names something else
-		}
-	}
+	ev = t.sealed(ev)
 	if n := len(t.pending); n > 0 && sameRead(t.pending[n-1].event, ev) {
 		ev.Count = max(t.pending[n-1].event.Count, 1) + 1
 		t.pending = t.pending[:n-1]
@@ -239,7 +224,7 @@ func (t *task) query() connectors.Query {
 	q := connectors.Query{Intent: t.intent, Stamp: t.intent.Stamp()}
 	switch {
 	case t.rec.Answered:
-		q.Ref = t.rec.Ref
+		q.Ref = t.ref()
 	case t.intent.Write != intent.Create && t.before != nil && len(t.before.Records) == 1:
 		// The record that the write was aimed at may have lost its key since: it
 		// is not gone because a look-up does not find it.
@@ -277,8 +262,8 @@ func (t *task) look() error {
 		t.e.shown(t.rec, j)
 	}
 	if j.Verdict != verify.Unavailable {
-		ev.Evidence = evidence(seen)
-		ev.Mismatches = differences(j.Mismatches)
+		ev.Evidence = t.evidence(seen)
+		ev.Mismatches = t.differences(j.Mismatches)
 	}
 	if j.Record != nil {
 		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
@@ -361,37 +346,12 @@ func (e *Engine) lease(p connectors.Profile) time.Duration {
 	return p.SendFor() + p.ReadFor() + e.opts.Patience + e.opts.Slack
 }
 
-// evidence is an observation as JSON; one that is too large is replaced by its
-// digest.
-func evidence(obs connectors.Observation) json.RawMessage {
-	text := encoded(obs)
-	if len(text) <= maxEvidence {
-		return text
-	}
-	sum := sha256.Sum256(text)
-	return encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
-}
-
 // tooLarge reports whether evidence is only the digest of what was seen.
 func tooLarge(text json.RawMessage) bool {
 	var cut struct {
 		TooLarge int `json:"too_large"`
 	}
 	return json.Unmarshal(text, &cut) == nil && cut.TooLarge > 0
-}
-
-// differences are mismatches as JSON; where the values are too large the places
-// and problems must do.
-func differences(found []verify.Mismatch) json.RawMessage {
-	text := encoded(found)
-	if len(text) <= maxEvidence {
-		return text
-	}
-	short := slices.Clone(found)
-	for i := range short {
-		short[i].Want, short[i].Got = "(too large)", "(too large)"
-	}
-	return encoded(short)
 }
 
 // encoded is a value as JSON, or nothing for nothing.

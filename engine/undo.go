@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -63,7 +65,7 @@ func (e *Engine) Undo(ctx context.Context, tenant string, id ledger.ID, u Undoin
 		if err := u.allowed(ctx, rec); err != nil {
 			return Outcome{}, err
 		}
-		begun, err := u.begun(rec)
+		begun, err := e.begunUndoing(rec, u)
 		if err == nil && !begun {
 			err = e.beginUndoing(asking, rec, u)
 		}
@@ -92,14 +94,14 @@ func (u Undoing) allowed(ctx context.Context, rec ledger.Record) error {
 	return nil
 }
 
-// begun reports whether there is only to be waited for the end: the undoing was
-// begun, a person has the write, or there is nothing to undo.
-func (u Undoing) begun(rec ledger.Record) (bool, error) {
+// begunUndoing reports whether there is only to be waited for the end: the undoing
+// was begun, a person has the write, or there is nothing to undo.
+func (e *Engine) begunUndoing(rec ledger.Record, u Undoing) (bool, error) {
 	switch {
 	case rec.Entrusted, rec.Tombstone:
 		return false, fmt.Errorf("%w: what write %s did is not known here", ErrNotWaiting, rec.ID)
 	case rec.State == ledger.Compensating, rec.State == ledger.Review, rec.Settlement == ledger.Compensated:
-		return true, u.same(rec)
+		return true, e.sameUndoing(rec, u)
 	case rec.Settlement != ledger.Verified:
 		return false, fmt.Errorf("%w: %s is %s; only a verified write can be undone", ErrNotWaiting, rec.ID, rec.Phase())
 	case rec.Sends == 0:
@@ -110,14 +112,14 @@ func (u Undoing) begun(rec ledger.Record) (bool, error) {
 	return false, nil
 }
 
-// same refuses another way of undoing than the one that was begun.
-func (u Undoing) same(rec ledger.Record) error {
+// sameUndoing refuses another way of undoing than the one that was begun.
+func (e *Engine) sameUndoing(rec ledger.Record, u Undoing) error {
 	if u.Intent == nil || rec.Child == "" {
 		return nil
 	}
-	w, err := intent.DecodeStored(rec.ChildIntent)
+	w, err := e.openChild(rec)
 	if err != nil {
-		return fmt.Errorf("%w: write %s: the stored compensation: %w", ledger.ErrCorrupt, rec.ID, err)
+		return err
 	}
 	asked := undoing(rec, *u.Intent)
 	asked.Require = w.Require // the engine adds to it
@@ -150,7 +152,7 @@ func (e *Engine) beginUndoing(ctx context.Context, rec ledger.Record, u Undoing)
 	if err != nil {
 		return err
 	}
-	_, err = e.ledger.Append(ctx, rec.ID, rec.Fence, ev)
+	_, err = e.ledger.Append(ctx, rec.ID, rec.Fence, t.sealed(ev))
 	if errors.Is(err, ledger.ErrFenced) || errors.Is(err, ledger.ErrIllegalMove) {
 		return busy
 	}
@@ -163,7 +165,6 @@ func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) 
 	ev := ledger.Event{Kind: ledger.EvEscalated, By: u.By, Rule: ruleUndo, Trace: causedBy(trace.SpanContextFromContext(ctx), t.rec)}
 	person := func(why string) (ledger.Event, error) {
 		ev.Reason = fmt.Sprintf("it was to be undone (%s), and cannot be: %s", u.Reason, why)
-		ev.Reason = ev.Reason[:min(len(ev.Reason), maxReason)]
 		return ev, nil
 	}
 	switch _, err := t.e.ledger.Get(ctx, t.rec.Tenant, undoingID(t.rec)); {
@@ -188,7 +189,7 @@ func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) 
 		}
 		return ev, err
 	}
-	child, err := ledger.NewRecord(w)
+	child, err := t.e.newRecord(w)
 	if err != nil {
 		return ev, err
 	}
@@ -203,7 +204,10 @@ func (t *task) asSettled(ctx context.Context) (connectors.Observation, verify.Ju
 	if err != nil {
 		return connectors.Observation{}, verify.Judgement{}, err
 	}
-	left, read, kept := leftBy(events)
+	left, read, kept, err := leftBy(t.scope(), events)
+	if err != nil {
+		return left, verify.Judgement{}, unopened(t.rec.ID, "what it left", err)
+	}
 	if !kept {
 		return left, verify.Judgement{Reason: "what it left is not kept"}, nil
 	}
@@ -214,10 +218,16 @@ func (t *task) asSettled(ctx context.Context) (connectors.Observation, verify.Ju
 
 // leftBy is what a write left, when it is undone, and the look that saw it; false
 // where that is not kept.
-func leftBy(events []ledger.Event) (left connectors.Observation, look ledger.Event, kept bool) {
+func leftBy(s *redact.Scope, events []ledger.Event) (left connectors.Observation, look ledger.Event, kept bool, err error) {
 	look, found := lastLook(events)
-	kept = found && !tooLarge(look.Evidence) && decodeExact(look.Evidence, &left) == nil
-	return left, look, kept
+	if !found || tooLarge(look.Evidence) {
+		return left, look, false, nil
+	}
+	text, err := s.Open(look.Evidence)
+	if err != nil {
+		return left, look, false, err
+	}
+	return left, look, decodeExact(text, &left) == nil, nil
 }
 
 // lastLook is the look that says what a write left, when it is undone: the one
@@ -249,7 +259,7 @@ func (t *task) wayBack(u Undoing, left connectors.Observation) (w intent.WriteIn
 		return w, "the connector cannot undo this write", nil
 	}
 	if w, err = invert(inverter, t.intent, t.before, left); err == nil {
-		w = undoing(t.rec, w)
+		w = t.undoing(w)
 		if len(w.Require) == 0 {
 			w = t.onlyAsLeft(w, left)
 		}
@@ -264,7 +274,11 @@ func (t *task) wayBack(u Undoing, left connectors.Observation) (w intent.WriteIn
 // toldWay is the way that the caller says, for the record of the write alone and
 // under the same conditions as any other.
 func (t *task) toldWay(w intent.WriteIntent, left connectors.Observation) (intent.WriteIntent, error) {
-	w = undoing(t.rec, w)
+	told, err := w.Encode()
+	if err = cmp.Or(err, redact.CheckClear(told)); err != nil {
+		return w, err
+	}
+	w = t.undoing(w)
 	w.Deadline = time.Time{}
 	w = t.onlyAsLeft(w, left)
 	if err := w.Validate(); err != nil {
@@ -328,7 +342,10 @@ func (t *task) changedSince(seen connectors.Observation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	left, _, kept := leftBy(events)
+	left, _, kept, err := leftBy(t.e.sealer(parent), events)
+	if err != nil {
+		return "", unopened(parent.ID, "what it left", err)
+	}
 	if !kept || len(left.Records) != 1 {
 		return "", nil
 	}

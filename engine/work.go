@@ -264,7 +264,7 @@ func (e *Engine) failed(rec ledger.Record, err error) {
 	if err == nil || errors.Is(err, ledger.ErrFenced) || errors.Is(err, ErrClosed) {
 		return
 	}
-	e.log(rec).Warn("a write was put back", "error", err)
+	e.log(rec).Warn("a write was put back", "error", e.text(rec, err.Error()))
 	e.opts.Meter.Failed(rec, err)
 }
 
