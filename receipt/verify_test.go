@@ -1,0 +1,286 @@
+package receipt_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/signing"
+)
+
+// a receipt with everything that one can say, of a write that was verified.
+func aStatement(t *testing.T) (s receipt.Statement) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options())
+		id := b.lookedAgain("verified", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
+		var err error
+		if s, err = b.receipt(id, receipt.Options{Values: true, Head: &receipt.Head{Page: 3, Digest: receipt.Digest{SHA256: strings.Repeat("ab", 32)}, At: time.Unix(1, 0).UTC()}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return s
+}
+
+// envelope is an envelope as JSON has it, to be changed at will.
+type envelope struct {
+	PayloadType string            `json:"payloadType"`
+	Payload     string            `json:"payload"`
+	Signatures  []json.RawMessage `json:"signatures"`
+}
+
+// Receipts of ours are checked by openssl, which has none of our code; what was
+// altered is refused by it and by us.
+func TestASecondImplementation(t *testing.T) {
+	need.Program(t, "sh")
+	need.Program(t, "openssl")
+	key, other := newPair(t), newPair(t)
+	good := key.signed(t, aStatement(t))
+	payload := func(change func([]byte)) func(*envelope) {
+		return func(e *envelope) {
+			raw, _ := base64.StdEncoding.DecodeString(e.Payload)
+			change(raw)
+			e.Payload = base64.StdEncoding.EncodeToString(raw)
+		}
+	}
+	signature := func(change func(sig []byte, id *string)) func(*envelope) {
+		return func(e *envelope) {
+			var s struct {
+				KeyID string `json:"keyid"`
+				Sig   []byte `json:"sig"`
+			}
+			_ = json.Unmarshal(e.Signatures[0], &s)
+			change(s.Sig, &s.KeyID)
+			e.Signatures[0], _ = json.Marshal(s)
+		}
+	}
+	for name, c := range map[string]struct {
+		by     pair
+		change func(*envelope)
+		passes bool
+	}{
+		"as it is":            {key, func(*envelope) {}, true},
+		"the first byte":      {key, payload(func(b []byte) { b[0] ^= 1 }), false},
+		"a byte of a value":   {key, payload(func(b []byte) { b[bytes.Index(b, []byte(`"verified"`))+1] = 'V' }), false},
+		"the last byte":       {key, payload(func(b []byte) { b[len(b)-1] = ' ' }), false},
+		"a payload cut short": {key, func(e *envelope) { e.Payload = e.Payload[:len(e.Payload)-8] }, false},
+		"the signature":       {key, signature(func(sig []byte, _ *string) { sig[7] ^= 1 }), false},
+		"its last byte":       {key, signature(func(sig []byte, _ *string) { sig[63] ^= 1 }), false},
+		"the type":            {key, func(e *envelope) { e.PayloadType = "application/vnd.in-toto+jsoN" }, false},
+		"the key's id":        {key, signature(func(_ []byte, id *string) { *id = other.signer.ID() }), false},
+		"another key":         {other, func(*envelope) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e envelope
+			if err := json.Unmarshal(good, &e); err != nil {
+				t.Fatal(err)
+			}
+			c.change(&e)
+			altered, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, theirs := opensslSays(t, c.by.public, altered)
+			_, ours := receipt.Verify(altered, c.by.keys)
+			if (theirs == nil) != c.passes || (ours == nil) != c.passes {
+				t.Errorf("passes: want %v; openssl says %v, we say %v", c.passes, theirs, ours)
+			}
+			if c.passes && base64.StdEncoding.EncodeToString(out) != e.Payload {
+				t.Errorf("openssl read another payload: %s", out)
+			}
+		})
+	}
+}
+
+func opensslSays(t *testing.T, public, text []byte) ([]byte, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "key.pub")
+	if err := os.WriteFile(file, public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", filepath.Join("testdata", "verify.sh"), file)
+	cmd.Stdin = bytes.NewReader(text)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	err := cmd.Run()
+	return out.Bytes(), err
+}
+
+// contradictions are changes to a good receipt, and where they are found.
+var contradictions = map[string]struct {
+	change func(m map[string]any)
+	reason string
+}{
+	"another frame":          {func(m map[string]any) { m["_type"] = "https://in-toto.io/Statement/v0.1" }, "_type"},
+	"another predicate":      {func(m map[string]any) { m["predicateType"] = "https://slsa.dev/provenance/v1" }, "is no receipt of readback"},
+	"a later version":        {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "1") + "2" }, "another version of receipts"},
+	"no subject":             {func(m map[string]any) { m["subject"] = []any{} }, "subject"},
+	"two subjects":           {func(m map[string]any) { l := m["subject"].([]any); m["subject"] = append(l, l[0]) }, "there are 2"},
+	"another subject":        {func(m map[string]any) { at(m, "subject", 0)["name"] = "wr_00000000000000000000000000000000" }, "is not that of write"},
+	"no digest":              {func(m map[string]any) { at(m, "subject", 0, "digest")["sha256"] = "" }, "a SHA-256 in hex"},
+	"a member more":          {func(m map[string]any) { at(m, "predicate")["approved"] = true }, "unknown object member name"},
+	"a member less":          {func(m map[string]any) { delete(at(m, "predicate"), "tenant") }, "must be said"},
+	"an empty one":           {func(m map[string]any) { at(m, "predicate")["trace"] = "" }, "not in the one form"},
+	"a settlement":           {func(m map[string]any) { at(m, "predicate")["settlement"] = "accepted" }, "there is no receipt of"},
+	"another settlement":     {func(m map[string]any) { at(m, "predicate")["settlement"] = "not_applied" }, "there is no receipt of"},
+	"a verdict":              {func(m map[string]any) { at(m, "predicate")["verdict"] = "mismatched" }, "there is no receipt of"},
+	"vacuous, and sent":      {vacuous, "before_send"},
+	"a claim":                {func(m map[string]any) { at(m, "predicate")["claim"] = "all is well" }, "does not follow"},
+	"an undoing":             {func(m map[string]any) { at(m, "predicate")["undoing"] = at(m, "subject", 0) }, "undoing"},
+	"another value":          {func(m map[string]any) { at(m, "predicate", "observed")["value"] = "{}" }, "does not have the digest"},
+	"another key's value":    {func(m map[string]any) { at(m, "predicate", "write", "business_key")["value"] = "{}" }, "does not have the digest"},
+	"a strength":             {func(m map[string]any) { at(m, "predicate", "read")["strength"] = "" }, "strong or weak"},
+	"an independence":        {func(m map[string]any) { at(m, "predicate", "read")["independent"] = "yes" }, "independent"},
+	"no read":                {func(m map[string]any) { at(m, "predicate", "read")["agreeing"] = 0 }, "shows nothing"},
+	"a type of write":        {func(m map[string]any) { at(m, "predicate", "write")["type"] = "guess" }, "is none"},
+	"another structural key": {func(m map[string]any) { at(m, "predicate", "write")["structural_key"] = strings.Repeat("0", 64) }, "is not that of write"},
+	"settled before":         {func(m map[string]any) { at(m, "predicate", "times")["settled"] = "1999-01-01T00:00:00Z" }, "before it was there"},
+	"no time":                {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "must be said"},
+	"sends without a time":   {func(m map[string]any) { delete(at(m, "predicate", "times"), "last_send") }, "times of sends"},
+	"more unsent than sent":  {func(m map[string]any) { at(m, "predicate", "attempts")["unsent"] = 2 }, "cannot be"},
+	"no rule":                {func(m map[string]any) { at(m, "predicate", "by")["rule"] = "" }, "by/rule"},
+	"no trace":               {func(m map[string]any) { at(m, "predicate")["trace"] = "../../" }, "trace"},
+	"no events":              {func(m map[string]any) { at(m, "predicate", "ledger")["event"] = 0 }, "has events"},
+	"a head":                 {func(m map[string]any) { at(m, "predicate", "ledger", "head", "digest")["sha256"] = "ab" }, "ledger/head"},
+	"rechecks":               {func(m map[string]any) { at(m, "predicate", "rechecks")["reads"] = 0 }, "rechecks"},
+}
+
+// What contradicts itself is refused although whoever has the key signed it.
+func TestWhatContradictsItself(t *testing.T) {
+	key := newPair(t)
+	s := aStatement(t)
+	payload, err := s.Payload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range contradictions {
+		t.Run(name, func(t *testing.T) {
+			var m map[string]any
+			if err := json.Unmarshal(payload, &m); err != nil {
+				t.Fatal(err)
+			}
+			c.change(m)
+			changed, err := intent.Canonical(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := verify(t, key, changed); !errors.Is(err, receipt.ErrInvalid) || !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%v\nwant %v with: %s", err, receipt.ErrInvalid, c.reason)
+			}
+		})
+	}
+	for name, other := range map[string][]byte{
+		"no JSON": []byte("verified"), "nothing": nil, "a list": []byte("[]"), "trailing": slices.Concat(payload, []byte(" ")),
+		"white space": bytes.Replace(payload, []byte(","), []byte(", "), 1), "a member twice": bytes.Replace(payload, []byte(`{"_type"`), []byte(`{"_type":"x","_type"`), 1),
+	} {
+		if _, err := verify(t, key, other); !errors.Is(err, receipt.ErrInvalid) {
+			t.Errorf("%s: %v, want %v", name, err, receipt.ErrInvalid)
+		}
+	}
+	if got, err := verify(t, key, payload); err != nil || !cmp.Equal(s, got) {
+		t.Errorf("unchanged: %v\n%s", err, cmp.Diff(s, got))
+	}
+}
+
+func verify(t *testing.T, key pair, payload []byte) (receipt.Statement, error) {
+	t.Helper()
+	e, err := key.signer.Sign(receipt.PayloadType, payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return receipt.Verify(text, key.keys)
+}
+
+// at goes down in decoded JSON.
+func at(m map[string]any, path ...any) map[string]any {
+	var v any = m
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			v = v.(map[string]any)[step]
+		case int:
+			v = v.([]any)[step]
+		}
+	}
+	return v.(map[string]any)
+}
+
+func vacuous(m map[string]any) {
+	p := at(m, "predicate")
+	p["verdict"] = "vacuous"
+	p["claim"] = "the destination was read before anything was sent, showed what was declared, and nothing was sent"
+}
+
+func TestSignRefusesWhatContradictsItself(t *testing.T) {
+	key := newPair(t)
+	s := aStatement(t)
+	s.Predicate.Settlement = "accepted"
+	if _, err := s.Sign(key.signer); !errors.Is(err, receipt.ErrInvalid) {
+		t.Errorf("signed: %v", err)
+	}
+	if _, err := new(receipt.Statement).Sign(key.signer); !errors.Is(err, receipt.ErrInvalid) {
+		t.Errorf("signed nothing: %v", err)
+	}
+	if e, err := key.signer.Sign("text/plain", []byte("{}")); err == nil {
+		text, _ := e.Encode()
+		if _, err := receipt.Verify(text, key.keys); !errors.Is(err, signing.ErrType) {
+			t.Errorf("another type: %v", err)
+		}
+	}
+}
+
+// FuzzVerify signs whatever comes: what passes is a receipt in its one form, and
+// says what it says without contradiction.
+func FuzzVerify(f *testing.F) {
+	key := newPair(f)
+	good, err := os.ReadFile(filepath.Join("testdata", "payload.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.TrimSpace(good))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if _, err := receipt.Verify(payload, key.keys); err == nil {
+			t.Fatal("what is no envelope passed")
+		}
+		s, err := verify(t, key, payload)
+		if err != nil {
+			return
+		}
+		again, err := s.Payload()
+		if err != nil || !bytes.Equal(again, payload) {
+			t.Fatalf("it passed, and has another form: %s, %v\n%s", again, err, payload)
+		}
+	})
+}
+
+// The form of a receipt never changes within a version: this one still passes.
+func TestAReceiptOfThisVersion(t *testing.T) {
+	key := newPair(t)
+	payload, err := os.ReadFile(filepath.Join("testdata", "payload.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := verify(t, key, bytes.TrimSpace(payload)); err != nil {
+		t.Error(err)
+	}
+}
