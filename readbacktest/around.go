@@ -61,7 +61,7 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 	l.know(q)
 	a := carry(ctx, l.Log, c, f, way[written]{
 		send: func(ctx context.Context) (written, string, bool) {
-			l.past.keep(ctx, l.now())
+			l.past.keep(context.WithoutCancel(ctx), l.now())
 			receipt, err := l.conn.Write(ctx, r)
 			return written{receipt, err}, said(receipt.Code, err), err == nil
 		},

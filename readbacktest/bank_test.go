@@ -73,7 +73,7 @@ func post(ctx context.Context, client *http.Client, base, invoice string) string
 	if err != nil {
 		return err.Error()
 	}
-	return seen(client.Do(r)) //nolint:bodyclose // seen does
+	return seen(client.Do(r))
 }
 
 // look asks for the charges of an invoice.
@@ -82,7 +82,7 @@ func look(ctx context.Context, client *http.Client, base, invoice string) string
 	if err != nil {
 		return err.Error()
 	}
-	return seen(client.Do(r)) //nolint:bodyclose // seen does
+	return seen(client.Do(r))
 }
 
 func seen(res *http.Response, err error) string {
@@ -116,7 +116,10 @@ type noted struct {
 	mu     sync.Mutex
 	errors []string
 	logs   []string
+	last   []func()
 }
+
+func (n *noted) Cleanup(f func()) { n.last = append(n.last, f) }
 
 func (n *noted) Helper() {}
 
@@ -144,9 +147,17 @@ func (n *noted) FailNow() {
 
 // failures are what do fails a test with.
 func failures(tb testing.TB, do func(tb testing.TB)) string {
+	return strings.Join(outcome(tb, do).errors, "\n")
+}
+
+// outcome is what a test that does this comes to.
+func outcome(tb testing.TB, do func(tb testing.TB)) *noted {
 	n := &noted{TB: tb}
 	var wg sync.WaitGroup
 	wg.Go(func() { do(n) })
 	wg.Wait()
-	return strings.Join(n.errors, "\n")
+	for _, f := range n.last {
+		f()
+	}
+	return n
 }

@@ -24,6 +24,7 @@ func (printing) Helper()                  {}
 func (printing) Name() string             { return "TestAgent" }
 func (printing) Context() context.Context { return context.Background() }
 func (printing) Logf(string, ...any)      {}
+func (printing) Cleanup(func())           {}
 func (printing) Errorf(format string, args ...any) {
 	first, _, _ := strings.Cut(fmt.Sprintf(format, args...), "\n")
 	fmt.Println(first)

@@ -25,8 +25,6 @@ const (
 	// maxBody bounds the body of a request or an answer, which is kept in memory:
 	// what tests send is far shorter.
 	maxBody = 16 << 20
-	// maxShown bounds a body in a failure message, in bytes.
-	maxShown = 200
 	// maxQuestions bounds the different reads whose answers are kept for lagging
 	// ones: each is asked again before each write.
 	maxQuestions = 64
@@ -45,6 +43,7 @@ const (
 	// fail for one reason.
 	maxFailed = 3
 	// grace is how long a loop that was killed elsewhere than in its own goroutine
-	// may go on after its context was cancelled.
-	grace = 10 * time.Second
+	// may go on after its context was cancelled: longer than a call of a destination
+	// may take, which some wait for.
+	grace = time.Minute
 )

@@ -75,7 +75,25 @@ func (h *held) lands(c Call) bool {
 }
 
 func newLog(tb testing.TB, o Options) *Log {
-	return &Log{tb: tb, options: o, began: time.Now(), passed: make([]int, len(o.Script)), came: map[string]int{}}
+	l := &Log{tb: tb, options: o, began: time.Now(), passed: make([]int, len(o.Script)), came: map[string]int{}}
+	tb.Cleanup(l.unmet)
+	return l
+}
+
+// unmet says which lines of the script came to nothing: a test that never met
+// its vice has shown nothing. Of a story's it is expected: it may be killed before.
+func (l *Log) unmet() {
+	l.tb.Helper()
+	if _, ok := l.tb.(*Story); ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, f := range l.options.Script {
+		if l.passed[i] < max(f.Nth, 1) {
+			l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, l.passed[i], len(l.calls))
+		}
+	}
 }
 
 // Source is what has a log: a [Proxy], a [Link], or a [Log] itself.

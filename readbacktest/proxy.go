@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -49,7 +49,7 @@ func Forward(base *url.URL) http.Handler {
 		// Connections are used once: net/http sends again by itself what a kept
 		// one may have swallowed, and no connection outlives the test.
 		Transport:    &http.Transport{DisableKeepAlives: true},
-		ErrorLog:     log.New(io.Discard, "", 0), // the client sees it
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the client sees it
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	carry(r.Context(), p.Log, c, f, way[answer]{
 		send: func(ctx context.Context) (answer, string, bool) {
 			if c.Write {
-				p.past.keep(ctx, p.now())
+				p.past.keep(context.WithoutCancel(ctx), p.now())
 			}
 			a := p.send(ctx, r, body)
 			return a, a.String(), a.status/100 == 2

@@ -232,9 +232,9 @@ func TestURL(t *testing.T) {
 	for v, c := range cases {
 		t.Run(string(v), func(t *testing.T) {
 			b := &bank{}
-			real := httptest.NewServer(b)
-			t.Cleanup(real.Close)
-			at, err := url.Parse(real.URL)
+			server := httptest.NewServer(b)
+			t.Cleanup(server.Close)
+			at, err := url.Parse(server.URL)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -78,6 +78,7 @@ func Replay(tb testing.TB, p Plan, tell func(*Story)) {
 		r.telling(s)
 		return
 	}
+	r.Helper()
 	writes, reads := r.kills(NoVice, 0)
 	var scenes []Fault
 	for _, v := range r.plan.Vices {
@@ -95,7 +96,7 @@ func Replay(tb testing.TB, p Plan, tell func(*Story)) {
 	for _, f := range scenes {
 		r.kills(f.Vice, f.Nth)
 	}
-	tb.Logf("readbacktest: %d stories told, seed %d", r.told, r.plan.Seed)
+	tb.Logf("readbacktest: %d stories told, seed %d; undisturbed the loop comes to the points %q", r.told, r.plan.Seed, r.points)
 	if r.left > 0 {
 		tb.Logf("readbacktest: at least %d left out, by Plan.Stories or since %d failed", r.left, maxFailed)
 	}
@@ -130,6 +131,7 @@ type replay struct {
 	plan               Plan
 	tell               func(*Story)
 	told, left, failed int
+	points             []string // of the story in which nothing happens
 }
 
 func (r *replay) story(v Vice, nth int) *Story {
@@ -142,6 +144,12 @@ func (r *replay) kills(v Vice, nth int) (writes, reads int) {
 	calm := r.telling(r.story(v, nth))
 	if calm == nil {
 		return 0, 0
+	}
+	if v == NoVice {
+		r.points = slices.Concat(calm.Lives()...)
+		if len(calm.logs) == 0 && len(r.plan.Vices) > 0 {
+			r.Fatalf("readbacktest: no vice of the plan can happen, since the story calls neither Proxy nor Around of its Story; for kills alone set Plan.Vices to []Vice{NoVice}")
+		}
 	}
 	writes, reads = calm.calls()
 	if r.plan.Kills < 0 {

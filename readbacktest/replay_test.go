@@ -230,7 +230,7 @@ func TestBadLoops(t *testing.T) {
 				}()
 				<-told
 				if ctx.Err() != nil {
-					time.Sleep(time.Minute)
+					time.Sleep(time.Hour)
 				}
 				return nil
 			})
@@ -240,12 +240,33 @@ func TestBadLoops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				says := failures(t, func(tb testing.TB) { rt.Replay(tb, kills, c.tell) })
-				time.Sleep(time.Minute) // for the one that goes on
+				time.Sleep(time.Hour) // for the one that goes on
 				if !strings.Contains(says, c.says) || strings.Contains(says, "it went on") {
 					t.Errorf("it says %q, want %q", says, c.says)
 				}
 			})
 		})
+	}
+}
+
+// TestNoWay: a plan whose vices can never happen is refused.
+func TestNoWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		plan rt.Plan
+		says string
+	}{
+		"all vices":  {rt.Plan{}, "no vice of the plan can happen"},
+		"kills only": {kills, ""},
+		"a bad vice": {rt.Plan{Vices: []rt.Vice{"hiccup"}}, `"hiccup"; want one of`},
+	} {
+		says := failures(t, func(tb testing.TB) {
+			rt.Replay(tb, c.plan, func(s *rt.Story) {
+				_ = s.Run(func(context.Context, *rt.Run) error { return nil })
+			})
+		})
+		if (c.says == "") != (says == "") || !strings.Contains(says, c.says) {
+			t.Errorf("%s: it says %q, want %q", name, says, c.says)
+		}
 	}
 }
 
