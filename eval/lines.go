@@ -42,6 +42,10 @@ func readLines(ps *problems, path string) []line {
 			return all
 		}
 		begins := int(d.InputOffset()) - len(raw)
+		if err != nil { // it stands before what cannot be read, and maybe some lines above it
+			rest := text[begins:]
+			begins += len(rest) - len(bytes.TrimLeft(rest, " \t\r\n"))
+		}
 		counted, at = counted+bytes.Count(text[at:max(begins, at)], []byte("\n")), max(begins, at)
 		if err != nil || len(raw) > maxLine {
 			ps.say(path, counted, "", "is no JSON from here on; want one object a line")

@@ -43,8 +43,14 @@ func (f *File) Name() string { return f.name }
 // Load reads a file of checks and all files that it names, whose paths are
 // relative to it. The error is an [InvalidError] that lists everything that is
 // wrong.
-func Load(path string) (*File, error) {
-	l := &loader{path: path, f: &File{path: path}}
+func Load(path string) (*File, error) { return load(path, false) }
+
+// LoadBefore is Load before a run, for [Snapshot]: of the files that it names only
+// that of effects is read, since the others come of the run.
+func LoadBefore(path string) (*File, error) { return load(path, true) }
+
+func load(path string, before bool) (*File, error) {
+	l := &loader{path: path, f: &File{path: path}, before: before}
 	l.Reader = yamlfile.Reader{Empty: "want checks; docs/evaluation.md says what they look like",
 		Secrets: "an evaluation takes its destinations, and their secrets, from the configuration"}
 	text, err := yamlfile.ReadBounded(path, maxFile)
@@ -73,6 +79,8 @@ type loader struct {
 	path string
 	ps   problems
 	f    *File
+	// before says that there was no run yet.
+	before bool
 }
 
 func (l *loader) beside(t yamlfile.Text) string {
@@ -94,7 +102,7 @@ func (l *loader) file(form *fileForm) {
 	l.f.patience = cmp.Or(time.Duration(form.Patience), defaultPatience)
 	l.declared(form)
 	var claimed []exported
-	if form.Outcomes.Value != "" {
+	if form.Outcomes.Value != "" && !l.before {
 		l.f.claims, claimed = readClaims(&l.ps, l.beside(form.Outcomes))
 	}
 	if form.Checks == nil && form.Rates == nil {
@@ -103,6 +111,9 @@ func (l *loader) file(form *fileForm) {
 	if form.Checks != nil {
 		l.f.checks = *form.Checks
 		l.checks(form.Checks)
+	}
+	if l.before {
+		return
 	}
 	if form.Rates != nil {
 		l.f.rates = l.readRates(form.Rates, claimed)
@@ -212,6 +223,9 @@ func (l *loader) writes(t yamlfile.Text, at yamlfile.Place, meant func(write) bo
 		}
 		return
 	}
+	if l.before {
+		return // what will be declared is not known; the scopes are
+	}
 	path := l.beside(t)
 	all := readWrites(&l.ps, path)
 	for _, one := range all {
@@ -235,7 +249,7 @@ func (l *loader) checks(c *checksForm) {
 			k.Scopes[i].Of.Value = cmp.Or(k.Scopes[i].Of.Value, ofAll)
 		}
 		scopes = append(scopes, k.Scopes...)
-		if k.Snapshot.Value != "" {
+		if k.Snapshot.Value != "" && !l.before {
 			l.f.snapshot = readSnapshot(&l.ps, l.beside(k.Snapshot), l.f.name)
 		}
 	}

@@ -76,7 +76,11 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 		return 0, err
 	}
 	defer done()
-	f, err := eval.Load(path)
+	load := eval.Load
+	if e.snapshot != "" {
+		load = eval.LoadBefore
+	}
+	f, err := load(path)
 	if err != nil {
 		return 0, err
 	}

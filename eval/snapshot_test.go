@@ -1,0 +1,131 @@
+package eval_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/eval"
+	"github.com/readback-go/readback/intent"
+)
+
+const collateralChecks = head + `run:
+  effects:
+    - {destination: orders, kind: order, key: {order_id: A-1}, expect: {amount_cents: 200}}
+    - {destination: orders, kind: order, key: {order_id: A-3}, count: 0}
+checks:
+  collateral:
+    snapshot: before.jsonl
+    scopes: [{destination: orders, kind: order}]
+`
+
+// snapshot is made before there are outcomes, or a snapshot.
+func (s *stage) snapshot(out *bytes.Buffer) error {
+	s.Helper()
+	f, err := eval.LoadBefore(s.write("checks.yaml", collateralChecks+"outcomes: outcomes.jsonl\nrates: {writes: writes.json}\nopinions: [o.jsonl]\n"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return eval.Snapshot(s.Context(), f, s.registry(), out)
+}
+
+func TestCollateral(t *testing.T) {
+	edit := func(fields intent.Fields) func(*stage, map[string]simulated.Order) {
+		return func(s *stage, was map[string]simulated.Order) {
+			if _, err := s.world.Edit(was["A-1"].ID, fields); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		run    func(*stage, map[string]simulated.Order)
+		want   string
+		says   []string
+		reason string
+	}{
+		"only what was asked for": {edit(intent.Fields{"amount_cents": json.Number("200")}), "collateral pass", nil, "updated_at changes by itself"},
+		"another field too": {edit(intent.Fields{"amount_cents": json.Number("200"), "note": "gone"}), "collateral fail",
+			[]string{`{"order_id":"A-1"}: /note`}, "nobody asked for a note"},
+		"another record": {func(s *stage, was map[string]simulated.Order) {
+			edit(intent.Fields{"amount_cents": json.Number("200")})(s, was)
+			if _, err := s.world.Edit(was["A-2"].ID, intent.Fields{"amount_cents": json.Number("7")}); err != nil {
+				s.Fatal(err)
+			}
+		}, "collateral fail", []string{"orders/order ord_000002: /amount_cents is 7, want 100"}, "nobody asked for that one"},
+		"a record is gone": {func(s *stage, was map[string]simulated.Order) {
+			edit(intent.Fields{"amount_cents": json.Number("200")})(s, was)
+			if err := s.world.Remove(was["A-2"].ID); err != nil {
+				s.Fatal(err)
+			}
+		}, "collateral fail", []string{"it was there before, and is gone"}, "nobody asked for that"},
+		"a record is gone, as declared": {func(s *stage, was map[string]simulated.Order) {
+			if err := s.world.Remove(was["A-3"].ID); err != nil {
+				s.Fatal(err)
+			}
+		}, "collateral pass", nil, "that one was to go"},
+		"lists fail": {func(s *stage, _ map[string]simulated.Order) {
+			if err := s.world.Set(simulated.Fault{Vice: simulated.UnreadableRead, Skip: 2}); err != nil {
+				s.Fatal(err)
+			}
+		}, "collateral not-checked", nil, "what is gone cannot be told"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, simulated.Plain.Options())
+				was := map[string]simulated.Order{}
+				for _, id := range []string{"A-1", "A-2", "A-3"} {
+					was[id] = s.there(id, 100, "")
+				}
+				var out bytes.Buffer
+				if err := s.snapshot(&out); err != nil {
+					t.Fatal(err)
+				}
+				if n := strings.Count(out.String(), "\n"); n != 4 {
+					t.Errorf("the snapshot has %d lines, want a head and 3 records:\n%s", n, &out)
+				}
+				s.write("before.jsonl", out.String())
+				<-time.After(time.Minute)
+				c.run(s, was)
+				r := s.eval(collateralChecks)
+				if results(r) != c.want {
+					t.Errorf("%s, want %s: %s\n%s", results(r), c.want, c.reason, r.Text())
+				}
+				says(t, r, c.says...)
+			})
+		})
+	}
+}
+
+// TestUnchanged: without a snapshot an effect may say how the rest should be.
+func TestUnchanged(t *testing.T) {
+	for status, want := range map[string]string{"open": "collateral pass", "closed": "collateral fail"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, simulated.Plain.Options())
+			o := s.there("A-1", 100, "")
+			if _, err := s.world.Edit(o.ID, intent.Fields{"status": status}); err != nil {
+				t.Fatal(err)
+			}
+			r := s.eval(head + "run: {effects: [{destination: orders, kind: order, key: {order_id: A-1}, unchanged: {status: open}}]}\nchecks: {collateral: {}}\n")
+			if results(r) != want {
+				t.Errorf("%s: %s, want %s", status, results(r), want)
+			}
+		})
+	}
+}
+
+// TestHalfASnapshot: what cannot be read makes none.
+func TestHalfASnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, simulated.Plain.Options())
+		if err := s.world.Set(simulated.Fault{Vice: simulated.UnreadableRead}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.snapshot(new(bytes.Buffer)); err == nil {
+			t.Error("a snapshot of what cannot be read")
+		}
+	})
+}
