@@ -25,6 +25,7 @@ const (
 	exitNotWaiting  = 31
 	exitNotFound    = 32
 	exitForbidden   = 33
+	exitNotObserved = 34
 	exitWeaker      = 40
 	exitAttention   = 41
 	exitDiffers     = 42
@@ -64,6 +65,7 @@ var exits = []struct {
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
 	{exitForbidden, "forbidden", "whoever decides may not: they asked for it, approved it already, or are an agent; nothing has changed"},
+	{exitNotObserved, "not observed", "no receipt: what it would say was not observed; the message says why"},
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
 	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
 	{exitDiffers, "differs", "rules decide otherwise than expected, or have no answer"},
@@ -72,7 +74,7 @@ var exits = []struct {
 	{exitUnchecked, "not checked", "something that an evaluation was asked for could not be checked; nothing that was is wrong"},
 	{exitBaseline, "baseline", "the baseline of an evaluation is of another version, of another evaluation or without the rates that are compared"},
 	{exitUsage, "usage", "the command line cannot be understood, or a file it names cannot be read"},
-	{exitInvalid, "invalid", "the intent, a declaration, a file of rules or a file of checks is not acceptable; nothing was recorded"},
+	{exitInvalid, "invalid", "the intent, a declaration, a file of rules or a file of checks is not acceptable, nothing was recorded; or a receipt is not genuine"},
 	{exitUnavailable, "unavailable", "the ledger cannot be used now (full disk, read-only), or a probed destination; nothing was sent"},
 	{exitUnusable, "unusable", "a person must see to the ledger or the clock (corrupt, newer version, clock went back); nothing was sent"},
 	{exitUnknown, "unknown", "the ledger failed after the write may have been sent; it will be read back, ask again later"},

@@ -18,6 +18,8 @@ import (
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/signing"
 	"github.com/readback-go/readback/workflow/rules"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -64,6 +66,14 @@ var kinds = []struct {
 	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
 	{saga.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback saga show` says what comes first."},
 	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
+	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/receipts.md says what there are receipts of."},
+	{receipt.ErrContradiction, "ledger_contradiction", exitUnusable, "Nothing was signed. Somebody altered the ledger, or it is damaged: a person must see to it."},
+	{receipt.ErrInvalid, "invalid_receipt", exitInvalid, notGenuine},
+	{signing.ErrEnvelope, "invalid_receipt", exitInvalid, notGenuine},
+	{signing.ErrType, "invalid_receipt", exitInvalid, notGenuine},
+	{signing.ErrKey, "untrusted_key", exitInvalid, notGenuine},
+	{signing.ErrSignature, "wrong_signature", exitInvalid, notGenuine},
+	{errNoSigner, "configuration", exitConfig, ""},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
@@ -84,6 +94,9 @@ var kinds = []struct {
 	{ledger.ErrClock, "clock", exitUnusable, "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
 	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
 }
+
+// notGenuine is what to do with a receipt that does not pass.
+const notGenuine = "Do not rely on it."
 
 // explain says what an error means.
 func explain(err error) failure {

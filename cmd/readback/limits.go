@@ -55,6 +55,10 @@ const (
 	// minRest is what sends in hand have in any case when requests have used up
 	// the grace.
 	minRest = time.Second
+	// maxKeyFile bounds the file of a key, in bytes: it has some hundred.
+	maxKeyFile = 64 << 10
+	// receiptTries is how often a write is read for a receipt that changes meanwhile.
+	receiptTries = 5
 	// reloadEvery is how often files are looked at for changes: soon enough for
 	// whoever waits for it, and a few calls that cost nothing.
 	reloadEvery = 3 * time.Second

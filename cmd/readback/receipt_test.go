@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+)
+
+// withKey is a place whose receipts are signed, and the file of its public key.
+func withKey(t *testing.T, o simulated.Options) (p *place, public string) {
+	t.Helper()
+	p = newPlace(t, o)
+	file := filepath.Join(p.dir, "receipts.pem")
+	p.want(0, p.run("key", "new", "--out", file))
+	p.configure(p.url, "receipts: {key_file: receipts.pem}\n")
+	return p, file + ".pub"
+}
+
+// made is the id of a write that a run submitted.
+func made(t *testing.T, r result) string {
+	t.Helper()
+	var out engine.Outcome
+	if err := json.Unmarshal([]byte(r.out), &out); err != nil {
+		t.Fatalf("%v\n%s", err, r)
+	}
+	return string(out.ID)
+}
+
+func TestReceiptsOnTheCommandLine(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	exported := p.want(0, p.run("receipt", "export", id)).out
+	if strings.Contains(exported, "\n") != strings.HasSuffix(exported, "\n") || strings.Count(exported, "\n") != 1 {
+		t.Errorf("not one line: %q", exported)
+	}
+	says(t, p.want(0, p.runIn(exported, "receipt", "verify", "-", "--key", public)),
+		"genuine: signed by key", id, "verified", "showed exactly what was declared", "strong read", "1 records, sha256")
+	file := filepath.Join(p.dir, "r.json")
+	p.want(0, p.run("receipt", "export", id, "--values", "-o", file))
+	says(t, p.want(exitUsage, p.run("receipt", "export", id, "-o", file)), "never overwritten")
+	r := p.want(0, p.run("receipt", "verify", file, "--key", public, "--json"))
+	var checked checkedReceipt
+	if err := json.Unmarshal([]byte(r.out), &checked); err != nil || checked.Statement.Predicate.Write.BusinessKey.Value != `{"order_id":"A-1"}` {
+		t.Errorf("%v: %s", err, r.out)
+	}
+	// Neither a configuration nor a ledger is needed, only the key.
+	p.config = filepath.Join(p.dir, "none.yaml")
+	p.want(0, p.run("receipt", "verify", file, "--key", public))
+}
+
+func TestReceiptsThatAreNotGenuine(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	good := p.want(0, p.run("receipt", "export", id)).out
+	p.want(0, p.run("key", "new", "--out", filepath.Join(p.dir, "other.pem")))
+	other := filepath.Join(p.dir, "other.pem.pub")
+	for name, c := range map[string]struct {
+		text string
+		args []string
+		code int
+		says string
+	}{
+		"altered":          {strings.Replace(good, `"payload":"e`, `"payload":"f`, 1), []string{"--key", public}, exitInvalid, "Do not rely on it"},
+		"cut off":          {good[:200], []string{"--key", public}, exitInvalid, "payloadType, payload and signatures is wanted"},
+		"another key":      {good, []string{"--key", other}, exitInvalid, "which is not trusted here"},
+		"one of two keys":  {good, []string{"--key", other, "--key", public}, 0, "genuine"},
+		"no key":           {good, nil, exitUsage, "--key is missing"},
+		"no such key":      {good, []string{"--key", "nowhere"}, exitUsage, "nowhere"},
+		"the private half": {good, []string{"--key", strings.TrimSuffix(public, ".pub")}, exitUsage, "this is a private key, and the public one is wanted"},
+		"a key is no key":  {good, []string{"--key", p.config}, exitUsage, "text outside the PEM block"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			says(t, p.want(c.code, p.runIn(c.text, append([]string{"receipt", "verify", "-"}, c.args...)...)), c.says)
+		})
+	}
+	says(t, p.want(exitUsage, p.run("receipt", "verify", filepath.Join(p.dir, "gone"), "--key", public)), "no such file")
+}
+
+func TestReceiptsThatAreNotIssued(t *testing.T) {
+	p, _ := withKey(t, simulated.Plain.Options())
+	held := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
+	says(t, p.want(exitNotObserved, p.run("receipt", "export", held)), "waits for approval", "Nothing was signed")
+	says(t, p.want(exitNotFound, p.run("receipt", "export", "wr_none")), "wr_none")
+	says(t, p.want(exitNotFound, p.run("--tenant", "other", "receipt", "export", held)), held)
+	file := filepath.Join(p.dir, "r.json")
+	p.want(exitNotObserved, p.run("receipt", "export", held, "-o", file))
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("a file of what was not issued: %v", err)
+	}
+	p.configure(p.url, "")
+	says(t, p.want(exitConfig, p.run("receipt", "export", held)), "receipts.key_file", "readback key new")
+	p.configure(p.url, "receipts: {key_file: receipts.pem.pub}\n")
+	says(t, p.want(exitConfig, p.run("receipt", "export", held)), "this is a public key, and the private one is wanted")
+}
+
+func TestKeys(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	file := filepath.Join(p.dir, "k.pem")
+	p.want(0, p.run("key", "new", "--out", file))
+	for name, want := range map[string]os.FileMode{file: 0o600, file + ".pub": 0o644} {
+		info, err := os.Stat(name)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want mode %v", name, info, err, want)
+		}
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, p.want(exitUsage, p.run("key", "new", "--out", file)), "exists already, and is never overwritten")
+	if err := os.Remove(file + ".pub"); err != nil {
+		t.Fatal(err)
+	}
+	p.want(exitUsage, p.run("key", "new", "--out", file))
+	if _, err := os.Stat(file + ".pub"); !os.IsNotExist(err) {
+		t.Errorf("a public half without its private one was left: %v", err)
+	}
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("the key has changed: %v", err)
+	}
+	shown := p.want(0, p.run("key", "show", file))
+	public := p.write("again.pub", shown.out[strings.Index(shown.out, "-----BEGIN"):])
+	if again := p.want(0, p.run("key", "show", public)); again.out != shown.out || strings.Contains(shown.out, "PRIVATE") {
+		t.Errorf("shown from the private half\n%sand from the public one\n%s", shown.out, again.out)
+	}
+	says(t, p.want(exitUsage, p.run("key", "new")), "--out is missing")
+	says(t, p.want(exitUsage, p.run("key", "show", p.config)), "text outside the PEM block")
+	says(t, p.want(exitUsage, p.run("key")), "want new or show")
+	says(t, p.want(exitUsage, p.run("receipt")), "want export or verify")
+	var all struct{ Keys []struct{ ID string } }
+	if err := json.Unmarshal([]byte(p.want(0, p.run("key", "show", file, "--json")).out), &all); err != nil || len(all.Keys) != 1 || len(all.Keys[0].ID) != 64 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
