@@ -77,7 +77,7 @@ var rooms = map[string][]string{
 	"internal/mcpgate":     {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/mcpapi/tool", "internal/office", "ledger"},
 	"internal/reviewui":    {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "lag", "ledger", "verify", "workflow", "workflow/saga"},
 	"internal/webhooks":    {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
-	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "verify", "workflow", "workflow/saga"},
+	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "redact", "verify", "workflow", "workflow/saga"},
 	"internal/sagamatrix":  {},
 	"internal/sealed":      {"connectors", "intent", "ledger", "redact"},
 	"internal/jsonkind":    {},

@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// MarkMissing is the mark of an entry for an event that was gone before it could
+// be sealed.
+const MarkMissing ledger.MarkKind = "missing"
+
+// Entry is one link: an event, or a mark of what is no event.
+type Entry struct {
+	// Write and Seq name the event; of a burial, the last event that is gone.
+	Write ledger.ID `json:"write,omitempty"`
+	Seq   int64     `json:"seq,omitempty"`
+	// Kind is that of the event, Mark that of what is no event.
+	Kind ledger.EventKind `json:"kind,omitempty"`
+	Mark ledger.MarkKind  `json:"mark,omitempty"`
+	// PaperKind, PaperID and Version name a paper.
+	PaperKind string `json:"paper_kind,omitempty"`
+	PaperID   string `json:"paper_id,omitempty"`
+	Version   int64  `json:"version,omitempty"`
+	// Digest is that of the event ([EventDigest]), of the paper
+	// ([ledger.Paper.Digest]) or of the tombstone ([ledger.Stone]).
+	Digest string `json:"digest,omitempty"`
+	// Intent is the SHA-256 of the intent as it is stored, with the first event.
+	Intent string `json:"intent,omitempty"`
+	// Found says that it was there when sealing began: what happened to it before,
+	// nobody can tell.
+	Found bool `json:"found,omitempty"`
+	// Rule and At say by which rule and when something was pruned.
+	Rule string    `json:"rule,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// Page is a part of the chain of one tenant.
+type Page struct {
+	Format int    `json:"format"` // of the page; 1
+	Ledger string `json:"ledger"` // which ledger it is of
+	Tenant string `json:"tenant"`
+	Number int64  `json:"page"`  // from 1
+	First  int64  `json:"first"` // the number of its first entry, from 1
+	// Previous is the hash of the page before, "" for the first.
+	Previous string `json:"previous"`
+	// Sealed is when it was made, on the clock of whoever made it.
+	Sealed  time.Time `json:"sealed"`
+	Entries []Entry   `json:"entries"`
+	// Hash is the SHA-256 over the canonical JSON of all of the above.
+	Hash string `json:"hash,omitempty"`
+}
+
+// Head says how far the chain of one tenant had come.
+type Head struct {
+	Format int    `json:"format"` // 1
+	Ledger string `json:"ledger"`
+	Tenant string `json:"tenant"`
+	// Entries counts those of the whole chain, Page is its last page, Hash that
+	// page's.
+	Entries int64  `json:"entries"`
+	Page    int64  `json:"page"`
+	Hash    string `json:"hash"`
+	// At is when it was signed, on the clock of whoever did.
+	At time.Time `json:"at"`
+}
+
+// HeadType is the payload type of a signed head.
+const HeadType = "application/vnd.readback.audit-head+json"
+
+const format = 1
+
+// The papers of a chain: its pages, its unsigned end, and its newest signed head.
+const (
+	tipID  = "tip"
+	headID = "head"
+)
+
+func pageID(n int64) string { return fmt.Sprintf("page-%012d", n) }
+
+// EventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a
+// tenant, a write and an event as it is stored: its members without evidence and
+// mismatches, all numbers as strings (canonical JSON cannot hold all that an int64
+// can), and the SHA-256 of each of those two as they stand.
+func EventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
+	evidence, mismatches := e.Evidence, e.Mismatches
+	e.Evidence, e.Mismatches = nil, nil
+	text, err := json.Marshal(e)
+	if err != nil {
+		return "", fmt.Errorf("audit: an event of write %s: %w", id, err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var body map[string]any
+	if err := d.Decode(&body); err != nil {
+		return "", fmt.Errorf("audit: an event of write %s: %w", id, err)
+	}
+	for name, v := range body {
+		if n, ok := v.(json.Number); ok {
+			body[name] = n.String()
+		}
+	}
+	what := map[string]any{"tenant": tenant, "write": string(id), "event": body}
+	if len(evidence) > 0 {
+		what["evidence"] = rawDigest(evidence)
+	}
+	if len(mismatches) > 0 {
+		what["mismatches"] = rawDigest(mismatches)
+	}
+	return digest(what)
+}
+
+func rawDigest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func digest(what any) (string, error) {
+	text, err := intent.Canonical(what)
+	if err != nil {
+		return "", fmt.Errorf("audit: canonical JSON: %w", err)
+	}
+	return rawDigest(text), nil
+}
+
+// hash is what the hash of the page should be.
+func (p Page) hash() (string, error) {
+	p.Hash = ""
+	return digest(p)
+}
+
+// head is the end of the chain with this page as its last.
+func (p Page) head() Head {
+	return Head{Format: format, Ledger: p.Ledger, Tenant: p.Tenant, Entries: p.First + int64(len(p.Entries)) - 1, Page: p.Number, Hash: p.Hash, At: p.Sealed}
+}
+
+// readPage reads a page strictly: what is not known here would not be checked.
+func readPage(body []byte) (Page, error) {
+	var p Page
+	if err := strictly(body, &p); err != nil {
+		return p, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if p.Format != format {
+		return p, fmt.Errorf("it has format %d; this program knows format %d: use a newer one", p.Format, format)
+	}
+	return p, nil
+}
+
+func strictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// entriesOf are the links that a run becomes.
+func entriesOf(r ledger.Run) ([]Entry, error) {
+	if m := r.Mark; m != nil {
+		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, PaperKind: m.PaperKind, PaperID: m.PaperID, Version: m.Version,
+			Digest: m.Digest, Rule: m.Rule, At: m.At, Found: r.Found}}, nil
+	}
+	var entries []Entry
+	next := r.First
+	missing := func(until int64) {
+		for ; next < until; next++ {
+			entries = append(entries, Entry{Write: r.ID, Seq: next, Mark: MarkMissing})
+		}
+	}
+	for _, e := range r.Events {
+		missing(e.Seq)
+		d, err := EventDigest(r.Tenant, r.ID, e)
+		if err != nil {
+			return nil, err
+		}
+		entry := Entry{Write: r.ID, Seq: e.Seq, Kind: e.Kind, Digest: d, Found: r.Found}
+		if e.Seq == 1 && r.Intent != nil {
+			entry.Intent = rawDigest(r.Intent)
+		}
+		entries, next = append(entries, entry), e.Seq+1
+	}
+	missing(r.Last + 1)
+	return entries, nil
+}

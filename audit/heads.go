@@ -1,0 +1,193 @@
+package audit
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+// ErrNoHead says that no head of this tenant was signed yet.
+var ErrNoHead = fmt.Errorf("%w: no head of its audit chain was signed", ledger.ErrNotFound)
+
+// SignHeads signs a head of each chain that moved since the last, keeps it in the
+// ledger, and puts it in line for the keepers, which [Sealer.Work] and
+// [Sealer.Flush] hand on. It does nothing without a signer. It says how many were
+// signed.
+func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
+	if s.err != nil || s.o.Signer == nil {
+		return 0, s.err
+	}
+	s.mu.Lock()
+	moved := slices.Sorted(maps.Keys(s.moved))
+	clear(s.moved)
+	s.mu.Unlock()
+	for i, tenant := range moved {
+		signed, err := s.signHead(ctx, tenant)
+		if err != nil {
+			s.mu.Lock()
+			for _, left := range moved[i:] {
+				s.moved[left] = true
+			}
+			s.mu.Unlock()
+			return n, err
+		}
+		if signed {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// catchUp finds the chains that moved while nobody signed, and hands the newest
+// head of all others on once more: whoever was to keep them may not have them.
+func (s *Sealer) catchUp(ctx context.Context) error {
+	if s.o.Signer == nil {
+		return nil
+	}
+	tenants, err := s.store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		tip, head, envelope, _, err := s.newest(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		switch {
+		case tip.Page > head.Page:
+			s.mu.Lock()
+			s.moved[tenant] = true
+			s.mu.Unlock()
+		case head.Page > 0:
+			s.give(tenant, envelope)
+		}
+	}
+	return nil
+}
+
+// newest is where the chain of a tenant ends, and what its newest signed head
+// says.
+func (s *Sealer) newest(ctx context.Context, tenant string) (tip, head Head, envelope signing.Envelope, version int64, err error) {
+	p, err := s.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
+	if err != nil {
+		if errors.Is(err, ledger.ErrNoPaper) {
+			err = nil
+		}
+		return tip, head, envelope, 0, err
+	}
+	var says filedTip
+	if err := strictly(p.Body, &says); err != nil {
+		return tip, head, envelope, 0, fmt.Errorf("%w: the end of the audit chain of tenant %q: %w", ledger.ErrCorrupt, tenant, err)
+	}
+	p, err = s.store.Paper(ctx, tenant, ledger.AuditKind, headID)
+	if errors.Is(err, ledger.ErrNoPaper) {
+		return says.Head, head, envelope, 0, nil
+	}
+	if err != nil {
+		return tip, head, envelope, 0, err
+	}
+	if envelope, err = signing.ReadEnvelope(p.Body); err == nil {
+		head, err = unchecked(envelope)
+	}
+	if err != nil { // a check says so; the next one takes its place
+		head, envelope = Head{}, signing.Envelope{}
+	}
+	return says.Head, head, envelope, p.Version, nil
+}
+
+func (s *Sealer) signHead(ctx context.Context, tenant string) (bool, error) {
+	tip, head, _, version, err := s.newest(ctx, tenant)
+	if err != nil || tip.Page <= head.Page {
+		return false, err
+	}
+	tip.At = time.Now().UTC()
+	payload, err := json.Marshal(tip)
+	if err != nil {
+		return false, fmt.Errorf("audit: %w", err)
+	}
+	envelope, err := s.o.Signer.Sign(HeadType, payload)
+	if err != nil {
+		return false, err
+	}
+	body, err := envelope.Encode()
+	if err != nil {
+		return false, err
+	}
+	_, err = s.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{{Tenant: tenant, Kind: ledger.AuditKind, ID: headID, Version: version, Body: body}}})
+	if err != nil && !errors.Is(err, ledger.ErrStale) { // another one signed it as well: both are true
+		return false, err
+	}
+	s.count.do(func(st *Stats) { st.Heads, st.Head = st.Heads+1, tip.At })
+	s.give(tenant, envelope)
+	return true, nil
+}
+
+func (s *Sealer) give(tenant string, head signing.Envelope) {
+	for _, k := range s.keep {
+		k.give(tenant, head)
+	}
+}
+
+// Flush hands on what waits for the keepers, and says what could not be.
+func (s *Sealer) Flush(ctx context.Context) error {
+	var errs []error
+	for _, k := range s.keep {
+		errs = append(errs, k.flush(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// NewestHead is the newest signed head of a tenant's chain as the ledger keeps
+// it. Nothing in it is to be believed before its signature was checked. It fails
+// with [ErrNoHead].
+func NewestHead(ctx context.Context, l ledger.Ledger, tenant string) (signing.Envelope, error) {
+	s, err := storeOf(l)
+	if err != nil {
+		return signing.Envelope{}, err
+	}
+	p, err := s.Paper(ctx, tenant, ledger.AuditKind, headID)
+	if errors.Is(err, ledger.ErrNoPaper) {
+		return signing.Envelope{}, ErrNoHead
+	}
+	if err != nil {
+		return signing.Envelope{}, err
+	}
+	return signing.ReadEnvelope(p.Body)
+}
+
+// OpenHead is what a signed head says, when one of these keys signed it.
+func OpenHead(e signing.Envelope, keys signing.Keys) (Head, error) {
+	payload, _, err := keys.Open(e, HeadType)
+	if err != nil {
+		return Head{}, err
+	}
+	return readHead(payload)
+}
+
+func readHead(payload []byte) (Head, error) {
+	var h Head
+	if err := strictly(payload, &h); err != nil {
+		return h, fmt.Errorf("the head cannot be read: %w", err)
+	}
+	if h.Format != format || h.Tenant == "" || h.Page < 1 || h.Entries < 1 || h.Hash == "" {
+		return h, fmt.Errorf("the head has format %d, tenant %q, page %d and %d entries; want format %d, and all of these", h.Format, h.Tenant, h.Page, h.Entries, format)
+	}
+	return h, nil
+}
+
+// unchecked is what a head says, whoever signed it.
+func unchecked(e signing.Envelope) (Head, error) {
+	payload, err := base64.StdEncoding.DecodeString(e.Payload)
+	if err != nil {
+		return Head{}, fmt.Errorf("the head cannot be read: %w", err)
+	}
+	return readHead(payload)
+}

@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// index is what the chains say about some of the writes and papers.
+type index struct {
+	writes map[writeName]*sealedWrite
+	papers map[paperName]*sealedPaper
+}
+
+type writeName struct {
+	tenant string
+	id     ledger.ID
+}
+
+type paperName struct{ tenant, kind, id string }
+
+// sum is a digest; the zero sum is none.
+type sum [32]byte
+
+func sumOf(digest string) (s sum) {
+	raw, err := hex.DecodeString(digest)
+	if err == nil && len(raw) == len(s) {
+		copy(s[:], raw)
+	}
+	return s
+}
+
+// sealedEvent is one event as it was sealed.
+type sealedEvent struct {
+	seq, entry int64
+	digest     sum
+	missing    bool // it was gone before it could be sealed
+}
+
+// sealedWrite is what the chain says about one write since it came to be, which
+// may be for the second time.
+type sealedWrite struct {
+	events []sealedEvent
+	intent sum
+	pruned *sealedEvent // its burial; the digest is that of the tombstone
+	seen   bool
+}
+
+// sealedPaper is a paper as it was filed last; none when it was dropped since.
+type sealedPaper struct {
+	version, entry int64
+	digest         sum
+	dropped, seen  bool
+}
+
+func newIndex() *index {
+	return &index{writes: make(map[writeName]*sealedWrite), papers: make(map[paperName]*sealedPaper)}
+}
+
+// partOf is which part of a check a write or a paper belongs to.
+func partOf(tenant, name string, parts int) int {
+	if parts == 1 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(tenant + "\x00" + name))
+	return int(h.Sum32() % uint32(parts)) //nolint:gosec // parts is small and positive
+}
+
+// read puts the chains, as far as they were walked through, into an index, for one
+// part.
+func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
+	x := newIndex()
+	for _, tenant := range v.tenants {
+		if v.lengths[tenant].Page == 0 {
+			continue
+		}
+		err := v.pages(ctx, tenant, 0, v.lengths[tenant].Page, func(p Page) error {
+			for i, e := range p.Entries {
+				if partOf(tenant, e.about(), parts) != part {
+					continue
+				}
+				if e.Found {
+					v.report.Found++
+				}
+				v.report.Repeated += x.add(tenant, e, p.First+int64(i))
+			}
+			return nil
+		}, func(int64, error) {})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// about is the name that an entry is filed under.
+func (e Entry) about() string {
+	if e.PaperID != "" {
+		return e.PaperKind + "\x00" + e.PaperID
+	}
+	return string(e.Write)
+}
+
+// add takes an entry, and says how many were there already.
+func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
+	if e.PaperID != "" {
+		name := paperName{tenant, e.PaperKind, e.PaperID}
+		if e.Mark == ledger.MarkDropped {
+			x.papers[name] = &sealedPaper{dropped: true, entry: number}
+		} else if have := x.papers[name]; have == nil || have.dropped || e.Version >= have.version {
+			x.papers[name] = &sealedPaper{version: e.Version, digest: sumOf(e.Digest), entry: number}
+		}
+		return 0
+	}
+	name := writeName{tenant, e.Write}
+	w := x.writes[name]
+	if w == nil {
+		w = &sealedWrite{}
+		x.writes[name] = w
+	}
+	sealed := sealedEvent{seq: e.Seq, entry: number, digest: sumOf(e.Digest), missing: e.Mark == MarkMissing}
+	switch e.Mark {
+	case ledger.MarkForgotten:
+		delete(x.writes, name)
+	case ledger.MarkPruned:
+		w.pruned = &sealed
+	default:
+		if e.Intent != "" {
+			w.intent = sumOf(e.Intent)
+		}
+		if slices.ContainsFunc(w.events, func(have sealedEvent) bool { return have.seq == e.Seq && have.digest == sealed.digest }) {
+			return 1
+		}
+		w.events = append(w.events, sealed)
+	}
+	return 0
+}
+
+// compare says what is wrong with a write, and how many of its events were never
+// sealed.
+func (w *sealedWrite) compare(life ledger.Life) (wrong []Problem, unsealed []int64, err error) {
+	r := life.Record
+	say := func(kind string, seq, entry int64, format string, args ...any) {
+		wrong = append(wrong, Problem{Kind: kind, Tenant: r.Tenant, Write: r.ID, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
+	}
+	if life.Unread != nil {
+		say(Unreadable, 0, w.first(), "%v", life.Unread)
+		return wrong, nil, nil
+	}
+	prunedTo := int64(0)
+	switch {
+	case r.Tombstone && w.pruned == nil:
+		say(Altered, 0, w.first(), "it is a tombstone, and no rule pruned it")
+		return wrong, nil, nil
+	case r.Tombstone:
+		prunedTo = w.pruned.seq
+		stone, err := ledger.Stone(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		if sumOf(stone) != w.pruned.digest {
+			say(Altered, 0, w.pruned.entry, "the tombstone says something else than when it was made")
+		}
+	}
+	c, err := w.lifeOf(life)
+	if err != nil {
+		return nil, nil, err
+	}
+	wrong = append(wrong, c.wrong...)
+	for _, e := range w.events {
+		if !c.there[e.seq] && e.seq > prunedTo {
+			say(Missing, e.seq, e.entry, "%s", missingSentence(e))
+		}
+	}
+	if !r.Tombstone && w.intent != (sum{}) && sumOf(rawDigest(r.Intent)) != w.intent {
+		say(Altered, 1, w.first(), "the intent that it keeps is another than the one that was recorded")
+	}
+	return wrong, c.unsealed, nil
+}
+
+func missingSentence(e sealedEvent) string {
+	if e.missing {
+		return "it had gone before it could be sealed"
+	}
+	return "it was sealed, and is gone; no rule pruned it"
+}
+
+// first is the first entry of a write.
+func (w *sealedWrite) first() int64 {
+	if len(w.events) == 0 {
+		return 0
+	}
+	return w.events[0].entry
+}
+
+// compared is what the events of a write came to.
+type compared struct {
+	wrong    []Problem
+	there    map[int64]bool
+	unsealed []int64
+}
+
+// lifeOf holds the events of a write against those that were sealed.
+func (w *sealedWrite) lifeOf(life ledger.Life) (c compared, err error) {
+	r := life.Record
+	sealed := make(map[int64]sealedEvent, len(w.events))
+	for _, e := range w.events {
+		sealed[e.seq] = e
+	}
+	c.there = make(map[int64]bool, len(life.Events))
+	last, near := int64(0), w.first()
+	for _, e := range life.Events {
+		p := Problem{Tenant: r.Tenant, Write: r.ID, Seq: e.Seq}
+		was, known := sealed[e.Seq]
+		if known {
+			near = was.entry
+		}
+		p.Entry = near
+		switch ok, err := same(r, e, was.digest); {
+		case err != nil:
+			return c, err
+		case e.Seq <= last:
+			p.Kind, p.What = Reordered, fmt.Sprintf("event %d stands behind event %d", e.Seq, last)
+			c.wrong = append(c.wrong, p)
+		case !known:
+			c.unsealed = append(c.unsealed, e.Seq)
+		case !ok:
+			p.Kind, p.What = Altered, "it says something else than when it was sealed"
+			for _, other := range w.events {
+				moved := e
+				moved.Seq = other.seq
+				if as, err := same(r, moved, other.digest); err == nil && as && other.seq != e.Seq {
+					p.Kind, p.What = Reordered, fmt.Sprintf("it came as event %d", other.seq)
+				}
+			}
+			c.wrong = append(c.wrong, p)
+		}
+		c.there[e.Seq], last = true, max(last, e.Seq)
+	}
+	return c, nil
+}
+
+func same(r ledger.Record, e ledger.Event, was sum) (bool, error) {
+	d, err := EventDigest(r.Tenant, r.ID, e)
+	return sumOf(d) == was, err
+}

@@ -1,0 +1,191 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/internal/pause"
+	"github.com/readback-go/readback/signing"
+)
+
+// Keeper is a place for signed heads that whoever operates the ledger does not
+// own, or cannot change: what makes a chain prove something.
+type Keeper interface {
+	// Keep keeps one head, and returns when it is safe there. It may be called
+	// again with one that is kept already.
+	Keep(ctx context.Context, head signing.Envelope) error
+}
+
+// File keeps heads as lines of JSON in a file that it only adds to. It proves
+// nothing where the file can be changed by whoever changes the ledger: it is for
+// a disk that is written once, or one that somebody else collects.
+type File struct{ path string }
+
+// NewFile is a keeper that adds to a file, which it makes, readable by its owner
+// alone, if it is not there. It fails where the file cannot be written.
+func NewFile(path string) (*File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit: heads cannot be kept: %w", err)
+	}
+	return &File{path}, f.Close()
+}
+
+// Keep implements [Keeper].
+func (k *File) Keep(_ context.Context, head signing.Envelope) error {
+	line, err := head.Encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(k.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	_, err = f.Write(append(line, '\n')) // one write: lines of two processes do not mix
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// HTTP keeps heads by posting them, as JSON, to somebody who does.
+type HTTP struct {
+	url    string
+	client *http.Client
+	header http.Header
+}
+
+// NewHTTP is a keeper that posts to a URL, with headers such as one that says who
+// asks. Redirects are not followed. Any answer from 200 to 299 is a yes.
+func NewHTTP(to string, header http.Header) (*HTTP, error) {
+	u, err := url.Parse(to)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("audit: the place for heads is %q; want https://host/path", to)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &HTTP{url: to, client: client, header: header.Clone()}, nil
+}
+
+// Keep implements [Keeper].
+func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
+	body, err := head.Encode()
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	for name, values := range k.header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := k.client.Do(r)
+	if err != nil {
+		var u *url.Error // without the URL, which may hold a secret
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return fmt.Errorf("audit: posting a head: %w", err)
+	}
+	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
+	_ = answer.Body.Close()
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("audit: posting a head was answered with %d", answer.StatusCode)
+	}
+	return nil
+}
+
+// keeping hands heads to one keeper, the newest of each tenant, until it has
+// them.
+type keeping struct {
+	name   string
+	keeper Keeper
+	wake   chan struct{} // of capacity 1
+
+	mu      sync.Mutex
+	pending map[string]signing.Envelope
+	count   KeeperStats
+}
+
+func (k *keeping) stats() KeeperStats {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.count.Waiting = len(k.pending)
+	return k.count
+}
+
+// give puts a head in line. It never waits.
+func (k *keeping) give(tenant string, head signing.Envelope) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, older := k.pending[tenant]
+	if older || len(k.pending) >= maxPending {
+		k.count.Dropped++
+	}
+	if older || len(k.pending) < maxPending {
+		k.pending[tenant] = head
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush hands on what waits. It stops at the first failure.
+func (k *keeping) flush(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		tenant, head, found := "", signing.Envelope{}, false
+		for tenant, head = range k.pending {
+			found = true
+			break
+		}
+		k.mu.Unlock()
+		if !found {
+			return nil
+		}
+		within, cancel := context.WithTimeout(ctx, keepWithin)
+		err := k.keeper.Keep(within, head)
+		cancel()
+		k.mu.Lock()
+		if err != nil {
+			k.count.Failures++
+			k.mu.Unlock()
+			return fmt.Errorf("keeper %s: %w", k.name, err)
+		}
+		k.count.Kept, k.count.At = k.count.Kept+1, time.Now()
+		if k.pending[tenant].Payload == head.Payload { // no newer one came meanwhile
+			delete(k.pending, tenant)
+		}
+		k.mu.Unlock()
+	}
+}
+
+// work hands on whatever comes, until ctx ends.
+func (k *keeping) work(ctx context.Context, log *slog.Logger) {
+	for {
+		select {
+		case <-k.wake:
+		case <-ctx.Done():
+			return
+		}
+		for wait := minKeepPause; ; wait = min(2*wait, maxKeepPause) {
+			err := k.flush(ctx)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			log.Warn("a signed head of the audit chain could not be kept; it is tried again, and nothing waits for it", "keeper", k.name, "error", err, "in", wait)
+			if !pause.For(ctx, wait/2+rand.N(wait)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package audit
+
+import "time"
+
+const (
+	// maxEntries is how many entries a page has: some 150 KiB, of the 1 MiB that a
+	// paper may have.
+	maxEntries = 1000
+
+	// maxFiled is how many pages are filed in one step: what a filing may hold is
+	// 4 MiB and 100 papers.
+	maxFiled = 10
+
+	// runsAtOnce is how many runs are read at once. Each may hold megabytes of
+	// evidence.
+	runsAtOnce = 200
+
+	// maxTries is how often a batch is begun anew because another sealer was
+	// quicker; then it is left to them.
+	maxTries = 8
+
+	// maxChains is how many ends of chains are remembered between two batches.
+	maxChains = 10_000
+
+	// defaultEvery is how often what is new is sealed: events can be altered unseen
+	// for as long.
+	defaultEvery = time.Second
+
+	// defaultHeads is how often a head is signed where the chain moved.
+	defaultHeads = time.Minute
+
+	// turnLasts is how long a sealer that says nothing is believed to be at work,
+	// and turnTold how often one that is says so. Two at once do no harm.
+	turnLasts = 30 * time.Second
+	turnTold  = 10 * time.Second
+
+	// keepWithin bounds one call of a keeper. The pause after one that failed grows
+	// from the first to the second.
+	keepWithin   = 30 * time.Second
+	minKeepPause = time.Second
+	maxKeepPause = 5 * time.Minute
+
+	// maxPending is how many tenants' heads wait for one keeper: each is the newest
+	// of its tenant, so that more are only had where there are more tenants.
+	maxPending = 10_000
+
+	// maxAnswer is how much of the answer of a place for heads is read.
+	maxAnswer = 4 << 10
+
+	// maxIndexed is how many entries are held in memory at a time while a ledger is
+	// checked: some 100 MB. Where a chain has more it is walked through more often.
+	maxIndexed = 500_000
+
+	// maxDoubtful is how many writes and papers are looked at a second time in one
+	// walk; where more differ, this is no chance of the moment.
+	maxDoubtful = 10_000
+
+	// maxProblems is how many problems a report names. The first is what matters.
+	maxProblems = 100
+
+	// livesAtOnce is how many writes or papers are read at once for a check.
+	livesAtOnce = 100
+
+	// maxHeadLine is the longest line of a file of heads that is read.
+	maxHeadLine = 64 << 10
+)

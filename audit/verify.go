@@ -1,0 +1,310 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+// VerifyOptions say against what a ledger is checked. The zero value checks that
+// it agrees with itself, which proves little.
+type VerifyOptions struct {
+	// Tenant narrows the check to one. Default all.
+	Tenant string
+	// Heads are signed heads from outside. Default none.
+	Heads []signing.Envelope
+	// Keys are trusted to sign heads. Heads are checked only with some; without
+	// them all of those that are given are problems.
+	Keys signing.Keys
+}
+
+// Verify checks a ledger against its chains, and these against heads. It changes
+// nothing, and may run beside whatever works on the ledger. What is wrong is in
+// the report; an error says that it could not be checked.
+//
+// Memory is bounded: it walks through chain and ledger page by page, and as often
+// as what it must compare does not fit.
+func Verify(ctx context.Context, l ledger.Ledger, o VerifyOptions) (Report, error) {
+	s, err := storeOf(l)
+	if err != nil {
+		return Report{}, err
+	}
+	v := &verifier{store: s, o: o, lengths: make(map[string]Head), heads: make(map[string][]Head)}
+	if err := v.run(ctx); err != nil {
+		return Report{}, err
+	}
+	v.report.finish()
+	return v.report, nil
+}
+
+// verifier is a check under way.
+type verifier struct {
+	store   store
+	o       VerifyOptions
+	report  Report
+	tenants []string
+	lengths map[string]Head // how far each chain was walked through
+	heads   map[string][]Head
+}
+
+func (v *verifier) run(ctx context.Context) error {
+	tenants, err := v.store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	v.tenants = tenants
+	if v.o.Tenant != "" {
+		v.tenants = []string{v.o.Tenant}
+	}
+	v.openHeads()
+	entries := int64(0)
+	for _, tenant := range v.tenants {
+		chain, err := v.chain(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		entries += chain.Entries
+	}
+	v.unplaced()
+	parts := int(entries/maxIndexed) + 1
+	for part := range parts {
+		if err := v.part(ctx, part, parts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openHeads checks the signatures of the heads that were given.
+func (v *verifier) openHeads() {
+	for i, e := range v.o.Heads {
+		h, err := OpenHead(e, v.o.Keys)
+		if err != nil {
+			v.report.add(Problem{Kind: BadHead, What: fmt.Sprintf("head %d of those that were given: %v", i+1, err)})
+			continue
+		}
+		if v.o.Tenant == "" || v.o.Tenant == h.Tenant {
+			v.heads[h.Tenant] = append(v.heads[h.Tenant], h)
+		}
+	}
+	for _, of := range v.heads {
+		slices.SortFunc(of, func(a, b Head) int { return int(a.Page - b.Page) })
+	}
+}
+
+// unplaced are heads of tenants of whom nothing at all is there.
+func (v *verifier) unplaced() {
+	for tenant, heads := range v.heads {
+		if !slices.Contains(v.tenants, tenant) {
+			newest := heads[len(heads)-1]
+			v.report.add(Problem{Kind: HeadUnplaced, Tenant: tenant, What: fmt.Sprintf(
+				"a signed head says that it had %d entries at %s, and the ledger holds nothing of it: the whole tenant is missing, or the ledger is another (the head's is %s)", newest.Entries, clock(newest.At), newest.Ledger)})
+		}
+	}
+}
+
+// pages walks through a chain from behind a page up to one, 0 for its end.
+func (v *verifier) pages(ctx context.Context, tenant string, after, until int64, see func(Page) error, gap func(n int64, unread error)) error {
+	for n := after + 1; until == 0 || n <= until; n++ {
+		p, err := v.store.Paper(ctx, tenant, ledger.AuditKind, pageID(n))
+		if errors.Is(err, ledger.ErrNoPaper) {
+			if until == 0 {
+				return nil
+			}
+			gap(n, nil)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		page, err := readPage(p.Body)
+		if err != nil {
+			gap(n, err)
+			continue
+		}
+		if err := see(page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chain checks one chain by itself, and against heads.
+func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
+	w := &walk{v: v, chain: Chain{Tenant: tenant}}
+	for _, h := range v.heads[tenant] {
+		w.heads = append(w.heads, given{h, true})
+	}
+	if err := w.begin(ctx, tenant); err != nil {
+		return w.chain, err
+	}
+	slices.SortStableFunc(w.heads, func(a, b given) int { return int(a.Page - b.Page) })
+	// The end as the ledger says is a hint: pages behind it are looked for as well.
+	var err error
+	if w.says > 0 {
+		err = v.pages(ctx, tenant, 0, w.says, w.see, w.gap)
+	}
+	if err == nil {
+		err = v.pages(ctx, tenant, max(w.says, w.last.Page), 0, w.see, w.gap)
+	}
+	if err != nil {
+		return w.chain, err
+	}
+	beyond := len(w.heads) > 0
+	w.end()
+	if w.chain.Pages > 0 || w.says > 0 || beyond {
+		v.report.Chains = append(v.report.Chains, w.chain)
+	}
+	v.lengths[tenant] = w.last
+	return w.chain, nil
+}
+
+// walk is a walk through one chain.
+type walk struct {
+	v      *verifier
+	chain  Chain
+	heads  []given // by page
+	says   int64   // the last page, as the ledger says
+	last   Head    // of the last page that was seen
+	broken bool    // a page is not what it was, and so does not prove the next
+}
+
+// given is a head, and whether it came from outside.
+type given struct {
+	Head
+	outside bool
+}
+
+// begin reads what the ledger says of the end of the chain, and its own newest
+// head.
+func (w *walk) begin(ctx context.Context, tenant string) error {
+	tip, err := w.v.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
+	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+		return err
+	}
+	if err == nil {
+		var says filedTip
+		if err := strictly(tip.Body, &says); err != nil || says.Tenant != tenant || says.Page < 1 {
+			w.add(Problem{Kind: PageAltered, What: "the paper that says where the chain ends was altered"})
+		} else {
+			w.says = says.Page
+		}
+	}
+	if len(w.v.o.Keys.List()) == 0 {
+		return nil
+	}
+	p, err := w.v.store.Paper(ctx, tenant, ledger.AuditKind, headID)
+	if err != nil {
+		if errors.Is(err, ledger.ErrNoPaper) {
+			err = nil
+		}
+		return err
+	}
+	e, err := signing.ReadEnvelope(p.Body)
+	var h Head
+	if err == nil {
+		h, err = OpenHead(e, w.v.o.Keys)
+	}
+	switch {
+	case err != nil:
+		w.add(Problem{Kind: BadHead, What: "the signed head that the ledger itself keeps: " + err.Error()})
+	case h.Tenant != tenant:
+		w.add(Problem{Kind: BadHead, What: fmt.Sprintf("the signed head that the ledger itself keeps is that of tenant %q", h.Tenant)})
+	default:
+		w.heads = append(w.heads, given{h, false})
+	}
+	return nil
+}
+
+func (w *walk) add(p Problem) {
+	p.Tenant = w.chain.Tenant
+	w.v.report.add(p)
+}
+
+func (w *walk) gap(n int64, unread error) {
+	w.broken = true
+	if unread != nil {
+		w.add(Problem{Kind: PageAltered, Page: n, Entry: w.last.Entries + 1, What: unread.Error()})
+	} else {
+		w.add(Problem{Kind: PageMissing, Page: n, Entry: w.last.Entries + 1, What: fmt.Sprintf("it is gone; the chain went on until page %d", w.says)})
+	}
+}
+
+// see checks one page.
+func (w *walk) see(p Page) error {
+	hash, err := p.hash()
+	if err != nil {
+		return err
+	}
+	at := Problem{Page: p.Number, Entry: w.last.Entries + 1}
+	say := func(kind, format string, args ...any) {
+		at.Kind, at.What = kind, fmt.Sprintf(format, args...)
+		w.add(at)
+	}
+	follows := p.Number == w.last.Page+1 && p.First == w.last.Entries+1 && p.Previous == w.last.Hash
+	switch {
+	case p.Tenant != w.chain.Tenant:
+		say(PageAltered, "it is of the chain of tenant %q", p.Tenant)
+	case w.v.report.Ledger != "" && p.Ledger != w.v.report.Ledger:
+		say(OtherLedger, "it is of ledger %s, and pages before it are of %s", p.Ledger, w.v.report.Ledger)
+	case hash != p.Hash:
+		say(PageAltered, "its content has the hash %s, and it says %s", hash, p.Hash)
+	case !follows && !w.broken:
+		say(ChainBroken, "it says page %d, first entry %d, after %q; want page %d, entry %d, after %q", p.Number, p.First, p.Previous, w.last.Page+1, w.last.Entries+1, w.last.Hash)
+	}
+	w.broken = hash != p.Hash
+	if w.v.report.Ledger == "" {
+		w.v.report.Ledger = p.Ledger
+	}
+	p.Hash = hash
+	w.last = p.head()
+	w.chain.Pages, w.chain.Entries, w.chain.Hash, w.chain.Sealed = p.Number, w.last.Entries, hash, p.Sealed
+	for len(w.heads) > 0 && w.heads[0].Page <= p.Number {
+		w.meet(w.heads[0].Head, w.heads[0].outside)
+		w.heads = w.heads[1:]
+	}
+	return nil
+}
+
+// meet holds a head against the page that was just seen.
+func (w *walk) meet(h Head, outside bool) {
+	at := Problem{Entry: h.Entries, Page: h.Page}
+	when := clock(h.At)
+	switch {
+	case h.Page != w.last.Page: // its page is missing, and that is said
+		return
+	case h.Ledger != w.v.report.Ledger:
+		at.Kind, at.What = OtherLedger, fmt.Sprintf("a head that was signed at %s is of ledger %s; this one is %s", when, h.Ledger, w.v.report.Ledger)
+	case h.Hash != w.last.Hash || h.Entries != w.last.Entries:
+		at.Kind, at.What = Forked, fmt.Sprintf("the head that was signed at %s says hash %s after %d entries; the chain has %s after %d: it was made anew since, from somewhere before here", when, h.Hash, h.Entries, w.last.Hash, w.last.Entries)
+	default:
+		if w.chain.Heads++; outside {
+			w.chain.Proven = h.Entries
+		}
+		return
+	}
+	w.add(at)
+}
+
+// end says which heads lie beyond the last page.
+func (w *walk) end() {
+	for i, g := range w.heads {
+		h := g.Head
+		if h.Ledger != w.v.report.Ledger && w.v.report.Ledger != "" {
+			w.add(Problem{Kind: OtherLedger, Page: h.Page, What: fmt.Sprintf("a head is of ledger %s; this one is %s", h.Ledger, w.v.report.Ledger)})
+			continue
+		}
+		if i == len(w.heads)-1 {
+			w.add(Problem{Kind: OlderCopy, Page: h.Page, Entry: w.last.Entries + 1, What: fmt.Sprintf(
+				"a head that was signed at %s says %d entries on %d pages; the chain ends after %d entries on %d pages: %d entries are missing. An older copy was put back, or its end was cut off",
+				clock(h.At), h.Entries, h.Page, w.last.Entries, w.last.Page, h.Entries-w.last.Entries)})
+		}
+	}
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

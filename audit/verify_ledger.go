@@ -1,0 +1,204 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// part checks one part of the writes and papers. What differs is looked at once
+// more: while it was read somebody may have changed it, and sealed that.
+func (v *verifier) part(ctx context.Context, part, parts int) error {
+	x, err := v.read(ctx, part, parts)
+	if err != nil {
+		return err
+	}
+	d := &doubts{x: x, writes: make(map[writeName]bool), papers: make(map[paperName]bool)}
+	err = v.lives(ctx, func(life ledger.Life) error {
+		r := life.Record
+		if partOf(r.Tenant, string(r.ID), parts) != part {
+			return nil
+		}
+		name := writeName{r.Tenant, r.ID}
+		w := x.writes[name]
+		if w == nil {
+			w = &sealedWrite{}
+		}
+		w.seen = true
+		wrong, unsealed, err := v.compare(w, life)
+		if r.Tombstone && w.pruned != nil {
+			v.report.Pruned++
+		}
+		if len(wrong) > 0 || len(unsealed) > 0 {
+			d.writes[name] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for name, w := range x.writes {
+		if !w.seen {
+			d.writes[name] = true
+		}
+	}
+	if err := v.keptPapers(ctx, d, part, parts); err != nil {
+		return err
+	}
+	return v.settle(ctx, d)
+}
+
+// compare holds a write against the chain, and its state against its events.
+func (v *verifier) compare(w *sealedWrite, life ledger.Life) (wrong []Problem, unsealed []int64, err error) {
+	wrong, unsealed, err = w.compare(life)
+	if err != nil || len(wrong) > 0 || life.Record.Tombstone {
+		return wrong, unsealed, err
+	}
+	if why := follows(life); why != "" {
+		wrong = append(wrong, Problem{Kind: RowDiffers, Tenant: life.Record.Tenant, Write: life.Record.ID, Entry: w.first(), What: why})
+	}
+	return wrong, unsealed, nil
+}
+
+// follows says how the state of a write differs from what its events make it.
+func follows(life ledger.Life) string {
+	have := life.Record
+	events := life.Events
+	for len(events) > 0 && events[len(events)-1].Seq > have.Seq { // they came since the row was read
+		events = events[:len(events)-1]
+	}
+	rebuilt, err := ledger.Rebuild(events)
+	if errors.Is(err, ledger.ErrNoIdentity) { // of an earlier version: only the row says whose it is
+		rebuilt, err = have.Identity(), nil
+		for _, e := range events {
+			if err == nil {
+				rebuilt, err = ledger.Apply(rebuilt, e, e.At)
+			}
+		}
+	}
+	if err != nil {
+		return "its state does not follow from its events: " + err.Error()
+	}
+	a, b := fields(have), fields(rebuilt)
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if a[name] != b[name] {
+			return fmt.Sprintf("its row says %s %s, and its events make it %s", name, clip(a[name]), clip(b[name]))
+		}
+	}
+	return ""
+}
+
+// fields are those of a record that follow from events, as text.
+func fields(r ledger.Record) map[string]string {
+	r.Intent, r.Owner, r.LeaseFor, r.Fence = nil, "", 0, 0
+	r.LeaseUntil = r.Now
+	text, err := json.Marshal(r)
+	all := make(map[string]json.RawMessage)
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return map[string]string{"record": fmt.Sprint(err)}
+	}
+	out := make(map[string]string, len(all))
+	for name, raw := range all {
+		if name != "lease_until" {
+			out[name] = string(raw)
+		}
+	}
+	return out
+}
+
+func clip(s string) string {
+	const enough = 60
+	if s == "" {
+		return "nothing"
+	}
+	if r := []rune(s); len(r) > enough {
+		return string(r[:enough]) + "…"
+	}
+	return s
+}
+
+// lives walks through all writes of the tenants that are checked.
+func (v *verifier) lives(ctx context.Context, see func(ledger.Life) error) error {
+	for after := ledger.ID(""); ; {
+		lives, err := v.store.Lives(ctx, after, livesAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, life := range lives {
+			after = life.Record.ID
+			if v.o.Tenant != "" && life.Record.Tenant != v.o.Tenant {
+				continue
+			}
+			if err := see(life); err != nil {
+				return err
+			}
+		}
+		if len(lives) < livesAtOnce {
+			return nil
+		}
+	}
+}
+
+// keptPapers holds all papers against those that were sealed.
+func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) error {
+	for after := (ledger.Paper{}); ; {
+		kept, err := v.store.Kept(ctx, after, livesAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, p := range kept {
+			after = p
+			if v.o.Tenant != "" && p.Tenant != v.o.Tenant || partOf(p.Tenant, p.Kind+"\x00"+p.ID, parts) != part {
+				continue
+			}
+			name := paperName{p.Tenant, p.Kind, p.ID}
+			sealed := d.x.papers[name]
+			if sealed != nil {
+				sealed.seen = true
+			}
+			wrong, err := sealed.compare(p)
+			if err != nil {
+				return err
+			}
+			if wrong != nil {
+				d.papers[name] = true
+			}
+		}
+		if len(kept) < livesAtOnce {
+			break
+		}
+	}
+	for name, p := range d.x.papers {
+		if !p.seen && !p.dropped {
+			d.papers[name] = true
+		}
+	}
+	return nil
+}
+
+// compare says what is wrong with a paper.
+func (s *sealedPaper) compare(p ledger.Paper) (*Problem, error) {
+	of := &Problem{Tenant: p.Tenant, Paper: p.Kind + " " + p.ID}
+	if s == nil || s.dropped {
+		of.Kind, of.What = Inserted, "it is in the ledger, and was never sealed"
+		return of, nil
+	}
+	of.Kind, of.Entry = Altered, s.entry
+	d, err := p.Digest()
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Version != s.version:
+		of.What = fmt.Sprintf("it has version %d; version %d is the last that was sealed", p.Version, s.version)
+	case sumOf(d) != s.digest:
+		of.What = fmt.Sprintf("version %d of it says something else than when it was filed", p.Version)
+	default:
+		return nil, nil
+	}
+	return of, nil
+}
