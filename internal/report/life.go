@@ -86,6 +86,12 @@ func facts(r ledger.Record, now time.Time) []string {
 	if r.CorrelationID != "" {
 		add("correlation", "%s", Safe(r.CorrelationID))
 	}
+	if r.Trace != "" {
+		add("trace", "%s", traceOf(r.Trace))
+	}
+	if r.RequestedBy != "" && r.State != ledger.Held { // of which it is said who may not approve
+		add("asked by", "%s", clip(r.RequestedBy, maxValue))
+	}
 	if r.IdempotencyKey != "" {
 		add("idempotency key", "%s", Safe(r.IdempotencyKey))
 	}
@@ -159,6 +165,16 @@ func asked(r ledger.Record) string {
 		if part.word != "" {
 			rows = append(rows, part.name+"\t"+part.word)
 		}
+	}
+	if len(w.Sensitive) > 0 {
+		rows = append(rows, "sensitive\t"+clip(strings.Join(w.Sensitive, ", "), 2*maxValue))
+	}
+	for i, name := range slices.Sorted(maps.Keys(w.Context)) {
+		title := "context"
+		if i > 0 {
+			title = ""
+		}
+		rows = append(rows, title+"\t"+clip(name, maxValue)+"\t= "+clip(w.Context[name], maxValue))
 	}
 	if !w.Deadline.IsZero() {
 		rows = append(rows, "deadline\t"+moment(w.Deadline))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -14,22 +15,44 @@ type Telling struct {
 	At time.Time
 	// Since is how long that was after the write was begun, with its unit.
 	Since string
-	// What is a sentence without what [Safe] writes out.
+	// What is a sentence without what [Safe] writes out. Of what decided something
+	// it says what was known then.
 	What string
+	// Known is what was known when it happened.
+	Known Known
 }
 
 // Told is the life of a write in words, in the order of its events.
 func Told(r ledger.Record, events []ledger.Event) []Telling {
 	all := make([]Telling, 0, len(events))
-	sends := 0
+	var known Known
 	for _, e := range events {
-		if e.Kind == ledger.EvAnnounced {
-			sends++
+		before := known
+		known = known.after(e, r.Trace)
+		what := happened(e, known.Sends)
+		if decides(e, known) {
+			if e.Kind == ledger.EvAnnounced {
+				before.Verdict = known.Verdict
+				what += ". Known: " + before.text()
+			} else {
+				what += ". Known: " + known.text()
+			}
+		}
+		if e.Trace != "" && e.Trace != r.Trace {
+			what += ". In trace " + traceOf(e.Trace)
 		}
 		at := e.At.Add(-e.Ago).UTC()
-		all = append(all, Telling{Event: e, At: at, Since: since(at.Sub(r.Created)), What: happened(e, sends)})
+		all = append(all, Telling{Event: e, At: at, Since: since(at.Sub(r.Created)), What: what, Known: known})
 	}
 	return all
+}
+
+// traceOf is the trace id of a traceparent, as people look for it.
+func traceOf(traceparent string) string {
+	if parts := strings.Split(traceparent, "-"); len(parts) >= 2 {
+		return clip(parts[1], cell)
+	}
+	return clip(traceparent, cell)
 }
 
 // Moment is a time as it is written everywhere: UTC, to the millisecond.

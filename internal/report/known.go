@@ -1,0 +1,126 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Known is what the ledger knew of a write at one of its events, that event
+// included.
+type Known struct {
+	Seq int64 `json:"seq"`
+	// Verdict is that of the last read or decision, Strength that of the last read:
+	// "strong", "weak" where it may lag behind, "" where nothing was read.
+	Verdict  string `json:"verdict,omitempty"`
+	Strength string `json:"strength,omitempty"`
+	// Records is how many the last read found.
+	Records int `json:"records"`
+	// Sends, Unsent and Reads count as those of a [ledger.Record] do.
+	Sends  int `json:"sends"`
+	Unsent int `json:"unsent,omitempty"`
+	Reads  int `json:"reads"`
+	// Fate is that of the last send: "unknown" until it is known.
+	Fate string `json:"fate,omitempty"`
+	// Trace is the W3C trace context that the event was made in, the write's own
+	// where it has no other.
+	Trace string `json:"trace,omitempty"`
+}
+
+// after is what is known when an event has happened as well.
+func (k Known) after(e ledger.Event, own string) Known {
+	k.Seq, k.Trace = e.Seq, own
+	if e.Trace != "" {
+		k.Trace = e.Trace
+	}
+	if e.Kind == ledger.EvLate { // evidence of a past holder decides nothing
+		return k
+	}
+	if e.Verdict != "" {
+		k.Verdict = e.Verdict
+	}
+	switch e.Kind {
+	case ledger.EvRead:
+		k.Reads += max(e.Count, 1)
+		k.Strength, k.Records = strengthOf(e)
+	case ledger.EvAnnounced:
+		k.Sends++
+		k.Fate = unknownFate
+	case ledger.EvRecovered:
+		k.Fate = unknownFate
+	case ledger.EvSent:
+		if k.Fate = e.Fate; k.Fate == ledger.FateUnknown {
+			k.Fate = unknownFate
+		}
+		if fate := connectors.Fate(e.Fate); fate == connectors.FateNotSent || fate == connectors.FateThrottled {
+			k.Unsent++
+		}
+	}
+	return k
+}
+
+// unknownFate is the word for the fate of a send that nobody knows.
+const unknownFate = "unknown"
+
+// strengthOf says how strong a read was, and how many records it found; "" where
+// nothing of it is kept.
+func strengthOf(e ledger.Event) (strength string, records int) {
+	var o struct {
+		Records  []json.RawMessage   `json:"records"`
+		Strength connectors.Strength `json:"strength"`
+		TooLarge int                 `json:"too_large"`
+	}
+	if len(e.Evidence) == 0 || json.Unmarshal(e.Evidence, &o) != nil || o.TooLarge > 0 {
+		return "", 0
+	}
+	if o.Strength == connectors.Weak {
+		return "weak", len(o.Records)
+	}
+	return string(o.Strength), len(o.Records)
+}
+
+// text is what was known, for a sentence.
+func (k Known) text() string {
+	counts := fmt.Sprintf("%s, %s", count(k.Sends, "send", "sends"), count(k.Reads, "read", "reads"))
+	if k.Unsent > 0 {
+		counts = fmt.Sprintf("%s of which %d not taken up, %s", count(k.Sends, "send", "sends"), k.Unsent, count(k.Reads, "read", "reads"))
+	}
+	if k.Fate == unknownFate {
+		counts += ", the last send's fate unknown"
+	}
+	if k.Verdict == "" {
+		return counts
+	}
+	return clip(k.Verdict, cell) + saw(k.Strength, k.Records) + " after " + counts
+}
+
+// saw says how a verdict was come by.
+func saw(strength string, records int) string {
+	how := map[string]string{"strong": "a strong read of ", "weak": "a read that may lag of "}[strength]
+	if how == "" {
+		return ""
+	}
+	return ", by " + how + count(records, "record", "records") + ","
+}
+
+// decides reports whether an event says how a write goes on, so that what was
+// known then is worth saying.
+func decides(e ledger.Event, k Known) bool {
+	switch e.Kind {
+	case ledger.EvSettled, ledger.EvEscalated, ledger.EvCompensating:
+		return k.Sends > 0 || k.Reads > 0
+	case ledger.EvAnnounced:
+		return k.Sends > 1
+	}
+	return false
+}
+
+// count is how many of something, in words.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
