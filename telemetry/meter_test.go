@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -287,6 +290,51 @@ func TestTeeTellsEach(t *testing.T) {
 		t.Errorf("%d names were told of: %v", len(names), names)
 	}
 }
+
+// Every name, with its unit and attributes, is as the documentation has it.
+func TestTheDocumentation(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "telemetry.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mp, lines := collector(t)
+	m := telemetry.NewMeter(mp, registered(t))
+	rec := ledger.Record{Destination: "orders", Kind: "order", LastFate: ledger.FateAnswered}
+	m.Sent(rec, engine.Sent{})
+	m.Looked(rec, verify.Verified, time.Second)
+	m.Ended(rec)
+	m.Held(rec, engine.Hold{})
+	m.Failed(rec, errors.New("x"))
+	m.Repeated(rec)
+	m.Shown(rec, verify.Verified, time.Second)
+	m.Called(rec, engine.Outcome{Status: engine.StatusDenied}, nil, time.Second)
+	if _, err := telemetry.Gauges(mp, registered(t), surveyed{}); err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| (\\S+) \\| \\w+ \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
+		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
+	}
+	told := map[string]string{}
+	for _, line := range lines() {
+		parts := regexp.MustCompile(`^(\S+) \[(\S+)\] \{(.*)\}`).FindStringSubmatch(line)
+		var attributes []string
+		for _, a := range strings.Fields(parts[3]) {
+			name, _, _ := strings.Cut(a, "=")
+			attributes = append(attributes, strings.TrimPrefix(name, "readback."))
+		}
+		told[parts[1]] = parts[2] + " " + strings.Join(sorted(attributes), ", ")
+	}
+	for name, said := range documented {
+		unit, attributes, _ := strings.Cut(said, " ")
+		documented[name] = unit + " " + strings.Join(sorted(strings.Split(attributes, ", ")), ", ")
+	}
+	if diff := cmp.Diff(told, documented); diff != "" {
+		t.Errorf("docs/telemetry.md (-told +documented):\n%s", diff)
+	}
+}
+
+func sorted(all []string) []string { slices.Sort(all); return all }
 
 // Without an SDK nothing is counted, and nothing breaks.
 func TestWithoutAnSDK(t *testing.T) {
