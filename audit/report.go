@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -101,6 +102,14 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: tenant %s%s: %s", p.Kind, p.Tenant, at, p.What)
 }
 
+// place is where the problem stands in its chain; what stands nowhere comes last.
+func (p Problem) place() int64 {
+	if p.Entry == 0 {
+		return math.MaxInt64
+	}
+	return p.Entry
+}
+
 // OK reports whether nothing is wrong.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
@@ -110,7 +119,7 @@ func (r *Report) add(p Problem) { r.Problems = append(r.Problems, p) }
 // finish sorts the problems and leaves out what is too much.
 func (r *Report) finish() {
 	slices.SortStableFunc(r.Problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Write, b.Write), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.place(), b.place()), cmp.Compare(a.Write, b.Write), cmp.Compare(a.Seq, b.Seq))
 	})
 	if n := len(r.Problems); n > maxProblems {
 		r.Problems, r.More = r.Problems[:maxProblems], r.More+n-maxProblems

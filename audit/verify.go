@@ -34,7 +34,7 @@ func Verify(ctx context.Context, l ledger.Ledger, o VerifyOptions) (Report, erro
 	if err != nil {
 		return Report{}, err
 	}
-	v := &verifier{store: s, o: o, lengths: make(map[string]Head), heads: make(map[string][]Head)}
+	v := &verifier{store: s, o: o, lengths: make(map[string]Head), heads: make(map[string][]Head), gaps: make(map[string]bool)}
 	if err := v.run(ctx); err != nil {
 		return Report{}, err
 	}
@@ -49,6 +49,8 @@ type verifier struct {
 	report  Report
 	tenants []string
 	lengths map[string]Head // how far each chain was walked through
+	gaps    map[string]bool // chains of which pages are gone or cannot be read
+	unknown int             // what may have been sealed on these
 	heads   map[string][]Head
 }
 
@@ -76,6 +78,9 @@ func (v *verifier) run(ctx context.Context) error {
 		if err := v.part(ctx, part, parts); err != nil {
 			return err
 		}
+	}
+	if v.unknown > 0 {
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and papers may have been sealed on pages that are gone or cannot be read: they could not be compared", v.unknown))
 	}
 	return nil
 }
@@ -227,7 +232,7 @@ func (w *walk) add(p Problem) {
 }
 
 func (w *walk) gap(n int64, unread error) {
-	w.broken = true
+	w.broken, w.v.gaps[w.chain.Tenant] = true, true
 	if unread != nil {
 		w.add(Problem{Kind: PageAltered, Page: n, Entry: w.last.Entries + 1, What: unread.Error()})
 	} else {
