@@ -97,25 +97,105 @@ func TestAroundLag(t *testing.T) {
 	})
 }
 
-// TestPowers: the connector behind a link is asked for what it can do as if the
-// link were not there.
+// The optional powers of a connector, one by one.
+type (
+	plain   struct{ connectors.Connector }
+	prepare struct{}
+	invert  struct{}
+	remove  struct{}
+)
+
+func (prepare) Prepare(context.Context, connectors.Request) ([]byte, error) {
+	return []byte("once"), nil
+}
+
+func (invert) Invert(w intent.WriteIntent, _ *connectors.Observation, _ connectors.Observation) (intent.WriteIntent, error) {
+	return w, nil
+}
+
+func (remove) Remove(w intent.WriteIntent, _ connectors.Record) (intent.WriteIntent, error) {
+	return w, nil
+}
+
+// TestPowers: a connector is asked for what it can do as if no link were before
+// it.
 func TestPowers(t *testing.T) {
+	has := func(c connectors.Connector) (p [3]bool) {
+		_, p[0] = c.(connectors.Preparer)
+		_, p[1] = c.(connectors.Inverter)
+		_, p[2] = c.(connectors.Remover)
+		return p
+	}
+	for _, c := range []connectors.Connector{
+		plain{},
+		struct {
+			plain
+			prepare
+		}{},
+		struct {
+			plain
+			invert
+		}{},
+		struct {
+			plain
+			remove
+		}{},
+		struct {
+			plain
+			prepare
+			invert
+		}{},
+		struct {
+			plain
+			prepare
+			remove
+		}{},
+		struct {
+			plain
+			invert
+			remove
+		}{},
+		struct {
+			plain
+			prepare
+			invert
+			remove
+		}{},
+	} {
+		linked := rt.Around(t, c, rt.Options{}).Connector()
+		if has(linked) != has(c) {
+			t.Errorf("prepares, inverts, removes: %v, and %v behind a link", has(c), has(linked))
+		}
+		checks, ok := linked.(connectors.Checker)
+		if !ok || checks.Check(order().Intent) != nil {
+			t.Error("a connector that checks nothing refuses behind a link")
+		}
+	}
 	_, _, conn := shop(t)
-	if _, ok := conn.(connectors.Inverter); !ok {
-		t.Error("the simulated destination inverts, and with a link before it does not")
+	if checks, ok := conn.(connectors.Checker); !ok || checks.Check(intent.WriteIntent{}) == nil {
+		t.Error("the simulated destination checks, and behind a link it does not")
 	}
-	if _, ok := conn.(connectors.Preparer); ok {
-		t.Error("the simulated destination does not prepare, and with a link before it does")
+}
+
+// TestBulk: what is read in bulk is read one by one, with a vice for each.
+func TestBulk(t *testing.T) {
+	_, l, conn := shop(t, rt.Fault{Vice: rt.Unavailable, Nth: 2, Reads: true})
+	r := order()
+	q := connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
+	if _, err := conn.Write(t.Context(), r); err != nil {
+		t.Fatal(err)
 	}
-	type plain struct{ connectors.Connector }
-	bare := rt.Around(t, plain{conn}, rt.Options{}).Connector()
-	_, inverts := bare.(connectors.Inverter)
-	_, removes := bare.(connectors.Remover)
-	if inverts || removes {
-		t.Errorf("a connector without powers has some with a link before it: inverts %t, removes %t", inverts, removes)
+	bulk, ok := conn.(connectors.BulkReader)
+	if !ok {
+		t.Fatal("it does not read in bulk")
 	}
-	checks, ok := bare.(connectors.Checker)
-	if !ok || checks.Check(order().Intent) != nil {
-		t.Error("a connector that checks nothing refuses with a link before it")
+	answers, err := bulk.ReadMany(t.Context(), []connectors.Query{q, q, q})
+	if err != nil || len(answers) != 3 {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	for i, a := range answers {
+		if failed := i == 1; (a.Err != nil) != failed || !failed && len(a.Observation.Records) != 1 {
+			t.Errorf("answer %d: %d records, %v\n%s", i+1, len(a.Observation.Records), a.Err, l)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) answer {
 	defer func() { _ = res.Body.Close() }() // it is in memory
 	a := answer{status: res.StatusCode, header: res.Header}
 	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
-		a.cut = len(a.body) + 1
+		a.cut = true
 	}
 	return a
 }
@@ -162,7 +162,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	cut    int  // the length that a body claims to have which breaks off; 0: it is whole
+	cut    bool // the body breaks off
 	dead   bool // none comes
 }
 
@@ -170,7 +170,7 @@ func (a answer) String() string {
 	switch {
 	case a.dead:
 		return deadConnection
-	case a.cut > 0:
+	case a.cut:
 		return fmt.Sprintf("%d, cut", a.status)
 	}
 	return strconv.Itoa(a.status)
@@ -191,7 +191,7 @@ func (a answer) half() answer {
 	if len(a.body) == 0 {
 		return answer{dead: true}
 	}
-	a.cut = len(a.body)
+	a.cut = true
 	a.body = a.body[:len(a.body)/2]
 	return a
 }
@@ -201,12 +201,9 @@ func (a answer) writeTo(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler)
 	}
 	maps.Copy(w.Header(), a.header)
-	if a.cut > 0 {
-		w.Header().Set("Content-Length", strconv.Itoa(a.cut))
-	}
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body) // who has gone hears nothing
-	if a.cut > 0 {
+	if a.cut {
 		if f, ok := w.(http.Flusher); ok {
 			f.Flush()
 		}

@@ -2,12 +2,14 @@ package readbacktest_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,6 +274,60 @@ func TestForwardBroken(t *testing.T) {
 			t.Errorf("the client saw %q, want %q\n%s", saw, want, p)
 		}
 	}
+}
+
+// TestForwardForgets: no connection is used twice, on which net/http would send
+// again by itself, and none is left.
+func TestForwardForgets(t *testing.T) {
+	var opened atomic.Int64
+	server := httptest.NewUnstartedServer(&bank{})
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := rt.NewProxy(t, rt.Forward(at), rt.Options{})
+	for range 3 {
+		post(t.Context(), p.Client(), "http://bank.example", invoice)
+	}
+	if n := opened.Load(); n != 3 {
+		t.Errorf("%d connections for 3 requests, want one for each", n)
+	}
+}
+
+// TestRefused: what the target refuses is no effect, though it reached it; and
+// who is throttled hears for how long.
+func TestRefused(t *testing.T) {
+	p := rt.NewProxy(t, &bank{}, rt.Options{Script: []rt.Fault{{Vice: rt.Throttled, Nth: 2}}})
+	if saw := post(t.Context(), p.Client(), "http://bank.example", ""); saw != "422 {}" {
+		t.Errorf("a charge for nothing saw %q", saw)
+	}
+	res, err := p.Client().Post("http://bank.example/charges", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if after := res.Header.Get("Retry-After"); res.StatusCode != http.StatusTooManyRequests || after != "1" {
+		t.Errorf("%d with Retry-After %q, want 429 and 1", res.StatusCode, after)
+	}
+	p.ExpectEffects(t, nil, 0)
+	if c := p.Calls()[0]; len(c.Arrivals) != 1 || c.Arrivals[0].Done {
+		t.Errorf("the refused one: %+v, want that it arrived and was not done", c)
+	}
+}
+
+// TestExpectReleases: what is held lands before it is counted.
+func TestExpectReleases(t *testing.T) {
+	b := &bank{}
+	p := rt.NewProxy(t, b, rt.Options{Patience: time.Millisecond, Script: []rt.Fault{{Vice: rt.LateCommit}}})
+	post(t.Context(), p.Client(), "http://bank.example", invoice)
+	p.ExpectEffects(t, nil, 1)
 }
 
 // TestIsWrite: an API that writes with GET, or reads with POST, says so.

@@ -165,6 +165,35 @@ func TestNothingAfter(t *testing.T) {
 	})
 }
 
+// TestStopsWhereItStands: the loop's own goroutine does not even hear that its
+// request failed.
+func TestStopsWhereItStands(t *testing.T) {
+	rt.Replay(t, kills, func(s *rt.Story) {
+		proxy := s.Proxy(&bank{}, rt.Options{})
+		heard := 0
+		_ = s.Run(func(ctx context.Context, run *rt.Run) error {
+			if run.Life > 1 {
+				return nil
+			}
+			post(ctx, run.Client(proxy), "http://bank.example", invoice)
+			heard++
+			err := run.Do("note", func() error { return nil })
+			heard++
+			return err
+		})
+		at := "" // nowhere
+		if lives := s.Lives(); len(lives) > 1 {
+			at = lives[0][len(lives[0])-1]
+		}
+		want := map[string]int{
+			"": 2, "before POST /charges": 0, "after POST /charges": 0, "before note": 1, "after note": 1, "the end, before anybody notes it": 2,
+		}[at]
+		if heard != want {
+			s.Errorf("killed at %q it went on %d times, want %d", at, heard, want)
+		}
+	})
+}
+
 // TestRepeatOne: a failure names its story, and the environment tells that one
 // alone.
 func TestRepeatOne(t *testing.T) {
