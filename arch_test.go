@@ -44,7 +44,7 @@ var rooms = map[string][]string{
 	"signing":       {},
 	"redact":        {"connectors", "intent"},
 	"telemetry":     {"connectors", "engine", "ledger", "verify"},
-	"audit/objects": {"audit"},
+	"audit/objects": {"audit", "signing"},
 	"audit":         {"intent", "internal/pause", "ledger", "signing"},
 	"receipt":       {"connectors", "intent", "ledger", "redact", "signing"},
 	"eval":          {"connectors", "intent", "internal/yamlfile", "verify"},

@@ -1,11 +1,14 @@
 package audit
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -95,7 +98,7 @@ func (s *Sealer) newest(ctx context.Context, tenant string) (tip, head Head, env
 		return tip, head, envelope, 0, err
 	}
 	if envelope, err = signing.ReadEnvelope(p.Body); err == nil {
-		head, err = unchecked(envelope)
+		head, err = ReadHead(envelope)
 	}
 	if err != nil { // a check says so; the next one takes its place
 		head, envelope = Head{}, signing.Envelope{}
@@ -183,11 +186,35 @@ func readHead(payload []byte) (Head, error) {
 	return h, nil
 }
 
-// unchecked is what a head says, whoever signed it.
-func unchecked(e signing.Envelope) (Head, error) {
+// ReadHead is what a head says, whoever signed it: nothing in it is to be
+// believed. [OpenHead] checks it.
+func ReadHead(e signing.Envelope) (Head, error) {
 	payload, err := base64.StdEncoding.DecodeString(e.Payload)
 	if err != nil {
 		return Head{}, fmt.Errorf("the head cannot be read: %w", err)
 	}
 	return readHead(payload)
+}
+
+// ReadHeads reads signed heads from lines of JSON, as [File] keeps them, and says
+// which lines are none. Their signatures are not checked.
+func ReadHeads(r io.Reader) (heads []signing.Envelope, bad []error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxHeadLine)
+	for n := 1; lines.Scan(); n++ {
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		e, err := signing.ReadEnvelope(text)
+		if err != nil {
+			bad = append(bad, fmt.Errorf("line %d: %w", n, err))
+			continue
+		}
+		heads = append(heads, e)
+	}
+	if err := lines.Err(); err != nil {
+		bad = append(bad, err)
+	}
+	return heads, bad
 }

@@ -47,11 +47,18 @@ func (k *File) Keep(_ context.Context, head signing.Envelope) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(k.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(k.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	_, err = f.Write(append(line, '\n')) // one write: lines of two processes do not mix
+	line = append(line, '\n')
+	last := []byte{'\n'}
+	if info, err := f.Stat(); err == nil && info.Size() > 0 {
+		if _, err := f.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...) // whoever was killed in the middle of a line costs that line alone
+		}
+	}
+	_, err = f.Write(line) // one write: lines of two processes do not mix
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

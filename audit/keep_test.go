@@ -1,0 +1,178 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+func headsOf(t *testing.T) (signing.Envelope, signing.Keys) {
+	t.Helper()
+	sign, keys := signer(t)
+	l, kept := ledger.NewMemory(), &drawer{}
+	s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+	life(t, l, "a", "w1")
+	seal(t, s, 5)
+	_, err := s.SignHeads(t.Context())
+	must(t, err)
+	must(t, s.Flush(t.Context()))
+	own, err := audit.NewestHead(t.Context(), l, "a")
+	if must(t, err); own.Payload != kept.heads[0].Payload {
+		t.Fatal("the ledger keeps another head than the keeper")
+	}
+	if h, err := audit.OpenHead(own, keys); err != nil || h.Entries != 5 || h.Tenant != "a" {
+		t.Fatalf("head %+v, error %v", h, err)
+	}
+	return own, keys
+}
+
+func TestFile(t *testing.T) {
+	head, keys := headsOf(t)
+	path := filepath.Join(t.TempDir(), "heads.jsonl")
+	must(t, os.WriteFile(path, []byte(`{"payload`), 0o600)) // somebody was killed while writing
+	k, err := audit.NewFile(path)
+	must(t, err)
+	must(t, errors.Join(k.Keep(t.Context(), head), k.Keep(t.Context(), head)))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	heads, bad := audit.ReadHeads(strings.NewReader(string(text)))
+	if len(heads) != 2 || len(bad) != 1 {
+		t.Fatalf("%d heads, bad %v, of:\n%s", len(heads), bad, text)
+	}
+	if _, err := audit.OpenHead(heads[1], keys); err != nil {
+		t.Error(err)
+	}
+	if _, err := audit.NewFile(filepath.Join(path, "x")); err == nil {
+		t.Error("a file that cannot be written was taken")
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	head, _ := headsOf(t)
+	var got []string
+	status := http.StatusCreated
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+r.Header.Get("Authorization")+" "+string(body))
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	k, err := audit.NewHTTP(server.URL+"/heads?key=hidden", http.Header{"Authorization": {"Bearer x"}})
+	must(t, err)
+	must(t, k.Keep(t.Context(), head))
+	for _, status = range []int{301, 307, 400, 500} {
+		if err := k.Keep(t.Context(), head); err == nil {
+			t.Errorf("an answer of %d was taken for a yes", status)
+		}
+	}
+	text, err := head.Encode()
+	must(t, err)
+	if len(got) != 5 || got[0] != "POST Bearer x "+string(text) {
+		t.Errorf("asked %d times, first %s", len(got), got[0])
+	}
+	server.Close()
+	if err := k.Keep(t.Context(), head); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("error %v; want one without the URL", err)
+	}
+	for _, bad := range []string{"", "heads", "ftp://x/y", "https://", "::"} {
+		if _, err := audit.NewHTTP(bad, nil); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// flaky fails for some time.
+type flaky struct {
+	mu    sync.Mutex
+	until time.Time
+	kept  []audit.Head
+}
+
+func (f *flaky) Keep(ctx context.Context, e signing.Envelope) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Now().Before(f.until) {
+		return errors.New("not now")
+	}
+	h, err := audit.ReadHead(e)
+	f.kept = append(f.kept, h)
+	return err
+}
+
+// stuck never answers.
+type stuck struct{}
+
+func (stuck) Keep(ctx context.Context, _ signing.Envelope) error { <-ctx.Done(); return ctx.Err() }
+
+// A keeper that fails or stands still holds up neither sealing nor other keepers,
+// and gets the newest head when it is back.
+func TestWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sign, keys := signer(t)
+		l, good, bad := ledger.NewMemory(), &drawer{}, &flaky{until: time.Now().Add(10 * time.Minute)}
+		s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), Keepers: map[string]audit.Keeper{"good": good, "bad": bad, "stuck": stuck{}}})
+		idle := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler)})
+		ctx, end := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { must(t, s.Work(ctx)) })
+		synctest.Wait()
+		working.Go(func() { must(t, idle.Work(ctx)) })
+		for i := range 5 {
+			life(t, l, "a", string(rune('a'+i)))
+			time.Sleep(2 * time.Minute) //nolint:forbidigo // in the bubble it moves the fake clock
+		}
+		synctest.Wait()
+		if len(good.heads) != 5 || len(bad.kept) != 0 || idle.Stats().Entries != 0 {
+			t.Errorf("the good keeper has %d, the bad %d, the idle sealer sealed %d", len(good.heads), len(bad.kept), idle.Stats().Entries)
+		}
+		time.Sleep(20 * time.Minute) //nolint:forbidigo // likewise
+		synctest.Wait()
+		stats := s.Stats()
+		if len(bad.kept) != 1 || bad.kept[0].Entries != 25 || stats.Keepers["bad"].Dropped != 4 || stats.Keepers["bad"].Failures == 0 || stats.Keepers["stuck"].Waiting != 1 {
+			t.Errorf("the bad keeper has %+v; stats %+v", bad.kept, stats)
+		}
+		end()
+		working.Wait()
+		clean(t, l, audit.VerifyOptions{Keys: keys, Heads: good.heads})
+	})
+}
+
+// Another sealer takes over when the one whose turn it is says nothing any more.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.NewMemory()
+		first, second := audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)}), audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)})
+		ctx, end := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { must(t, first.Work(ctx)) })
+		synctest.Wait()
+		also, endAll := context.WithCancel(t.Context())
+		working.Go(func() { must(t, second.Work(also)) })
+		life(t, l, "a", "w1")
+		time.Sleep(time.Minute) //nolint:forbidigo // in the bubble it moves the fake clock
+		end()
+		life(t, l, "a", "w2")
+		time.Sleep(time.Minute) //nolint:forbidigo // likewise
+		endAll()
+		working.Wait()
+		if a, b := first.Stats().Entries, second.Stats().Entries; a != 5 || b != 5 {
+			t.Errorf("the first sealed %d, the second %d", a, b)
+		}
+		clean(t, l, audit.VerifyOptions{})
+	})
+}
