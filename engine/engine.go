@@ -111,6 +111,10 @@ type Options struct {
 	// Events receives the verdicts as events gen_ai.evaluation.result, as well as
 	// they are in spans. It counts only with a Tracer. Default: none are made.
 	Events log.LoggerProvider
+	// TraceContent puts into spans what is asked for and what came of it, and into
+	// events why, without what is sensitive. Default false: only names, numbers and
+	// words of this program.
+	TraceContent bool
 }
 
 // ErrClosed is returned by an engine after Close.
@@ -156,6 +160,9 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if keeper, ok := l.(ledger.Keeper); ok && e.opts.Vault != nil {
+		keeper.KeepWith(e.SealRecord)
 	}
 	e.SetRisks(e.opts.Risks)
 	e.tracer = newTracer(e.opts)

@@ -137,6 +137,9 @@ const (
 	maxTraceparent = 256
 	// maxAttribute bounds a name in a span: who reads spans groups by it.
 	maxAttribute = 256
+	// maxContent bounds what is asked for, and what came of it, in a span: receivers
+	// cut or refuse attributes of more than some tens of KiB.
+	maxContent = 16 << 10
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

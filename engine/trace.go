@@ -2,6 +2,9 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 )
 
 // scope names what makes the spans.
@@ -304,11 +308,38 @@ func (s *stretch) ended() []attribute.KeyValue {
 		attribute.String("readback.status", string(s.status())), attribute.Bool("readback.replayed", s.replayed),
 		attribute.Int("readback.sends", r.Sends), attribute.Int("readback.reads", r.Reads),
 	}
-	return withText(all, "readback.verdict", r.Verdict, "readback.rule", r.Rule)
+	return append(withText(all, "readback.verdict", r.Verdict, "readback.rule", r.Rule), s.content()...)
+}
+
+// content is what was asked for and what came of it, where whoever runs this wants
+// it in spans: as the ledger has it, with digests in the place of what is sensitive.
+func (s *stretch) content() []attribute.KeyValue {
+	if !s.e.opts.TraceContent || s.rec.ID == "" {
+		return nil
+	}
+	all := []attribute.KeyValue{attribute.String("gen_ai.tool.call.arguments", fitting(s.rec.Intent))}
+	if s.err != nil {
+		return all
+	}
+	out := s.out
+	if out == nil {
+		o := outcomeOf(s.rec, s.replayed)
+		out = &o
+	}
+	return append(all, attribute.String("gen_ai.tool.call.result", fitting(encoded(out))))
+}
+
+// fitting is a document for a span; of one that is too large the digest.
+func fitting(text json.RawMessage) string {
+	if len(text) > maxContent {
+		sum := sha256.Sum256(text)
+		text = encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
+	}
+	return string(redact.Shown(text))
 }
 
 // evaluated tells the verdict as an event of its own, parented to the span. The
-// sentence that explains it can hold what was read, and is left out.
+// sentence that explains it can hold what was read, and is content.
 func (s *stretch) evaluated() {
 	if s.e.tracer.events == nil || s.rec.Verdict == "" {
 		return
@@ -319,6 +350,9 @@ func (s *stretch) evaluated() {
 		r.SetSeverity(log.SeverityInfo)
 		r.AddAttributes(withText(nil, "gen_ai.evaluation.name", "readback.verdict", "gen_ai.evaluation.score.label", s.rec.Verdict,
 			"readback.write.id", string(s.rec.ID), "readback.status", string(s.status()), "readback.rule", s.rec.Rule)...)
+		if s.e.opts.TraceContent {
+			r.AddAttributes(attribute.String("gen_ai.evaluation.explanation", redact.ShownText(s.rec.Reason)))
+		}
 		s.e.tracer.events.Emit(s.ctx, r)
 	})
 }

@@ -89,7 +89,7 @@ func (t *task) sending(ctx context.Context, r connectors.Request) verify.Result 
 	finish(span, wrong, func() []attribute.KeyValue {
 		all := []attribute.KeyValue{attribute.Int("readback.attempt", r.Attempt), attribute.Bool("readback.conditional", r.Conditional),
 			attribute.Bool("readback.conflict", res.Conflict)}
-		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.fate", fateWord(res.Fate), "readback.code", res.Code)
+		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.fate", fateWord(res.Fate), "readback.code", t.scope().Text(res.Code))
 	})
 	return res
 }

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/redact"
 )
 
 // TestSpanAttributes pins every attribute of one life: a name that is changed here
@@ -54,6 +57,56 @@ func TestSpanAttributes(t *testing.T) {
 			t.Errorf("attributes (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestSpansTellContentOnlyWhenAsked plants a value that is sensitive and one that is
+// not.
+func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
+	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: bytes.Repeat([]byte{7}, redact.KeySize)}}, redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		content, plain bool
+		reason         string
+	}{
+		"default": {false, false, "nothing that was asked for leaves"},
+		"content": {true, true, "what was asked for is told, but for what is sensitive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := newTape()
+				opts := told.options()
+				opts.Vault, opts.TraceContent = vault, c.content
+				b := newBench(t, simulated.Native.Options(), opts)
+				w := order("A-1", intent.Create)
+				w.Expect = intent.Fields{"amount_cents": jsonNumber(1999), "note": "plain-canary", "customer": "secret-canary"}
+				w.Sensitive = []string{"/customer"}
+				b.do(w)
+				b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+				b.do(call(w, 1))
+				b.engine.Close()
+				everything := strings.Join(told.events.told, " ")
+				for _, s := range told.Started() {
+					everything += s.Name() + " " + s.Status().Description
+					for _, kv := range s.Attributes() {
+						everything += " " + pair(kv)
+						if kv.Key == "gen_ai.tool.call.id" {
+							t.Error("a key of ours is given out as the provider's id")
+						}
+					}
+				}
+				if strings.Contains(everything, "secret-canary") || strings.Contains(everything, "rbs1:") {
+					t.Errorf("what is sensitive is told: %s", everything)
+				}
+				for _, part := range []string{"plain-canary", "redacted:", "gen_ai.tool.call.arguments=", "gen_ai.tool.call.result=", "gen_ai.evaluation.explanation="} {
+					if strings.Contains(everything, part) != c.plain {
+						t.Errorf("%q told: %v, want %v: %s", part, !c.plain, c.plain, c.reason)
+					}
+				}
+			})
+		})
+	}
 }
 
 // hostile is a provider of spans and events in which everything panics from the

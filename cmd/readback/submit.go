@@ -92,7 +92,7 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	defer d.close()
 	defer e.Close()
 	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
-	ctx = engine.WithTraceparent(engine.As(ctx, engine.Principal{Name: s.by}), os.Getenv("TRACEPARENT"))
+	ctx = engine.WithTraceparent(engine.As(ctx, engine.Principal{Name: s.by}), a.env("TRACEPARENT"))
 	if w.CorrelationID == "" {
 		w.CorrelationID = engine.TraceID(ctx)
 	}

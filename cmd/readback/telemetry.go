@@ -18,6 +18,8 @@ import (
 type telling struct {
 	sdk  *otel.SDK
 	stop func() error // of the gauges, which ask the ledger
+	// content tells arguments and results as well.
+	content bool
 }
 
 // asHeaders makes headers of what stands for a secret that is not looked at.
@@ -47,7 +49,7 @@ func (a *app) tell(d *desk, reg *connectors.Registry) error {
 	if err != nil {
 		return err
 	}
-	d.telling = telling{sdk: sdk}
+	d.telling = telling{sdk: sdk, content: d.config.Telemetry.Content}
 	if l, ok := d.ledger.(ledger.Surveyor); ok {
 		if d.telling.stop, err = telemetry.Gauges(sdk.Meter(), reg, l); err != nil {
 			return err
@@ -61,7 +63,7 @@ func (t telling) into(o *engine.Options, reg *connectors.Registry) {
 	if t.sdk == nil {
 		return
 	}
-	o.Tracer, o.Events = t.sdk.Tracer(), t.sdk.Events()
+	o.Tracer, o.Events, o.TraceContent = t.sdk.Tracer(), t.sdk.Events(), t.content
 	o.Meter = telemetry.Tee(o.Meter, telemetry.NewMeter(t.sdk.Meter(), reg))
 }
 

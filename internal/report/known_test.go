@@ -67,14 +67,14 @@ func TestKnown(t *testing.T) {
 // The trace, who asked and what the caller said about itself stand with the write.
 func TestLifeTellsWhereItCameFrom(t *testing.T) {
 	body, err := intent.WriteIntent{Tenant: "acme", Workflow: "w", Step: "s", Tool: "t", Destination: "d", Kind: "k", Write: intent.Create,
-		Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"a": "1"}, Sensitive: []string{"/expect/a"},
+		Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"a": "1"}, Sensitive: []string{"/a"},
 		Context: map[string]string{"model": "m-1", "run": "r\u202e"}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := ledger.Record{ID: "wr_1", State: ledger.Review, Trace: ownTrace, CorrelationID: "req-9", RequestedBy: "crm-agent", Intent: body}
 	text := Life(r, nil, engine.OutcomeOf(r), r.Created)
-	for _, part := range []string{"4bf92f3577b34da6a3ce929d0e0e4736", "req-9", "crm-agent", "model", "= m-1", `r\u202e`, "/expect/a"} {
+	for _, part := range []string{"4bf92f3577b34da6a3ce929d0e0e4736", "req-9", "crm-agent", "model", "= m-1", `r\u202e`, "/a"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is missing in\n%s", part, text)
 		}
