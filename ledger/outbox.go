@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -14,7 +15,8 @@ const FullNote = "outbox/full"
 
 // ToEnqueue is the identity of a write that is to be enqueued in a transaction
 // of its caller: [NewRecord] after everything that an intent alone can get
-// wrong. The error wraps [intent.ErrInvalid].
+// wrong. An intent that marks fields as sensitive is refused too: nothing seals
+// what waits there. The error wraps [intent.ErrInvalid].
 func ToEnqueue(w intent.WriteIntent) (Record, error) {
 	if err := w.Validate(); err != nil {
 		return Record{}, err
@@ -23,7 +25,21 @@ func ToEnqueue(w intent.WriteIntent) (Record, error) {
 		return Record{}, &intent.InvalidError{Problems: []intent.Problem{
 			{Path: "/compensates", Problem: "is set", Want: "it left out; only the engine sets it"}}}
 	}
+	if len(w.Sensitive) > 0 {
+		return Record{}, &intent.InvalidError{Problems: []intent.Problem{{Path: "/sensitive",
+			Problem: fmt.Sprintf("marks %q, and what is in the outbox stays in the clear until it is taken in", w.Sensitive[0]),
+			Want:    "the intent given to an engine, which seals it, or no sensitive fields"}}}
+	}
 	return NewRecord(w)
+}
+
+// Keeper is what a [Ledger] with an outbox can be besides: it is told how a write
+// that it takes in from there is to be kept.
+type Keeper interface {
+	// KeepWith replaces what makes the record of an entry as it is kept of the one
+	// that was asked for, with the same identity. One that fails refuses the entry
+	// for good. Default: it is kept as it is.
+	KeepWith(keep func(Record) (Record, error))
 }
 
 // Entry is one row of the outbox as a driver found it.
@@ -51,6 +67,28 @@ func (e Entry) Reservation(window time.Duration) (Reservation, error) {
 			ErrCorrupt, rec.ID, rec.Tenant, rec.KeyDigest, e.ID, e.Tenant, e.KeyDigest)
 	}
 	return Reservation{Record: rec, Window: window}, nil
+}
+
+// Keeping is what a driver was told by [Keeper.KeepWith]. The zero value keeps
+// writes as they are. It is safe for concurrent use.
+type Keeping struct {
+	keep atomic.Pointer[func(Record) (Record, error)]
+}
+
+// KeepWith implements [Keeper].
+func (k *Keeping) KeepWith(keep func(Record) (Record, error)) { k.keep.Store(&keep) }
+
+// Reservation is [Entry.Reservation] with the record as it is to be kept.
+func (k *Keeping) Reservation(e Entry, window time.Duration) (Reservation, error) {
+	res, err := e.Reservation(window)
+	keep := k.keep.Load()
+	if err != nil || keep == nil || *keep == nil {
+		return res, err
+	}
+	if res.Record, err = (*keep)(res.Record); err != nil {
+		return res, fmt.Errorf("%w: outbox: the entry cannot be kept: %w", ErrCorrupt, err)
+	}
+	return res, nil
 }
 
 // Refusal is why an entry can never be taken in, as the error of its

@@ -170,7 +170,7 @@ func (t *tx) admitFree(found []entry) (left []entry, err error) {
 	var free []change
 	of := make(map[ledger.ID]entry)
 	for _, e := range found {
-		res, err := e.Reservation(t.l.window)
+		res, err := t.l.keeping.Reservation(e.Entry, t.l.window)
 		if _, twice := of[e.ID]; err != nil || twice || res.Record.IdempotencyKey != "" {
 			left = append(left, e)
 			continue
@@ -317,7 +317,7 @@ func (t *tx) entries(statement string, args ...any) (found []entry, err error) {
 func (t *tx) admit(found []entry) error {
 	var taken []int64
 	for _, e := range found {
-		res, err := e.Reservation(t.l.window)
+		res, err := t.l.keeping.Reservation(e.Entry, t.l.window)
 		if err == nil {
 			_, _, err = t.reserve(res)
 		}

@@ -51,6 +51,7 @@ type Ledger struct {
 	wake    wake
 	turns   turns
 	close   func() // once
+	keeping ledger.Keeping
 
 	// unnamed says that statements cannot be kept prepared on connections, and
 	// must be sent whole each time.
@@ -58,6 +59,9 @@ type Ledger struct {
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
+
+// KeepWith implements [ledger.Keeper].
+func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
 
 // Open opens the ledger in the database that the DSN names (a URL, or
 // key=value pairs; pool_max_conns bounds the connections, by default 16), and creates or upgrades it. Of several

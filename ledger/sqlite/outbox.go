@@ -160,7 +160,7 @@ func (t *tx) admit(entries []entry) error {
 	defer func() { t.wrote = t.wrote || changed }()
 	for _, e := range entries {
 		t.wrote = false
-		res, err := e.Reservation(t.window)
+		res, err := t.keeping.Reservation(e.Entry, t.window)
 		if err == nil {
 			_, _, err = t.reserve(res)
 			if errors.Is(err, ledger.ErrCorrupt) && unreadable(err) == "" { // not a row, but the file

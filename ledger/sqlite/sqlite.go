@@ -53,7 +53,11 @@ type Ledger struct {
 	writer  *writer
 	readers *sqlitex.Pool
 	close   func() error // once
+	keeping ledger.Keeping
 }
+
+// KeepWith implements [ledger.Keeper].
+func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
@@ -90,6 +94,7 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if l.writer, err = newWriter(conn, path, l.now); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	l.writer.tx.keeping = &l.keeping
 	l.writer.tx.window = max(cmp.Or(o.Window, defaultWindow), 0)
 	l.readers, err = sqlitex.NewPool(path, sqlitex.PoolOptions{
 		Flags: sqlite.OpenReadWrite, PoolSize: readers, PrepareConn: readOnly,

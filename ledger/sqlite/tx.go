@@ -65,7 +65,8 @@ type tx struct {
 	wakes     bool          // there is new work for anybody
 	tells     bool          // there is a new change
 	window    time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
-	broken    error         // what ended the transaction before its time
+	keeping   *ledger.Keeping
+	broken    error // what ended the transaction before its time
 
 	// remembered are writes as this connection last wrote them, and foreign is
 	// a number that changes when any other connection commits: then nothing is
