@@ -102,6 +102,10 @@ type Fixture struct {
 	// Unlisted says why these records cannot be listed although the connector is
 	// a Lister. Default "": they can.
 	Unlisted string
+	// Shared says why a list may show records that another check made: a server
+	// that all share. Lists are then asked for the records of the check alone.
+	// Default "": the destination holds nothing at first.
+	Shared string
 	// NullField names a top-level field that can hold null.
 	NullField string
 

@@ -195,15 +195,23 @@ func (d *desk) Write(ctx context.Context, r connectors.Request) (connectors.Rece
 }
 
 func (d *desk) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	defer func() {
-		d.reads.arm(wireNone)
-		if d.resume.Swap(false) {
-			if err := d.c.standby.Resume(); err != nil {
-				d.t.Error(err)
-			}
-		}
-	}()
+	defer d.wellAgain()
 	return d.Connector.Read(ctx, q)
+}
+
+// List ends it as Read does.
+func (d *desk) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
+	defer d.wellAgain()
+	return d.Connector.List(ctx, s)
+}
+
+func (d *desk) wellAgain() {
+	d.reads.arm(wireNone)
+	if d.resume.Swap(false) {
+		if err := d.c.standby.Resume(); err != nil {
+			d.t.Error(err)
+		}
+	}
 }
 
 // app is the name of the connection, by which triggers know whose turn it is.

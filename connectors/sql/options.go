@@ -101,6 +101,8 @@ type engine interface {
 	write(ctx context.Context, t *table, c change) (connectors.Receipt, error)
 	// read answers questions about one table, one by one or together.
 	read(ctx context.Context, t *table, qs []question) error
+	// list gives the rows of a statement, at most so many.
+	list(ctx context.Context, t *table, s *statement, most int) (rowsOf, error)
 	// probe compares the table with what it is declared to be.
 	probe(ctx context.Context, t *table) error
 	close()

@@ -123,12 +123,19 @@ func (f *file) Write(ctx context.Context, r connectors.Request) (connectors.Rece
 }
 
 func (f *file) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	defer func() {
-		f.mu.Lock()
-		f.read = ""
-		f.mu.Unlock()
-	}()
+	defer f.wellAgain()
 	return f.Connector.Read(ctx, q)
+}
+
+func (f *file) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
+	defer f.wellAgain()
+	return f.Connector.List(ctx, s)
+}
+
+func (f *file) wellAgain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read = ""
 }
 
 func (f *file) vice(writes bool) (connectortestVice, string, <-chan struct{}) {

@@ -68,6 +68,7 @@ func fixture(d *desk) *connectortest.Fixture {
 	return &connectortest.Fixture{
 		Connector: d,
 		Profile:   d.Profiles()["order"],
+		Shared:    "all checks write into the same tables",
 		Intent:    d.order,
 		Near:      d.near,
 		Set:       d.set,
