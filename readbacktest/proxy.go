@@ -44,11 +44,15 @@ func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
 // Forward is a target somewhere else: the server at a base URL. A server that
 // cannot be reached looks like a dead connection.
 func Forward(base *url.URL) http.Handler {
+	// Connections are used once: net/http sends again by itself what a kept one
+	// may have swallowed, and no connection outlives the test.
+	return forward(base, &http.Transport{DisableKeepAlives: true})
+}
+
+func forward(base *url.URL, by http.RoundTripper) http.Handler {
 	to := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(base) },
-		// Connections are used once: net/http sends again by itself what a kept
-		// one may have swallowed, and no connection outlives the test.
-		Transport:    &http.Transport{DisableKeepAlives: true},
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(base) },
+		Transport:    by,
 		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the client sees it
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}

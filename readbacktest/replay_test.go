@@ -165,6 +165,38 @@ func TestNothingAfter(t *testing.T) {
 	})
 }
 
+// TestKillsOverURL: a loop that takes a base URL is killed at its requests too: it
+// hears of a dead connection, and has no effect any more.
+func TestKillsOverURL(t *testing.T) {
+	charges := map[string]int{}
+	rt.Replay(t, rt.Plan{Vices: []rt.Vice{rt.CutBody}}, func(s *rt.Story) {
+		b := &bank{}
+		proxy := s.Proxy(b, rt.Options{})
+		_ = s.Run(func(ctx context.Context, run *rt.Run) error {
+			base, saw := run.URL(proxy), ""
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			for range 3 { // whatever happens
+				if saw = post(context.WithoutCancel(ctx), client, base, invoice); strings.HasPrefix(saw, "201 {") {
+					return ctx.Err()
+				}
+			}
+			return errors.New(saw)
+		})
+		charges[s.String()] = b.Charges(invoice)
+	})
+	for story, want := range map[string]int{
+		"nothing happens": 1,
+		`life 1 killed at point 1, "before POST /charges"`:                     1,
+		`life 1 killed at point 2, "after POST /charges"`:                      2,
+		"cut-body on write 1":                                                  2,
+		`cut-body on write 1, life 1 killed at point 4, "after POST /charges"`: 3,
+	} {
+		if got, ok := charges[story]; !ok || got != want {
+			t.Errorf("%s: %d charges (told %t), want %d", story, got, ok, want)
+		}
+	}
+}
+
 // TestStopsWhereItStands: the loop's own goroutine does not even hear that its
 // request failed.
 func TestStopsWhereItStands(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -21,7 +23,7 @@ var ErrDead = errors.New("this life was killed")
 
 // Run is one life of a loop: from its beginning to its end, or to the point at
 // which it is killed. Whatever goes through it (Point, Do, Client, Transport,
-// Connector) is a point, and has no effect once the life is over.
+// URL, Connector) is a point, and has no effect once the life is over.
 //
 // Where the loop's own goroutine comes to the point, it ends there: what is
 // deferred runs, as it would not in a process that is killed, and nothing else.
@@ -42,8 +44,8 @@ type Run struct {
 	until   time.Time
 }
 
-// Point is a place at which the life may be killed: nothing after it happens
-// then.
+// Point is a place at which the life may be killed: it ends the goroutine that
+// calls it, and nothing after it happens.
 func (r *Run) Point(name string) {
 	if r.ends(name) {
 		runtime.Goexit()
@@ -67,6 +69,16 @@ func (r *Run) Do(name string, call func() error) error {
 // Client is a client of the proxy whose requests are points. It has no time-out.
 func (r *Run) Client(p *Proxy) *http.Client {
 	return &http.Client{Transport: r.Transport(p.Transport())}
+}
+
+// URL is where the proxy listens for this life alone, on this machine and until
+// the story ends, for a loop that takes a base URL. Its requests are points; a
+// killed life gets a dead connection for this one and all others, and must
+// return. Not for a testing/synctest bubble.
+func (r *Run) URL(p *Proxy) string {
+	server := httptest.NewServer(forward(&url.URL{Scheme: "http", Host: "target.example"}, r.Transport(p.Transport())))
+	r.story.Cleanup(server.Close)
+	return server.URL
 }
 
 // Transport carries requests by another transport; before each is a point, and
