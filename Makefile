@@ -48,7 +48,7 @@ sagamatrix: ## every crash point, every vice and every failing step of a saga; l
 
 .PHONY: bench
 bench: ## benchmarks; see docs/performance.md (READBACK_BENCH_ROWS=1000000 for long histories)
-	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine
+	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench
 
 .PHONY: mutants
 mutants: ## break each rule once and see its test fail

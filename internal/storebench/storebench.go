@@ -74,17 +74,40 @@ const rounds = 10
 // took for one thing in the middle one of its rounds.
 func turns(b *testing.B, callers, n int, one, other func(i int) error) (time.Duration, time.Duration) {
 	b.Helper()
+	took := inTurns(b, callers, n, side{do: one}, side{do: other})
+	return took[0], took[1]
+}
+
+// side is one of several things that are measured in turns. What it leaves to be
+// done beside it is done in rest, at the end of each of its rounds and within its
+// time: else the others would pay for it.
+type side struct {
+	do   func(i int) error
+	rest func()
+}
+
+// inTurns is turns for any number of sides.
+func inTurns(b *testing.B, callers, n int, sides ...side) []time.Duration {
+	b.Helper()
 	each := max(n/rounds, callers)
-	var took [2][]time.Duration
+	took := make([][]time.Duration, len(sides))
 	for round := range rounds {
-		for side, do := range []func(int) error{one, other} {
-			took[side] = append(took[side], spread(b, callers, round*each, each, do))
+		for i, s := range sides {
+			one := spread(b, callers, round*each, each, s.do)
+			if s.rest != nil {
+				begin := time.Now()
+				s.rest()
+				one += time.Since(begin) / time.Duration(each)
+			}
+			took[i] = append(took[i], one)
 		}
 	}
+	middle := make([]time.Duration, len(sides))
 	for side := range took {
 		slices.Sort(took[side])
+		middle[side] = took[side][rounds/2]
 	}
-	return took[0][rounds/2], took[1][rounds/2]
+	return middle
 }
 
 // spread does n things in a number of goroutines and returns how long it took
@@ -208,7 +231,13 @@ func Keys(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 }
 
 // engineOn is an engine on a ledger, before a destination that costs nothing.
-func engineOn(b *testing.B, l ledger.Ledger) *engine.Engine {
+func engineOn(b testing.TB, l ledger.Ledger) *engine.Engine {
+	b.Helper()
+	return engineWith(b, l, func(*connectors.Registry) *engine.Options { return nil })
+}
+
+// engineWith is engineOn with options, which may depend on the destinations.
+func engineWith(b testing.TB, l ledger.Ledger, options func(*connectors.Registry) *engine.Options) *engine.Engine {
 	b.Helper()
 	d := &instant{records: map[string]connectors.Record{}}
 	var reg connectors.Registry
@@ -218,7 +247,7 @@ func engineOn(b *testing.B, l ledger.Ledger) *engine.Engine {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := engine.New(l, &reg, nil)
+	e := engine.New(l, &reg, options(&reg))
 	b.Cleanup(e.Close)
 	return e
 }

@@ -35,6 +35,7 @@ type Receiver struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
+	forgets  bool
 	answer   func(http.ResponseWriter, *http.Request) bool
 	requests []*http.Request
 	spans    []*traces.Span
@@ -60,6 +61,13 @@ func (r *Receiver) Close() {
 	r.server.Close()
 }
 
+// Forget makes it keep nothing of what it takes from now on, for measurements.
+func (r *Receiver) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgets = true
+}
+
 // Answer makes it answer by a function that reports whether it did; nil makes it
 // well behaved again.
 func (r *Receiver) Answer(by func(http.ResponseWriter, *http.Request) bool) {
@@ -72,7 +80,9 @@ func (r *Receiver) Answer(by func(http.ResponseWriter, *http.Request) bool) {
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := read(req)
 	r.mu.Lock()
-	r.requests = append(r.requests, req)
+	if !r.forgets {
+		r.requests = append(r.requests, req)
+	}
 	answer := r.answer
 	r.mu.Unlock()
 	if answer != nil && answer(w, req) {
@@ -122,6 +132,9 @@ func read(req *http.Request) ([]byte, error) {
 func (r *Receiver) keep(m proto.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.forgets {
+		return
+	}
 	r.bodies = append(r.bodies, protojson.Format(m))
 	switch m := m.(type) {
 	case *coltrace.ExportTraceServiceRequest:

@@ -1,0 +1,192 @@
+package storebench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/otel"
+	"github.com/readback-go/readback/internal/otel/oteltest"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/signing"
+	"github.com/readback-go/readback/telemetry"
+)
+
+// evidence is what is kept and told beside the work.
+type evidence struct {
+	name           string
+	telling, seals bool
+}
+
+var allEvidence = []evidence{
+	{name: "off"}, {name: "telling", telling: true}, {name: "sealing", seals: true}, {name: "all", telling: true, seals: true},
+}
+
+func onDisk(tb testing.TB) ledger.Ledger {
+	tb.Helper()
+	l, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+// options tells a receiver on this machine, as the program does: spans, metrics
+// and events, in batches. Flush delivers what waits.
+func (v evidence) options(tb testing.TB) (options func(*connectors.Registry) *engine.Options, flush func()) {
+	tb.Helper()
+	if !v.telling {
+		return func(*connectors.Registry) *engine.Options { return nil }, func() {}
+	}
+	r := oteltest.Start(tb)
+	r.Forget()
+	k, err := otel.Start(tb.Context(), otel.Settings{Endpoint: r.URL, Env: func(string) string { return "" }})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		k.Shutdown()
+		if d := k.Deliveries()["traces"]; d.Delivered == 0 || d.Failed+d.Dropped > 0 {
+			tb.Errorf("%+v; all spans must be delivered", d)
+		}
+	})
+	flush = func() {
+		for _, p := range []any{k.Tracer(), k.Events(), k.Meter()} {
+			if err := p.(interface{ ForceFlush(context.Context) error }).ForceFlush(context.Background()); err != nil {
+				tb.Error(err)
+			}
+		}
+	}
+	return func(reg *connectors.Registry) *engine.Options {
+		return &engine.Options{Tracer: k.Tracer(), Events: k.Events(), Meter: telemetry.NewMeter(k.Meter(), reg)}
+	}, flush
+}
+
+// sealer seals a ledger and signs heads, as the program does.
+func (v evidence) sealer(tb testing.TB, l ledger.Ledger) *audit.Sealer {
+	tb.Helper()
+	private, _, err := signing.Generate()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	signer, err := signing.ReadSigner(private)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	keeper, err := audit.NewFile(filepath.Join(tb.TempDir(), "heads"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, Keepers: map[string]audit.Keeper{"file": keeper}, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// BenchmarkEvidence measures writes from intent to verified outcome with nothing
+// told and kept beside them, with spans, metrics and events told to a receiver on
+// this machine, with every event sealed into a chain whose heads are signed, and
+// with all of that, in turns. ×name is the rate against that without.
+func BenchmarkEvidence(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) ledger.Ledger{
+		"sqlite": onDisk, "memory": func(testing.TB) ledger.Ledger { return ledger.NewMemory() },
+	} {
+		for _, callers := range Callers {
+			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
+				var sides []side
+				for _, v := range allEvidence {
+					sides = append(sides, v.writing(b, open(b), fmt.Sprint(v.name, callers, "-", b.N)))
+				}
+				took := inTurns(b, callers, b.N, sides...)
+				b.ReportMetric(perSecond(took[0]), "writes/s")
+				for i, v := range allEvidence[1:] {
+					b.ReportMetric(float64(took[0])/float64(took[i+1]), "×"+v.name)
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// writing is one side: an engine and what goes on beside it.
+func (v evidence) writing(b *testing.B, l ledger.Ledger, batch string) side {
+	b.Helper()
+	seal := func() {}
+	if v.seals {
+		ctx, end := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		s := v.sealer(b, l)
+		if _, err := s.Seal(ctx); err != nil { // from here on what is not sealed is remembered
+			b.Fatal(err)
+		}
+		go func() { ended <- s.Work(ctx) }()
+		seal = func() {
+			if _, err := s.Seal(ctx); err != nil {
+				b.Error(err)
+			}
+		}
+		b.Cleanup(func() {
+			end()
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	options, flush := v.options(b)
+	e := engineWith(b, l, options)
+	return side{
+		do: func(i int) error {
+			out, err := e.Do(context.Background(), Intent(batch, i))
+			if err == nil && out.Status != engine.StatusVerified {
+				err = fmt.Errorf("outcome %+v", out)
+			}
+			return err
+		},
+		rest: func() { flush(); seal() },
+	}
+}
+
+// Evidence is kept beside the work: a write stays two durable commits, one send
+// and one read, whatever is told and sealed.
+func TestEvidenceCostsNoCommit(t *testing.T) {
+	const writes = 20
+	for _, v := range allEvidence {
+		t.Run(v.name, func(t *testing.T) {
+			l := onDisk(t)
+			var s *audit.Sealer
+			if v.seals {
+				s = v.sealer(t, l)
+				if _, err := s.Seal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			options, _ := v.options(t)
+			e := engineWith(t, l, options)
+			before := l.(*sqlite.Ledger).Stats().Commits
+			for i := range writes {
+				out, err := e.Do(t.Context(), Intent(v.name, i))
+				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 || out.Reads != 1 {
+					t.Fatalf("%+v, %v", out, err)
+				}
+			}
+			if commits := l.(*sqlite.Ledger).Stats().Commits - before; commits != 2*writes {
+				t.Errorf("%d writes took %d durable commits, want 2 each", writes, commits)
+			}
+			if !v.seals {
+				return
+			}
+			if n, err := s.Seal(t.Context()); err != nil || n < 2*writes {
+				t.Errorf("%d entries were sealed, %v: it must have been on", n, err)
+			}
+		})
+	}
+}
