@@ -94,6 +94,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	}
 	examineRules(e, c)
 	a.examineTelling(ctx, e, c)
+	a.examineKeys(e, c)
 	opening, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
@@ -212,4 +212,4 @@ func shownValue(t receipt.Text) string {
 }
 
 // errNoSigner says that no receipt can be issued here.
-var errNoSigner = errors.New("no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)")
+var errNoSigner = fmt.Errorf("%w: no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)", office.ErrUnsupported)

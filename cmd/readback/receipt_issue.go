@@ -32,7 +32,17 @@ func (a *app) issuer(d *desk) (*issuer, error) {
 		return nil, err
 	}
 	reg, err := d.config.Registry(a.env)
-	return &issuer{ledger: d.ledger, reg: reg, keys: keys}, err
+	return &issuer{ledger: d.ledger, reg: reg, keys: keys, vault: d.vault}, err
+}
+
+// serverIssuer is what issues the receipts of a server; nil where the configuration
+// names no keys. One that names only those that are trusted hands them out.
+func (a *app) serverIssuer(h *house) (*issuer, error) {
+	keys, err := h.desk.config.Signing(a.env)
+	if err != nil || len(keys.Trusted.List()) == 0 {
+		return nil, err
+	}
+	return &issuer{ledger: h.desk.ledger, reg: h.reg, keys: keys, vault: h.desk.vault}, nil
 }
 
 // Keys are the public keys: the one that signs first, then those that did.
@@ -88,4 +98,35 @@ func (i *issuer) profile(rec ledger.Record) connectors.Profile {
 		return p
 	}
 	return connectors.Profile{Destination: rec.Destination, Kind: rec.Kind}
+}
+
+// asKey makes a key of what stands for a secret that is not looked at.
+func asKey(env func(string) string) func(string) string {
+	return func(name string) string {
+		secret := env(name)
+		if secret != anySecret {
+			return secret
+		}
+		private, _, err := signing.Generate()
+		if err != nil {
+			return secret
+		}
+		return string(private)
+	}
+}
+
+// examineKeys tries the keys of receipts, where there are to be any.
+func (a *app) examineKeys(e *examination, c config.Config) {
+	if c.Receipts.Line == 0 {
+		return
+	}
+	keys, err := c.Signing(a.env)
+	switch {
+	case err != nil:
+		e.fail("receipts", "Say in `receipts` where the private key is; `readback key new` makes one.", "%s", flat(err.Error()))
+	case keys.Signer == nil:
+		e.ok("receipts", "none are issued: no key signs them")
+	default:
+		e.ok("receipts", "signed by key %.16s…, %s trusted", keys.Signer.ID(), plural(len(keys.Trusted.List()), "key"))
+	}
 }

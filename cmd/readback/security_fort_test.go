@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,7 @@ func newFort(t *testing.T, change func(string) string, variables ...string) *for
 	upstream := httptest.NewServer(behind)
 	t.Cleanup(upstream.Close)
 	f.p.write("shop.yaml", pinnedShop(t))
+	f.p.want(0, f.p.run("key", "new", "--out", filepath.Join(f.p.dir, "receipts.pem")))
 	selfSigned(t, f.p.dir, 1)
 	text := fmt.Sprintf(fortConfig, f.p.url, upstream.URL, f.hook.url)
 	if change != nil {
@@ -124,6 +126,7 @@ server:
   listen: 127.0.0.1:0
   grace: 20s
   sessions: {key_env: SESSION_KEY}
+receipts: {key_file: receipts.pem}
 destinations:
   orders: {type: simulated, url: %s, class: plain}
   knowledge:

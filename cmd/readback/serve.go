@@ -212,6 +212,9 @@ func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	if err == nil {
 		_, err = a.telling(c)
 	}
+	if err == nil {
+		_, err = c.Signing(a.env)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,10 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 	if err != nil {
 		return nil, err
 	}
+	from, err := sv.app.serverIssuer(h)
+	if err != nil {
+		return nil, err
+	}
 	on, log := sv.config.Server, h.desk.log
 	all := []door{{path: "/metrics", handler: permitted(who, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
 	for _, r := range logins.Routes() {
@@ -69,7 +73,11 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		all = append(all, door{path: "/api/v1/", handler: httpapi.New(h.gate, &httpapi.Options{Who: who, Logger: log})})
 	}
 	if on.API {
-		api := v1.New(h.office, &v1.Options{Who: who, MaxWait: on.MaxWait, Version: built().Version, Closing: sv.front.closing.Done(), Logger: log})
+		o := &v1.Options{Who: who, MaxWait: on.MaxWait, Version: built().Version, Closing: sv.front.closing.Done(), Logger: log}
+		if from != nil {
+			o.Receipts = from
+		}
+		api := v1.New(h.office, o)
 		all = append(all, door{path: "/v1/", handler: api, releases: true, ends: true}, door{path: "/openapi.json", handler: api})
 	}
 	if on.MCP {
@@ -86,6 +94,9 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 	}
 	if on.Desk {
 		o := &reviewui.Options{Who: who, Version: built().Version, Logger: log}
+		if from != nil && from.keys.Signer != nil {
+			o.Receipts = from
+		}
 		if !sv.settings.dev {
 			o.LoginPath = loginPath
 		}

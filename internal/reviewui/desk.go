@@ -65,6 +65,8 @@ type Options struct {
 	// asked for as the query's next. Default: nowhere, such a request is answered
 	// with 401.
 	LoginPath string
+	// Receipts issues receipts. Default nil: there are none.
+	Receipts Receipts
 	// Version is shown at the foot of each page. Default none.
 	Version string
 	// Logger gets what goes wrong; never a body, a query or a header. Default

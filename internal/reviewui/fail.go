@@ -15,6 +15,7 @@ import (
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -52,6 +53,7 @@ var known = []struct {
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step waits for nobody, or not any more: somebody may have decided, its time may be over, or its workflow has ended."},
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
 	{office.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
+	{receipt.ErrNotObserved, http.StatusConflict, "No receipt", ""},
 	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."},
 	{engine.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
 	{engine.ErrBusy, http.StatusConflict, "In hand", "A worker has it in hand just now. Try again in a moment; nothing was changed."},

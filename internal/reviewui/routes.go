@@ -23,6 +23,7 @@ var routes = []route{
 	{method: "GET", pattern: "/{$}", act: access.Trace, serve: (*desk).home},
 	{method: "GET", pattern: "/inbox", act: access.Trace, serve: (*desk).inbox},
 	{method: "GET", pattern: "/writes/{id}", act: access.Trace, serve: (*desk).write},
+	{method: "GET", pattern: "/writes/{id}/receipt", act: access.Trace, serve: (*desk).receipt},
 	{method: "POST", pattern: "/writes/{id}/decision", act: access.Decide, serve: (*desk).decide},
 	{method: "POST", pattern: "/writes/{id}/yield", act: access.Operate, serve: (*desk).yield},
 	{method: "GET", pattern: "/workflows/{workflow}/steps/{step}", act: access.Trace, serve: (*desk).step},

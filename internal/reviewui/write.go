@@ -151,6 +151,9 @@ func (d *desk) writeBody(v *visit, view office.View) writePage {
 	if r.Entrusted && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)
 	}
+	if d.mayHaveReceipt(r) {
+		b.Facts = append(b.Facts, linked{Name: "Receipt", Text: "signed receipt of what was seen", Link: b.Self + "/receipt"})
+	}
 	if view.Intent.Write != "" {
 		c := compare(view, paint)
 		b.Compare, b.Terms = &c, terms(view.Intent)

@@ -154,7 +154,7 @@ func newBench(t *testing.T, o simulated.Options, change func(*Options)) *bench {
 	t.Cleanup(b.engine.Close)
 	b.gate = workflow.New(b.ledger.Memory, nil)
 	b.runner = saga.New(b.ledger, b.engine, nil)
-	opts := &Options{Who: b.desk, Closing: b.closing, Version: "test"}
+	opts := &Options{Who: b.desk, Closing: b.closing, Version: "test", Receipts: newSigned(t, b.ledger, &reg)}
 	if change != nil {
 		change(opts)
 	}

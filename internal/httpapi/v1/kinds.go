@@ -51,6 +51,8 @@ var (
 		advice: "Look at how it stands now. Nothing has changed."})
 	changed = newKind(kind{name: "changed", status: http.StatusConflict, title: "Something has happened to the write since it was looked at",
 		advice: "Look at how it stands now, and decide again. Nothing was done."})
+	notObserved = newKind(kind{name: "not-observed", status: http.StatusConflict, title: "What a receipt would say was not observed",
+		advice: "`detail` says why. Of what is under way there may be one later; of what a person accepted, or what nobody looked at, there never is."})
 	busy = newKind(kind{name: "busy", status: http.StatusConflict, title: "A worker, or somebody else, changes it just now", retry: soon,
 		advice: "Look at how it stands in a moment, and say it again if it is still right. Nothing has changed."})
 	expired = newKind(kind{name: "expired", status: http.StatusConflict, title: "The time for the approval is over",

@@ -100,7 +100,7 @@ func TestNamesInTheDocumentAreLowerCase(t *testing.T) {
 		}
 		if props, ok := m["properties"].(map[string]any); ok {
 			for name := range props {
-				if name != strings.ToLower(name) {
+				if name != strings.ToLower(name) && at+"/"+name != "/Envelope/payloadType" { // which DSSE calls so
 					t.Errorf("%s has the member %q", at, name)
 				}
 			}

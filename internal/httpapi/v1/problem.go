@@ -16,6 +16,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/workflow/saga"
 )
 
@@ -88,6 +89,10 @@ var sentinels = []struct {
 	{guards.ErrIncomplete, invalidRequest},
 	{ledger.ErrCursor, invalidRequest},
 	{guards.ErrNotStopped, notStopped},
+
+	{receipt.ErrNotObserved, notObserved},
+	{receipt.ErrContradiction, damaged},
+	{receipt.ErrInvalid, broken},
 
 	{ledger.ErrFull, full},
 	{engine.ErrClosed, closing},

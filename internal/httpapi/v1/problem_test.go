@@ -33,6 +33,7 @@ var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "w
 // elsewhere are sentinels of them that never come this way, and why.
 var elsewhere = map[string]string{
 	"ledger.ErrNoIdentity": "of whoever rebuilds a write from its events alone, which no door does",
+	"connectors.ErrScope":  "of whoever lists what is at a destination, for an evaluation",
 	"connectors.ErrBlind":  "of reads, which become part of an outcome",
 	"access.ErrInvalid":    "of whoever makes tokens, on the command line",
 	"access.ErrNoToken":    "of whoever revokes tokens, on the command line",

@@ -68,6 +68,11 @@ func writeRoutes() []route {
 			summary: "What happened to a write, in order.",
 			answers: []answer{ok[Life]("Its events; none of one that was pruned.")},
 			do:      (*call).events},
+		{method: "GET", pattern: "/v1/writes/{id}/receipt", act: access.Trace, name: "getReceipt", optional: true,
+			summary:  "A signed receipt of what was seen of a settled write: an in-toto statement in a DSSE envelope.",
+			query:    []param{{name: "values", kind: aWord, oneOf: []string{"true", "false"}, about: "with the values of the business key and of what was seen, but for sensitive ones. Default: their digests"}},
+			answers:  []answer{ok[Envelope]("The envelope. Whoever has the public key can check it.")},
+			problems: []*kind{notObserved}, do: (*call).receipt},
 	}
 }
 
@@ -152,6 +157,9 @@ func houseRoutes() []route {
 				{name: "step", kind: aLength, about: "the length of a span, a duration. Default 1h"},
 			},
 			answers: []answer{ok[History]("Counts by span of time.")}, do: (*call).history},
+		{method: "GET", pattern: "/v1/keys", act: access.Trace, name: "listKeys", optional: true,
+			summary: "The public keys of receipts: the one that signs, then those that did.",
+			answers: []answer{ok[Keys]("All that are trusted here.")}, do: (*call).keys},
 		{method: "GET", pattern: "/openapi.json", name: "getDocument",
 			summary: "This document.", answers: []answer{ok[json.RawMessage]("An OpenAPI 3.1 document.")}, do: (*call).openapi},
 	}

@@ -45,6 +45,8 @@ var components = map[reflect.Type]string{
 	of[Inbox]():           "Inbox",
 	of[Waiting]():         "WaitingWrite",
 	of[History]():         "History",
+	of[Envelope]():        "Envelope",
+	of[Keys]():            "Keys",
 	of[DecisionRequest](): "DecisionRequest",
 	of[ReasonRequest]():   "ReasonRequest",
 	of[StopRequest]():     "StopRequest",

@@ -28,6 +28,8 @@ type Options struct {
 	Timeout time.Duration
 	// Version is what the document says of this server. Default "0".
 	Version string
+	// Receipts issues receipts. Default nil: there are none.
+	Receipts Receipts
 	// Closing ends event streams and waiting when it is closed, so that a server
 	// can be stopped. Default: never.
 	Closing <-chan struct{}
