@@ -31,8 +31,9 @@ type Told struct{ Delivered, Failed, Dropped int64 }
 
 // Audit is how the audit log stands.
 type Audit struct {
-	// Unsealed is how long the oldest event waits to be sealed, Head how long ago
-	// the newest head was kept where it is to be kept; 0 where there is none.
+	// Unsealed is for how long something waits to be sealed at the most, Head how
+	// long ago the newest head was kept where it is to be kept; below 0 where this
+	// process does not know, since it is not its turn, or no head is kept.
 	Unsealed, Head time.Duration
 }
 
@@ -102,8 +103,11 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		c.standing(to, found.standing)
 	}
 	if c.from.Audit != nil && found.unsealed == nil {
-		gauge(to, unsealed, found.audit.Unsealed.Seconds())
-		gauge(to, headAge, found.audit.Head.Seconds())
+		for m, age := range map[*metric]time.Duration{&unsealed: found.audit.Unsealed, &headAge: found.audit.Head} {
+			if age >= 0 {
+				gauge(to, *m, age.Seconds())
+			}
+		}
 	}
 	if c.from.Telemetry != nil {
 		c.told(to)

@@ -235,6 +235,13 @@ func TestALedgerThatCannotBeCounted(t *testing.T) {
 	}
 }
 
+func TestAnAuditLogThatIsSealedElsewhere(t *testing.T) {
+	text := scrape(t, New(registered(t), Sources{Audit: func(context.Context) (Audit, error) { return Audit{Unsealed: time.Second, Head: -1}, nil }}))
+	if !strings.Contains(text, "\nreadback_audit_unsealed_seconds 1") || strings.Contains(text, "\nreadback_audit_head_age_seconds") {
+		t.Errorf("what is not known is told, or what is known is not:\n%s", text)
+	}
+}
+
 func gatherer(t *testing.T, c prometheus.Collector) *prometheus.Registry {
 	t.Helper()
 	r := prometheus.NewRegistry()

@@ -88,9 +88,9 @@ var (
 	lost = metric{"readback_telemetry_lost_total", "counter", []string{"signal", "cause"},
 		"The same that no receiver got, by cause: failed (could not be delivered, or was refused), dropped (no room)."}
 	unsealed = metric{"readback_audit_unsealed_seconds", "gauge", nil,
-		"For how long the oldest event waits to be sealed in the audit log; 0 when none does."}
+		"For how long something waits to be sealed in the audit log at the most. Only of the process whose turn it is; the smallest counts."}
 	headAge = metric{"readback_audit_head_age_seconds", "gauge", nil,
-		"How long ago the newest signed head of the audit log was kept; 0 when none is to be kept, or none was yet."}
+		"How long ago the newest signed head of the audit log was kept where it is to be kept, or how long the process has tried. Likewise."}
 )
 
 // metrics is every name, in the order of the table.

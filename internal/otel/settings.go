@@ -107,7 +107,7 @@ func (s Settings) Check() error {
 		}
 	}
 	for _, name := range protocols {
-		if v := s.env(name); !slices.Contains([]string{"", "http/protobuf", "http/json"}, v) {
+		if v := s.env(name); !slices.Contains([]string{"", "http/protobuf"}, v) {
 			add(name, "asks for a protocol that is not spoken here; want http/protobuf")
 		}
 	}
