@@ -149,6 +149,9 @@ func (a *app) settings() (config.Config, error) {
 	if err == nil && a.tenant != "" {
 		c.Tenant = a.tenant
 	}
+	if err == nil {
+		_, _ = a.unlock(c) // whoever needs the keys is told; what is refused before that is scrubbed
+	}
 	return c, err
 }
 
@@ -216,6 +219,7 @@ func (d *desk) engine(reg *connectors.Registry, meter engine.Meter) *engine.Engi
 		Logger: d.log, Window: idempotencyWindow, Meter: meter, Verify: d.config.Verification(), Risks: d.config.Risks,
 		MaxFlights: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting,
 	}
+	o.Vault = d.vault
 	d.standing.into(o)
 	d.telling.into(o, reg)
 	return engine.New(d.ledger, reg, o)
@@ -272,6 +276,7 @@ func (a *app) outcomeOf(ctx context.Context, d *desk, e *engine.Engine, out engi
 	if err != nil { // it is in the ledger, and may have been sent by now
 		return 0, &engine.Error{ID: out.ID, Known: engine.KnownNothing, Err: err}
 	}
+	rec = shown(rec)[0]
 	now := engine.OutcomeOf(rec)
 	now.Replayed = out.Replayed
 	code := codeOf(now.Status)

@@ -62,6 +62,7 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	defer d.close()
 	f.Tenant = d.tenant
 	recs, listing := d.ledger.List(ctx, f)
+	recs = shown(recs...)
 	left, err := partly(listing)
 	if err != nil {
 		return 0, err
@@ -72,7 +73,7 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 		Before ledger.ID `json:"before,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{shown(recs...), goesOn(listing), left}
+	}{recs, goesOn(listing), left}
 	if len(recs) == limit {
 		page.Before = recs[limit-1].ID
 	}

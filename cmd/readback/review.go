@@ -97,6 +97,7 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	}
 	defer d.close()
 	recs, listing := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
+	recs = shown(recs...)
 	left, err := partly(listing)
 	if err != nil {
 		return 0, err
@@ -113,7 +114,7 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 		Sagas []report.Matter `json:"sagas,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{shown(recs...), len(recs) == maxWaiting || goesOn(listing) != "", sagas, left}
+	}{recs, len(recs) == maxWaiting || goesOn(listing) != "", sagas, left}
 	now := a.time()
 	if len(recs) > 0 {
 		now = recs[0].Now

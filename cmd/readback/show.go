@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
@@ -33,23 +34,28 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	rec, events = office.Shown(rec), office.ShownEvents(events)
 	life := struct {
 		Outcome engine.Outcome `json:"outcome"`
 		Record  ledger.Record  `json:"record"`
 		Events  []ledger.Event `json:"events"`
-	}{engine.OutcomeOf(rec), shown(rec)[0], events}
-	for i := range life.Events {
-		life.Events[i].Prepared = nil
-	}
+		Known   []report.Known `json:"known"`
+	}{engine.OutcomeOf(rec), rec, events, knownAt(rec, events)}
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) })
 }
 
-// shown are records as they are shown. What was built to be sent is not: it is
-// the destination's matter, and may hold addresses that nobody should see.
-func shown(recs ...ledger.Record) []ledger.Record {
-	all := append([]ledger.Record{}, recs...)
-	for i := range all {
-		all[i].Prepared = nil
+// knownAt is what was known of a write at each of its events.
+func knownAt(rec ledger.Record, events []ledger.Event) []report.Known {
+	known := make([]report.Known, 0, len(events))
+	for _, one := range report.Told(rec, events) {
+		known = append(known, one.Known)
 	}
-	return all
+	return known
+}
+
+// shown are records as they are shown. What was built to be sent is not: it is
+// the destination's matter, and may hold addresses that nobody should see. In the
+// place of sensitive values stand digests.
+func shown(recs ...ledger.Record) []ledger.Record {
+	return append([]ledger.Record{}, office.ShownAll(recs)...)
 }

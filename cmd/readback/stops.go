@@ -32,7 +32,7 @@ together mean only the sends that fit all of them. It holds until it is released
 and who did it and why is recorded. What was sent already is still read back, and
 writes that were stopped wait; none of them is lost.`,
 		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
-			return guards.Stop(ctx, notes, s.Scope, s.by, s.reason)
+			return guards.Stop(ctx, notes, s.Scope, s.by, d.text(s.Tenant, s.reason))
 		})
 }
 
@@ -41,7 +41,7 @@ func (a *app) releaseCommand() *cobra.Command {
 		`End a stop. The scope must be named exactly as it was stopped: a stop of
 everything is not ended by releasing one destination. "readback stops" lists them.`,
 		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
-			return guards.Release(ctx, notes, s.Scope, s.by, s.reason)
+			return guards.Release(ctx, notes, s.Scope, s.by, d.text(s.Tenant, s.reason))
 		})
 }
 

@@ -1,6 +1,7 @@
 package mcpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -212,8 +214,19 @@ func Answer(o engine.Outcome, name string) (*mcp.CallToolResult, error) {
 }
 
 // AnswerError is what a tool of that name answers when it has none: a result that
-// says so, not an error of the protocol, so that the model hears it.
-func AnswerError(err error, name string) (*mcp.CallToolResult, error) {
+// says so, not an error of the protocol, so that the model hears it. What is
+// sensitive in it is not said, to who gave it neither.
+func AnswerError(ctx context.Context, o *office.Office, err error, name string) (*mcp.CallToolResult, error) {
 	r, failed := Refused(err, name)
+	return answerTo(ctx, o, r, failed)
+}
+
+// answerTo is answer without what is sensitive to whoever calls.
+func answerTo(ctx context.Context, o *office.Office, r Result, failed bool) (*mcp.CallToolResult, error) {
+	var who access.Identity
+	if v, ok := VisitOf(ctx); ok {
+		who = v.Who
+	}
+	o.Clean(who, &r)
 	return answer(r, failed)
 }

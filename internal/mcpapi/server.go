@@ -121,7 +121,7 @@ func (s *Server) write(t Tool) mcp.ToolHandler {
 		out, err := s.submit(ctx, req, t)
 		if err != nil {
 			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "reason", Reason(err))
-			return AnswerError(t.Explain(err), t.Name)
+			return AnswerError(ctx, s.office, t.Explain(err), t.Name)
 		}
 		return Answer(out, t.Name)
 	}
@@ -191,16 +191,16 @@ func Patient(ctx context.Context, closing <-chan struct{}) (context.Context, fun
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	v, ok := VisitOf(ctx)
 	if !ok {
-		return AnswerError(access.ErrUnknown, tool.GetOutcome)
+		return AnswerError(ctx, s.office, access.ErrUnknown, tool.GetOutcome)
 	}
 	leave, err := v.Enter()
 	if err != nil {
-		return AnswerError(err, tool.GetOutcome)
+		return AnswerError(ctx, s.office, err, tool.GetOutcome)
 	}
 	defer leave()
 	id, err := idOf(req.Params.Arguments)
 	if err != nil {
-		return AnswerError(err, tool.GetOutcome)
+		return AnswerError(ctx, s.office, err, tool.GetOutcome)
 	}
 	out, err := s.office.Outcome(ctx, v.Who, id, 0)
 	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
@@ -212,7 +212,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return answer(noSuch(id), true)
+		return answerTo(ctx, s.office, noSuch(id), true)
 	case err != nil:
 		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", Reason(err))
 		return answer(Result{

@@ -200,7 +200,7 @@ func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err erro
 	}
 	if err != nil {
 		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
-		return mcpapi.AnswerError(err, name)
+		return mcpapi.AnswerError(ctx, g.office, err, name)
 	}
 	return mcpapi.Answer(out, name)
 }

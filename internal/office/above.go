@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
@@ -23,7 +24,15 @@ func (o *Office) BeginSaga(ctx context.Context, who Who, p saga.Plan) (saga.Saga
 	if p.Tenant != who.Tenant {
 		return saga.Saga{}, fmt.Errorf("%w: /tenant is not the one of the credentials; leave it out", ErrTenant)
 	}
-	return o.parts.Sagas.Begin(engine.As(ctx, who.Principal()), p)
+	s, err := o.parts.Sagas.Begin(engine.As(ctx, who.Principal()), p)
+	var of []intent.WriteIntent
+	for _, step := range p.Steps {
+		of = append(of, step.Intent)
+		if step.Undo != nil {
+			of = append(of, *step.Undo)
+		}
+	}
+	return s, o.cleaned(who, err, of...)
 }
 
 // sagas fails where there are none, or somebody may not do this to them.

@@ -143,6 +143,7 @@ func (o *Office) switched(ctx context.Context, who Who, s guards.Scope, reason, 
 	if err != nil {
 		return err
 	}
+	o.Clean(who, &reason)
 	err = do(ctx, notes, s, who.Name, reason)
 	o.tell(ctx, who, what, err, "scope", s.String())
 	return err

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/workflow"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -26,6 +27,7 @@ type Writes interface {
 	Resolve(ctx context.Context, tenant string, id ledger.ID, d engine.Decision) (engine.Outcome, error)
 	Yield(ctx context.Context, tenant string, id ledger.ID, by, reason string) error
 	Choices(ctx context.Context, tenant string, id ledger.ID) ([]engine.Choice, error)
+	Opened(r ledger.Record) (intent.WriteIntent, error)
 }
 
 // Sagas carries out sagas; see [saga.Runner].
@@ -53,8 +55,10 @@ type Parts struct {
 	Sagas    Sagas
 	Steps    Steps
 	// Types says of which type each destination is, for people.
-	Types  map[string]string
-	Logger *slog.Logger
+	Types map[string]string
+	// Redaction keeps sensitive values out of what is told. Default none are.
+	Redaction Redaction
+	Logger    *slog.Logger
 }
 
 // Errors of an office, besides those of the parts.
@@ -100,12 +104,13 @@ func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	out, err := o.parts.Writes.Do(ctx, w)
-	return told(who, out), refused(who, err)
+	return told(who, out), o.cleaned(who, refused(who, err), w)
 }
 
 // Begun is the intent of the write that an intent with this structural key began,
-// for doors whose intents depend on what they saw at the time. It fails with
-// [ledger.ErrNotFound] where there is none, or no more of it than that it was.
+// for doors whose intents depend on what they saw at the time. What is sensitive in
+// it is as it was: it is for the engine again, and nobody may be shown it. It fails
+// with [redact.ErrNoKey] where that cannot be opened, and with [ledger.ErrNotFound] where there is none, or no more of it than that it was.
 func (o *Office) Begun(ctx context.Context, who Who, w intent.WriteIntent) (intent.WriteIntent, ledger.ID, error) {
 	if err := who.May(access.Submit); err != nil {
 		return intent.WriteIntent{}, "", err
@@ -115,7 +120,10 @@ func (o *Office) Begun(ctx context.Context, who Who, w intent.WriteIntent) (inte
 	if err != nil {
 		return intent.WriteIntent{}, "", err
 	}
-	before, err := intent.DecodeStored(r.Intent)
+	before, err := o.parts.Writes.Opened(r)
+	if errors.Is(err, redact.ErrNoKey) {
+		return intent.WriteIntent{}, "", err
+	}
 	if err != nil || before.StructuralKey() != w.StructuralKey() {
 		return intent.WriteIntent{}, "", fmt.Errorf("%w: nothing is left of its intent", ledger.ErrNotFound)
 	}
@@ -158,7 +166,9 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// View is everything about one write that a person may want to know.
+// View is everything about one write that a person may want to know. Sensitive
+// values are digests in it: whoever must see one looks at the destination, where
+// Record.URL leads.
 type View struct {
 	Record  ledger.Record
 	Outcome engine.Outcome
@@ -179,13 +189,15 @@ func (o *Office) View(ctx context.Context, who Who, id ledger.ID) (View, error) 
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Record: r, Outcome: engine.OutcomeOf(r)}
+	v := View{Record: Shown(r), Outcome: engine.OutcomeOf(r)}
 	if !r.Tombstone {
-		if v.Events, err = o.parts.Ledger.Events(ctx, who.Tenant, id); err != nil {
+		events, err := o.parts.Ledger.Events(ctx, who.Tenant, id)
+		if err != nil {
 			return View{}, err
 		}
+		v.Events = ShownEvents(events)
 	}
-	if w, err := intent.DecodeStored(r.Intent); err == nil {
+	if w, err := intent.DecodeStored(v.Record.Intent); err == nil {
 		v.Intent = w
 	}
 	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
@@ -207,7 +219,9 @@ func (o *Office) Find(ctx context.Context, who Who, s ledger.Search) (ledger.Fou
 		return ledger.Found{}, fmt.Errorf("%w: this ledger cannot be searched", ErrUnsupported)
 	}
 	s.Tenant = who.Tenant
-	return f.Find(ctx, s)
+	found, err := f.Find(ctx, s)
+	found.Records = ShownAll(found.Records)
+	return found, err
 }
 
 // Decide carries out what somebody decided, in their name, and waits for what
@@ -220,6 +234,7 @@ func (o *Office) Decide(ctx context.Context, who Who, id ledger.ID, d engine.Dec
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	out, err := o.parts.Writes.Resolve(ctx, who.Tenant, id, d)
+	err = o.cleaned(who, err)
 	o.tell(ctx, who, "a write is decided about", err, "write", id, "word", d.Word)
 	return out, err
 }

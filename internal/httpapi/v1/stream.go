@@ -211,6 +211,7 @@ func (s *stream) missed(ctx context.Context, err error) error {
 	}
 	s.cursor = latest
 	_, p := problemOf(err, s.c.who.Tenant)
+	s.c.api.office.Clean(s.c.who, &p)
 	return s.event("missed", latest, p)
 }
 

@@ -192,6 +192,7 @@ func (a *api) serve(ro route) http.HandlerFunc {
 		}
 		if err != nil {
 			k, p := problemOf(err, c.who.Tenant)
+			a.office.Clean(c.who, &p)
 			status = k.status
 			a.tell(c, status, err)
 			refuse(w, k, p)
