@@ -49,6 +49,18 @@ func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// SignAll is SignHeads for all chains of the ledger, also those that moved while
+// nobody signed; and the newest head of the others is handed on once more.
+func (s *Sealer) SignAll(ctx context.Context) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return 0, err
+	}
+	return s.SignHeads(ctx)
+}
+
 // catchUp finds the chains that moved while nobody signed, and hands the newest
 // head of all others on once more: whoever was to keep them may not have them.
 func (s *Sealer) catchUp(ctx context.Context) error {

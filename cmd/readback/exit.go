@@ -29,6 +29,7 @@ const (
 	exitWeaker      = 40
 	exitAttention   = 41
 	exitDiffers     = 42
+	exitTampered    = 43
 	exitWrong       = 50
 	exitWorse       = 51
 	exitUnchecked   = 52
@@ -69,6 +70,7 @@ var exits = []struct {
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
 	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
 	{exitDiffers, "differs", "rules decide otherwise than expected, or have no answer"},
+	{exitTampered, "tampered", "the ledger and its chain, or its signed heads, do not agree: `readback audit verify` says where"},
 	{exitWrong, "wrong", "an evaluation read the world, and it is not as declared"},
 	{exitWorse, "worse", "the world is as declared as far as it was checked, and a rate of an evaluation is worse than the baseline's"},
 	{exitUnchecked, "not checked", "something that an evaluation was asked for could not be checked; nothing that was is wrong"},

@@ -61,9 +61,13 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 	h.sagas = saga.New(store, h.engine, redactingSagas(&saga.Options{Window: idempotencyWindow, Logger: d.log}, clean))
 	h.office = office.New(office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate,
 		Types: d.types(), Logger: d.log})
-	if err := h.tell(where); err != nil {
+	seal, err := a.sealing(d)
+	if err = cmp.Or(err, h.tell(where)); err != nil {
 		h.engine.Close()
 		return nil, err
+	}
+	if seal != nil {
+		h.beside["the audit chain"] = seal
 	}
 	return h, nil
 }

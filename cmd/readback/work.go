@@ -91,7 +91,8 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	}
 	e := d.engine(reg, meter)
 	tell, err := d.teller(e, d.config.Server.PublicURL)
-	if err != nil {
+	seal, failed := a.sealing(d)
+	if err = cmp.Or(err, failed); err != nil {
 		e.Close()
 		endMetrics()
 		return 0, errors.Join(err, d.closer.Close())
@@ -103,8 +104,10 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if sagas, err := d.sagas(e); err == nil {
 		wg.Go(func() { _ = sagas.Work(beside) }) // which always ends with nil
 	}
-	if tell != nil {
-		wg.Go(func() { _ = tell(beside) }) // which always ends with nil
+	for _, work := range []func(context.Context) error{tell, seal} {
+		if work != nil {
+			wg.Go(func() { _ = work(beside) }) // which always ends with nil
+		}
 	}
 	if d.config.Retention.Keep > 0 {
 		wg.Go(func() { d.pruneNowAndThen(beside) })

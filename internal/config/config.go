@@ -61,6 +61,8 @@ type Config struct {
 	Telemetry Telemetry
 	// Receipts says who signs receipts. Default nobody.
 	Receipts Receipts
+	// Audit says whether events are chained, and who keeps the heads. Default not.
+	Audit Audit
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
@@ -195,6 +197,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.Telemetry = l.telemetry(e)
 		case "receipts":
 			c.Receipts = l.receipts(e)
+		case "audit":
+			c.Audit = l.audit(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -207,7 +211,7 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "audit", "server", "log"}
 
 // finish checks what fits only together.
 func (l *loading) finish(c *Config) {

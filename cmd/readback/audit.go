@@ -1,0 +1,272 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "The chain of all events: check it, seal it, show its head",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) {
+			return 0, usagef("audit what? want verify, head, seal or off")
+		}),
+	}
+	cmd.AddCommand(a.auditVerifyCommand(), a.auditHeadCommand(), a.auditSealCommand(), a.auditOffCommand())
+	return cmd
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var heads, keys []string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Hold the ledger against its chain, and the chain against signed heads",
+		Long: `Hold every event, intent, tombstone and paper of the ledger against the chain that
+was made of them, and the chain against signed heads that were kept elsewhere. It
+names what was altered, deleted, inserted or put in another order, the first of it
+first, and changes nothing. Without heads from outside it proves little: whoever can
+write to the ledger can make another chain.
+
+It ends with 0 when nothing is wrong, with 43 when something is. All tenants are
+checked unless --tenant names one.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys) }),
+	}
+	cmd.Flags().StringArrayVar(&heads, "heads", nil, "a file of signed heads, one each line, or a directory of such files; several are several of these")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted to sign heads; several are several of these")
+	return cmd
+}
+
+func (a *app) auditHeadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "head",
+		Short: "Print the newest signed head of the tenant's chain",
+		Args:  cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			d, err := a.look(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer d.close()
+			e, err := audit.NewestHead(ctx, d.ledger, d.tenant)
+			if err != nil {
+				return 0, err
+			}
+			text, err := e.Encode()
+			if err == nil {
+				_, err = a.stdout.Write(append(text, '\n')) // as it is kept: one line, for --heads
+			}
+			return 0, err
+		}),
+	}
+}
+
+func (a *app) auditSealCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal",
+		Short: "Seal what is not sealed now, sign heads and hand them on",
+		Long: `Seal what is not sealed now, sign a head of each chain that moved, and hand it to
+whoever keeps heads, as ` + "`readback serve` and `readback work`" + ` do all the time. The
+configuration says who signs and who keeps. The first time it switches the audit log
+on for the ledger, for everybody who works on it.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.sealAudit(ctx) }),
+	}
+}
+
+func (a *app) auditOffCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "off",
+		Short: "Chain no more events; the chain so far stays",
+		Long: `Chain no more events of the ledger: what is not sealed is no longer remembered.
+The chain so far stays. Take the section audit out of the configuration first, or
+the next worker switches it on again; everything that the ledger then holds is
+sealed as found.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			d, err := a.look(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer d.close()
+			c, ok := d.ledger.(ledger.Chronicler)
+			if !ok {
+				return 0, audit.ErrCannot
+			}
+			changed, err := c.Chronicle(ctx, false)
+			if err != nil {
+				return 0, err
+			}
+			return 0, a.print(map[string]bool{"changed": changed}, func() string {
+				if changed {
+					return "No more events are chained.\n"
+				}
+				return "It was off already.\n"
+			})
+		}),
+	}
+}
+
+func (a *app) sealAudit(ctx context.Context) (int, error) {
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	s, err := a.sealer(d)
+	if err != nil {
+		return 0, err
+	}
+	var done struct {
+		Entries int `json:"entries"`
+		Heads   int `json:"heads"`
+	}
+	if done.Entries, err = s.Seal(ctx); err != nil {
+		return 0, err
+	}
+	if done.Heads, err = s.SignAll(ctx); err != nil {
+		return 0, err
+	}
+	if err := s.Flush(ctx); err != nil {
+		return 0, fmt.Errorf("%d events were sealed and %d heads signed, but not all are kept: %w", done.Entries, done.Heads, err)
+	}
+	return 0, a.print(done, func() string {
+		return fmt.Sprintf("Sealed %d events and papers, and signed %d heads.\n", done.Entries, done.Heads)
+	})
+}
+
+// sealer makes chains as the configuration says.
+func (a *app) sealer(d *desk) (*audit.Sealer, error) {
+	o, err := d.config.Sealing(a.env)
+	if err != nil {
+		return nil, err
+	}
+	o.Logger = d.log
+	return audit.New(d.ledger, o), nil
+}
+
+// sealing is the work of chaining events; nil where the configuration does not ask
+// for it.
+func (a *app) sealing(d *desk) (func(context.Context) error, error) {
+	if !d.config.Audit.On() {
+		return nil, nil
+	}
+	s, err := a.sealer(d)
+	if err != nil {
+		return nil, err
+	}
+	return s.Work, nil
+}
+
+func (a *app) verifyAudit(ctx context.Context, heads, keys []string) (int, error) {
+	var o audit.VerifyOptions
+	var err error
+	if len(heads) > 0 || len(keys) > 0 {
+		if o.Keys, err = trusted(keys); err != nil {
+			return 0, err
+		}
+	}
+	if o.Heads, err = readHeads(heads); err != nil {
+		return 0, err
+	}
+	o.Tenant = a.tenant
+	d, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer d.close()
+	r, err := audit.Verify(ctx, d.ledger, o)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.print(r, func() string { return auditText(r) }); err != nil {
+		return 0, err
+	}
+	if !r.OK() {
+		return exitTampered, nil
+	}
+	return 0, nil
+}
+
+// readHeads reads files of heads, and all files of directories, at any depth.
+func readHeads(names []string) (all []signing.Envelope, err error) {
+	for _, name := range names {
+		err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			heads, bad := audit.ReadHeads(f)
+			all = append(all, heads...)
+			if err := f.Close(); err != nil {
+				return err
+			}
+			if len(bad) > 0 { // a head that is passed over may be the one that matters
+				return fmt.Errorf("%s: %w", path, errors.Join(bad...))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, usagef("--heads: %w", err)
+		}
+	}
+	return all, nil
+}
+
+func auditText(r audit.Report) string {
+	var b bytes.Buffer
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s\n", report.Safe(p.String()))
+	}
+	if r.More > 0 {
+		fmt.Fprintf(&b, "and %d more\n", r.More)
+	}
+	outside := 0
+	for _, c := range r.Chains {
+		if c.Proven > 0 {
+			outside++
+		}
+		fmt.Fprintf(&b, "tenant %s: %d entries on %d pages, %d of them covered by heads from outside\n", report.Safe(c.Tenant), c.Entries, c.Pages, c.Proven)
+	}
+	fmt.Fprintf(&b, "%d not sealed yet", r.Unsealed)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{r.Found, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
+		if part.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", part.n, part.what)
+		}
+	}
+	b.WriteString("\n")
+	for _, n := range r.Notes {
+		b.WriteString(report.Safe(n) + "\n")
+	}
+	switch {
+	case !r.OK():
+		b.WriteString("Something is wrong; the first of it stands first.\n")
+	case len(r.Chains) == 0:
+		b.WriteString("Nothing is chained here: `readback audit seal`, or the section audit of the configuration, begins it.\n")
+	case outside < len(r.Chains):
+		b.WriteString("The ledger agrees with its chain. Where no head from outside covers it, that proves little: whoever can write to the ledger can make another chain.\n")
+	default:
+		b.WriteString("Nothing was altered, deleted, inserted or reordered up to the newest heads.\n")
+	}
+	return b.String()
+}

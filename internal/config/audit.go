@@ -1,0 +1,172 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/audit/objects"
+	"github.com/readback-go/readback/internal/yamlfile"
+	"github.com/readback-go/readback/signing"
+)
+
+// Audit says whether the events of the ledger are chained, and who signs and keeps
+// the heads. The zero value: they are not.
+type Audit struct {
+	// Seal is how often what is new is sealed, Every how often a head is signed; 0
+	// for the defaults of package audit.
+	Seal, Every time.Duration
+	// KeyEnv or KeyFile is where the private key is that signs heads: Ed25519, PKCS
+	// #8 in PEM. Default none: no heads.
+	KeyEnv, KeyFile string
+	// Line is where it stands in the file, 0 when it does not: then nothing is
+	// sealed.
+	Line int
+
+	keep []keepSettings
+}
+
+// On says that the events are to be chained.
+func (a Audit) On() bool { return a.Line != 0 }
+
+type auditSettings struct {
+	Seal  yamlfile.Span `yaml:"seal"`
+	Heads headSettings  `yaml:"heads"`
+}
+
+type headSettings struct {
+	Every   yamlfile.Span  `yaml:"every"`
+	KeyEnv  yamlfile.Text  `yaml:"key_env"`
+	KeyFile yamlfile.Text  `yaml:"key_file"`
+	Keep    []keepSettings `yaml:"keep"`
+}
+
+// keepSettings is one place for heads.
+type keepSettings struct {
+	At      yamlfile.Place
+	File    yamlfile.Text   `yaml:"file"`
+	HTTP    yamlfile.Text   `yaml:"http"`
+	Bearer  yamlfile.Text   `yaml:"bearer_env"`
+	Objects *objectSettings `yaml:"objects"`
+}
+
+type objectSettings struct {
+	Endpoint  yamlfile.Text `yaml:"endpoint"`
+	Bucket    yamlfile.Text `yaml:"bucket"`
+	Prefix    string        `yaml:"prefix"`
+	Region    string        `yaml:"region"`
+	AccessEnv string        `yaml:"access_key_env"`
+	SecretEnv string        `yaml:"secret_key_env"`
+	Insecure  bool          `yaml:"plaintext"`
+}
+
+func (r *reader) audit(e yamlfile.Entry) Audit {
+	var s auditSettings
+	a := Audit{Line: max(e.Line, 1)}
+	if e.Value.IsNull() {
+		return Audit{} // the word alone, with everything below it commented out
+	}
+	if !r.Fill(e.Value, e.Name, &s) {
+		return a
+	}
+	h := s.Heads
+	r.oneOf(h.KeyEnv, h.KeyFile)
+	if len(h.Keep) > 0 && h.KeyEnv.Value == "" && h.KeyFile.Value == "" {
+		r.Say(e.Line, e.Name+".heads", "says where heads are kept, and has neither key_env nor key_file; want the private key that signs them (`readback key new` makes one)")
+	}
+	for _, k := range h.Keep {
+		r.checkKeep(k)
+	}
+	a.Seal, a.Every = time.Duration(s.Seal), time.Duration(h.Every)
+	a.KeyEnv, a.KeyFile, a.keep = h.KeyEnv.Value, h.KeyFile.Value, h.Keep
+	return a
+}
+
+func (r *reader) checkKeep(k keepSettings) {
+	ways := 0
+	for _, given := range []bool{k.File.Value != "", k.HTTP.Value != "", k.Objects != nil} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		r.At(k.At, "names %d places; want exactly one of file, http and objects", ways)
+		return
+	}
+	switch u, err := url.Parse(k.HTTP.Value); {
+	case k.HTTP.Value != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http"):
+		r.At(k.HTTP.Place, "is not the address of a place for heads; want https://host/path")
+	case k.Bearer.Value != "" && k.HTTP.Value == "":
+		r.At(k.Bearer.Place, "is for http alone")
+	case k.Bearer.Value != "" && !variableName.MatchString(k.Bearer.Value):
+		r.At(k.Bearer.Place, "is not the name of an environment variable; want one such as HEADS_TOKEN, which holds the secret")
+	}
+	if o := k.Objects; o != nil && (o.Endpoint.Value == "" || o.Bucket.Value == "") {
+		r.At(k.At, "names an object store without endpoint or bucket; want both, such as s3.eu-central-1.amazonaws.com and heads")
+	}
+}
+
+// Sealing is how the events of the ledger are chained, with the keepers of heads
+// opened. It fails with [InvalidError].
+func (c Config) Sealing(env func(string) string) (audit.Options, error) {
+	a, dir := c.Audit, filepath.Dir(c.Path)
+	o := audit.Options{Every: a.Seal, Heads: a.Every, Keepers: make(map[string]audit.Keeper)}
+	var problems []Problem
+	text, err := secretFrom(source{asVariable: "key_env", asFile: "key_file", variable: a.KeyEnv, file: a.KeyFile}, dir, env)
+	if err == nil && text != "" {
+		o.Signer, err = signing.ReadSigner([]byte(text))
+	}
+	if err != nil {
+		problems = append(problems, Problem{Line: a.Line, Field: "audit.heads", Problem: err.Error()})
+	}
+	for i, k := range a.keep {
+		name, keeper, err := k.open(dir, env)
+		if err != nil {
+			problems = append(problems, Problem{Line: k.At.Line, Field: k.At.Field, Problem: err.Error()})
+			continue
+		}
+		if _, twice := o.Keepers[name]; twice {
+			name = fmt.Sprintf("%s (%d)", name, i+1)
+		}
+		o.Keepers[name] = keeper
+	}
+	return o, invalid(c.Path, problems)
+}
+
+// open is the keeper, and what it is called in logs and counts.
+func (k keepSettings) open(dir string, env func(string) string) (name string, keeper audit.Keeper, err error) {
+	switch {
+	case k.File.Value != "":
+		keeper, err = audit.NewFile(beside(dir, k.File.Value))
+		return "file " + filepath.Base(k.File.Value), keeper, err
+	case k.HTTP.Value != "":
+		header := http.Header{}
+		if k.Bearer.Value != "" {
+			token := env(k.Bearer.Value)
+			if token == "" {
+				return "", nil, fmt.Errorf("bearer_env: the environment variable %s is not set, or empty", yamlfile.Clip(k.Bearer.Value))
+			}
+			header.Set("Authorization", "Bearer "+token)
+		}
+		host := ""
+		if u, err := url.Parse(k.HTTP.Value); err == nil {
+			host = u.Host
+		}
+		keeper, err = audit.NewHTTP(k.HTTP.Value, header)
+		return "http " + host, keeper, err
+	}
+	o := k.Objects
+	keys := [2]string{}
+	for i, variable := range []string{o.AccessEnv, o.SecretEnv} {
+		if keys[i] = env(cmp.Or(variable, "-")); variable != "" && keys[i] == "" {
+			return "", nil, fmt.Errorf("the environment variable %s is not set, or empty", yamlfile.Clip(variable))
+		}
+	}
+	keeper, err = objects.New(objects.Options{Endpoint: o.Endpoint.Value, Bucket: o.Bucket.Value, Prefix: o.Prefix, Region: o.Region,
+		AccessKey: keys[0], SecretKey: keys[1], Insecure: o.Insecure})
+	return "objects " + o.Bucket.Value, keeper, err
+}
