@@ -25,6 +25,9 @@ type Link struct {
 // cannot be.
 func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
 	tb.Helper()
+	if conn == nil {
+		tb.Fatalf("readbacktest: Around has no connector")
+	}
 	o = o.checked(tb)
 	return &Link{Log: newLog(tb, o), conn: conn, past: past[read]{on: o.lags()}}
 }
@@ -65,9 +68,11 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 			receipt, err := l.conn.Write(ctx, r)
 			return written{receipt, err}, said(receipt.Code, err), err == nil
 		},
-		dead:    written{err: errDeadConnection},
-		status:  func(code int) written { return written{err: errorOf(code)} },
-		half:    func(a written) written { return written{connectors.Receipt{Code: a.receipt.Code}, a.err} },
+		dead:   written{err: errDeadConnection},
+		status: func(code int) written { return written{err: errorOf(code)} },
+		half: func(a written) (written, string) {
+			return written{connectors.Receipt{Code: a.receipt.Code}, a.err}, said(a.receipt.Code, a.err) + ", cut"
+		},
 		phantom: func() (written, string) { return written{receipt: connectors.Receipt{Code: "200"}}, "200" },
 	})
 	return a.receipt, a.err
@@ -85,7 +90,7 @@ func (v *vicious) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 		},
 		dead:   read{err: errDeadConnection},
 		status: func(code int) read { return read{err: errorOf(code)} },
-		half:   func(read) read { return read{err: errors.New("the answer breaks off in the middle")} },
+		half:   func(read) (read, string) { return read{err: errHalf}, errHalf.Error() },
 		old:    func(f Fault) (read, bool) { return l.old(q, c, f) },
 	})
 	return a.seen, a.err
@@ -125,7 +130,10 @@ func asked(q connectors.Query) string {
 	return q.Intent.Destination + "\n" + q.Intent.Kind + "\n" + keyOf(q.Intent.Key) + "\n" + q.Stamp
 }
 
-var errDeadConnection = errors.New("the connection was cut before an answer came")
+var (
+	errDeadConnection = errors.New("the connection was cut before an answer came")
+	errHalf           = errors.New("half of an answer")
+)
 
 // errorOf is what a connector makes of a status, as the contract of connectors
 // has it: a 429 is throttled, what the 5xx mean nobody knows.

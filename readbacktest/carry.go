@@ -16,9 +16,9 @@ type way[A any] struct {
 	dead A
 	// status is an answer that is not the target's.
 	status func(code int) A
-	// half is an answer that breaks off; phantom one of success that is none,
-	// with its status. old is what the target would have said a while ago.
-	half    func(A) A
+	// half is an answer that breaks off; phantom one of success that is none; both
+	// in words too. old is what the target would have said a while ago.
+	half    func(A) (A, string)
 	phantom func() (A, string)
 	old     func(Fault) (A, bool)
 }
@@ -64,8 +64,8 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	case Unavailable:
 		return status(http.StatusServiceUnavailable)
 	case CutBody:
-		a := w.half(send(ctx))
-		l.saw(c, said+" and half of the answer")
+		a, says := w.half(send(ctx))
+		l.saw(c, says)
 		return a
 	case LaggingRead:
 		if a, ok := w.old(f); ok {

@@ -2,6 +2,7 @@ package readbacktest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,11 +22,13 @@ type Count struct {
 func Effects(tb testing.TB, count func(key string) int, key string, seen ...Source) Count {
 	tb.Helper()
 	c := Count{tb: tb, key: key}
-	for _, s := range seen {
-		c.logs = append(c.logs, s.source())
-	}
 	if s, ok := tb.(*Story); ok {
-		c.logs = append(c.logs, s.logs...)
+		c.logs = slices.Clone(s.logs)
+	}
+	for _, s := range seen {
+		if l := s.source(); !slices.Contains(c.logs, l) {
+			c.logs = append(c.logs, l)
+		}
 	}
 	for _, l := range c.logs {
 		l.Release()

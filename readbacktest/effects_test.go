@@ -57,6 +57,18 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
+// TestNothingBehind: a proxy needs a target.
+func TestNothingBehind(t *testing.T) {
+	for name, do := range map[string]func(testing.TB){
+		"no target":    func(tb testing.TB) { rt.NewProxy(tb, nil, rt.Options{}) },
+		"no connector": func(tb testing.TB) { rt.Around(tb, nil, rt.Options{}) },
+	} {
+		if says := failures(t, do); !strings.Contains(says, name) {
+			t.Errorf("%s: it says %q", name, says)
+		}
+	}
+}
+
 // TestImpossible: what cannot be asked for fails the test that asks, and says
 // what could be.
 func TestImpossible(t *testing.T) {

@@ -33,6 +33,9 @@ type Proxy struct {
 // tb fails where the options ask for what cannot be.
 func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
 	tb.Helper()
+	if target == nil {
+		tb.Fatalf("readbacktest: NewProxy has no target; want an http.Handler, or Forward of a URL")
+	}
 	o = o.checked(tb)
 	p := &Proxy{Log: newLog(tb, o), target: wire.Transport(target, nil), past: past[answer]{on: o.lags()}}
 	for _, r := range o.Watch {
@@ -106,7 +109,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		},
 		dead:    answer{dead: true},
 		status:  answered,
-		half:    answer.half,
+		half:    func(a answer) (answer, string) { a = a.half(); return a, a.String() },
 		phantom: func() (answer, string) { a := p.phantom(again()); return a, a.String() },
 		old:     func(f Fault) (answer, bool) { return p.past.lagging(question(r, body), c, f) },
 	}).writeTo(w)

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func repeat(tb testing.TB, seed uint64) string {
 	if s, ok := tb.(*Story); ok {
 		story = fmt.Sprintf(" %s='%s'", storyVar, s.name())
 	}
-	return fmt.Sprintf("seed %d; to repeat: %s=%d%s go test -run '^%s$'", seed, seedVar, seed, story, strings.ReplaceAll(tb.Name(), "/", "$/^"))
+	return fmt.Sprintf("seed %d; to repeat: %s=%d%s go test -run '^%s$'", seed, seedVar, seed, story, strings.ReplaceAll(regexp.QuoteMeta(tb.Name()), "/", "$/^"))
 }
 
 // roll is a source of numbers that follows from the seed, the subject and how
