@@ -1,0 +1,406 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
+)
+
+// The canaries: what must stand at the destination and nowhere in a ledger. One
+// is marked by the destination, some by the intent, one is found by a pattern.
+const (
+	canaryKey      = "Canary-Key-77"
+	canaryAmount   = "190919"
+	canaryCurrency = "PATTERN-X42"
+	canaryNote     = `Canary "näme" <17>`
+	canaryBefore   = "Canary was there"
+)
+
+// canaries are how they could be written.
+func canaries() []string {
+	all := []string{canaryAmount, "19.09.19"}
+	for _, c := range []string{canaryKey, canaryCurrency, canaryNote, canaryBefore} {
+		quoted, _ := json.Marshal(c)
+		all = append(all, c, strings.Trim(string(quoted), `"`), url.QueryEscape(c), url.PathEscape(c), "Canary")
+	}
+	return all
+}
+
+func vaultOf(t testing.TB, ids ...string) *redact.Vault {
+	t.Helper()
+	var keys []redact.Key
+	for _, id := range ids {
+		keys = append(keys, redact.Key{ID: id, Secret: []byte(strings.Repeat(id, 32)[:32])})
+	}
+	v, err := redact.New(keys, redact.Options{Patterns: []redact.Pattern{{Name: "currency", Regexp: regexp.MustCompile(`PATTERN-[A-Z0-9]+`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// nosy is a destination that tells whatever it is told, in errors, names and
+// URLs, and says when a token reaches it.
+type nosy struct {
+	connectors.Connector
+	t *testing.T
+}
+
+func (n nosy) told(w intent.WriteIntent, more ...string) {
+	w.Context = nil // stays without what was sensitive in it
+	text, err := w.Encode()
+	if err != nil {
+		n.t.Error(err)
+	}
+	if all := string(text) + strings.Join(more, " "); strings.Contains(all, redact.Prefix) || strings.Contains(all, redact.ShownPrefix) {
+		n.t.Errorf("the destination was given what is sealed: %.300s", all)
+	}
+}
+
+func (n nosy) echo(err error, w intent.WriteIntent) error {
+	if err == nil {
+		return nil
+	}
+	text, _ := w.Encode()
+	return fmt.Errorf("%w: you said %s, %v and %s", err, text, w.Payload["note"], url.QueryEscape(canaryKey))
+}
+
+func (n nosy) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	n.told(r.Intent, string(r.Prepared), r.Stamp, r.IdempotencyKey)
+	if r.Intent.Compensates == "" && !strings.Contains(string(r.Prepared), "Canary") {
+		n.t.Errorf("what was prepared came as %q", r.Prepared)
+	}
+	if r.Before != nil {
+		text, _ := json.Marshal(r.Before)
+		n.told(r.Intent, string(text))
+	}
+	got, err := n.Connector.Write(ctx, r)
+	got.URL = "https://crm.test/?q=" + strings.ToLower(canaryKey)
+	return got, n.echo(err, r.Intent)
+}
+
+func (n nosy) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	n.told(q.Intent, q.Ref)
+	seen, err := n.Connector.Read(ctx, q)
+	for i := range seen.Records {
+		seen.Records[i].URL = "https://crm.test/" + canaryKey
+	}
+	return seen, n.echo(err, q.Intent)
+}
+
+func (n nosy) Prepare(_ context.Context, r connectors.Request) ([]byte, error) {
+	n.told(r.Intent)
+	r.Intent.Context = nil
+	return r.Intent.Encode()
+}
+
+func (n nosy) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
+	n.told(w)
+	undo, err := n.Connector.(connectors.Inverter).Invert(w, before, after)
+	n.told(undo)
+	return undo, n.echo(err, w)
+}
+
+func (n nosy) Remove(w intent.WriteIntent, surplus connectors.Record) (intent.WriteIntent, error) {
+	n.told(w)
+	return n.Connector.(connectors.Remover).Remove(w, surplus)
+}
+
+// discreet is a bench whose destination is nosy and whose engine seals.
+func discreet(t *testing.T, o simulated.Options, opts *engine.Options) *bench {
+	t.Helper()
+	b := newBench(t, o, nil)
+	b.engine = b.sealing(vaultOf(t, "k1"), opts)
+	return b
+}
+
+// sealing is another engine before the same destination.
+func (b *bench) sealing(v *redact.Vault, opts *engine.Options) *engine.Engine {
+	b.t.Helper()
+	return b.sealingOn(b.ledger, nil, v, opts)
+}
+
+func (b *bench) sealingOn(l ledger.Ledger, c connectors.Connector, v *redact.Vault, opts *engine.Options) *engine.Engine {
+	b.t.Helper()
+	d := b.world.Destination()
+	p := d.Profiles[simulated.Kind]
+	p.Sensitive = []string{"/order_id"}
+	d.Profiles[simulated.Kind] = p
+	if c == nil {
+		c = d.Connector
+	}
+	d.Connector = nosy{c, b.t}
+	var o engine.Options
+	if opts != nil {
+		o = *opts
+	}
+	o.Vault = v
+	return b.engineOn(l, d, &o)
+}
+
+// private is an intent whose values are canaries.
+func private(write intent.WriteType) intent.WriteIntent {
+	w := order("A-1", write)
+	w.Step, w.Key = "pay", intent.Fields{"order_id": canaryKey}
+	w.Sensitive = []string{"/amount_cents", "/note"}
+	w.Context = map[string]string{"model": "m-1", "asked": "pay " + canaryKey}
+	if write != intent.Delete {
+		w.Expect = intent.Fields{"amount_cents": jsonNumber(190919), "currency": canaryCurrency}
+		w.Payload = intent.Fields{"note": canaryNote}
+	}
+	return w
+}
+
+// clean fails where a canary stands in the ledger or in an outcome.
+func (b *bench) clean(outs ...engine.Outcome) {
+	b.t.Helper()
+	ctx := context.Background()
+	all, err := b.ledger.List(ctx, ledger.Filter{Tenant: "acme", Limit: 1000})
+	if err != nil || len(all) == 0 {
+		b.t.Fatalf("%d writes, %v", len(all), err)
+	}
+	for _, r := range all {
+		events, err := b.ledger.Events(ctx, "acme", r.ID)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		kept := fmt.Sprintf("%s\n%s\n", r.Prepared, text(b.t, r))
+		for _, e := range events {
+			kept += fmt.Sprintf("%s\n%s\n", e.Prepared, text(b.t, e))
+		}
+		noCanary(b.t, "the ledger", kept)
+		outs = append(outs, engine.OutcomeOf(r))
+	}
+	for _, o := range outs {
+		said := text(b.t, o)
+		noCanary(b.t, "an outcome", said)
+		if strings.Contains(said, redact.Prefix) {
+			b.t.Errorf("an outcome shows a token: %s", said)
+		}
+	}
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	all, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+func noCanary(t *testing.T, where, kept string) {
+	t.Helper()
+	low := strings.ToLower(kept)
+	for _, c := range canaries() {
+		if at := strings.Index(low, strings.ToLower(c)); at >= 0 {
+			t.Errorf("%s has %q in the clear: …%s…", where, c, kept[max(at-80, 0):min(at+80, len(kept))])
+			return
+		}
+	}
+}
+
+func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
+	was := intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5), "currency": "EUR", "note": canaryBefore}
+	for name, c := range map[string]struct {
+		write  intent.WriteType
+		vice   simulated.Vice
+		change func(w *intent.WriteIntent)
+		then   func(b *bench, id ledger.ID)
+		want   engine.Status
+		reason string
+	}{
+		"create":      {intent.Create, "", nil, nil, engine.StatusVerified, "the values are equal"},
+		"lost answer": {intent.Create, simulated.LostAnswer, nil, nil, engine.StatusVerified, "it is looked for by the key as it is"},
+		"phantom":     {intent.Create, simulated.PhantomSuccess, nil, nil, engine.StatusVerified, "the second send is the same to the byte"},
+		"refused":     {intent.Create, simulated.Refused, nil, nil, engine.StatusNotApplied, "what the destination says quotes what it was sent"},
+		"unreadable":  {intent.Update, simulated.UnreadableRead, nil, nil, engine.StatusVerified, "as do errors of reads"},
+		"mismatch":    {intent.Update, simulated.NormalisedField, nil, nil, engine.StatusReview, "what was seen is not what was wanted"},
+		"dropped":     {intent.Create, simulated.DroppedField, undone, nil, engine.StatusCompensated, "the undoing requires what was seen"},
+		"update":      {intent.Update, "", nil, nil, engine.StatusVerified, "the pre-state is kept"},
+		"upsert":      {intent.Upsert, simulated.LostAnswer, nil, nil, engine.StatusVerified, "the same"},
+		"delete":      {intent.Delete, simulated.LostAnswer, nil, nil, engine.StatusVerified, "what was deleted is kept"},
+		"undone update": {intent.Update, "", undone, func(b *bench, id ledger.ID) {
+			b.undo(id, engine.Undoing{By: "saga", Reason: "not wanted, says " + canaryNote})
+		}, engine.StatusCompensated, "what was there before is written again"},
+		"undone delete": {intent.Delete, "", undone, func(b *bench, id ledger.ID) {
+			b.undo(id, engine.Undoing{By: "saga", Reason: "not wanted"})
+		}, engine.StatusCompensated, "what was deleted is made again"},
+		"held": {intent.Update, "", func(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }, func(b *bench, id ledger.ID) {
+			if _, err := b.engine.Resolve(b.t.Context(), "acme", id, engine.Decision{Word: engine.WordApprove, By: "kim", Reason: "agreed with " + canaryNote}); err != nil {
+				b.t.Error(err)
+			}
+		}, engine.StatusVerified, "what a person says may quote it too"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				o.Versions = true
+				b := discreet(t, o, nil)
+				if c.write != intent.Create {
+					b.seed(was, "")
+				}
+				time.Sleep(time.Hour)
+				switch c.vice {
+				case "":
+				case simulated.DroppedField:
+					b.set(simulated.Fault{Vice: c.vice, Times: 1, Field: "currency"})
+				case simulated.NormalisedField:
+					b.set(simulated.Fault{Vice: c.vice, Times: 1, Field: "currency", How: "lower"})
+				default:
+					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+				}
+				w := private(c.write)
+				if c.change != nil {
+					c.change(&w)
+				}
+				out := b.do(w)
+				if c.then != nil {
+					c.then(b, out.ID)
+				}
+				b.worked(2 * time.Hour)
+				rec := b.state(out.ID)
+				if got := engine.OutcomeOf(rec).Status; got != c.want {
+					t.Errorf("%s, want %s: %s%s", got, c.want, c.reason, b.life(out.ID))
+				}
+				if digest, _ := w.Digest(); rec.Digest != digest {
+					t.Error("the digest is not that of the intent")
+				}
+				if again := b.do(w); again.ID != out.ID || !again.Replayed {
+					t.Errorf("a repeat was not recognised: %+v", again)
+				}
+				b.clean(out)
+				if got, err := b.engine.Opened(rec); err != nil || got.Key["order_id"] != canaryKey {
+					t.Errorf("opened: %+v, %v", got.Key, err)
+				}
+				if name == "undone update" || name == "undone delete" {
+					if now := b.world.Records(canaryKey); len(now) != 1 || now[0].Fields["note"] != canaryBefore {
+						t.Errorf("it was not brought back: %+v", now)
+					}
+				}
+			})
+		})
+	}
+}
+
+func undone(w *intent.WriteIntent) { *w = undoable(*w) }
+
+// What fails when sealing does nothing: the test that looks for canaries finds
+// them.
+func TestCanariesAreFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		w := private(intent.Create)
+		w.Sensitive = nil
+		out := b.do(w)
+		kept := strings.ToLower(text(t, b.state(out.ID)))
+		for _, c := range []string{canaryKey, canaryAmount, canaryCurrency} {
+			if !strings.Contains(kept, strings.ToLower(c)) {
+				t.Errorf("%s is not in a ledger that seals nothing", c)
+			}
+		}
+	})
+}
+
+// Whatever call of its process is the last, another process with the same key
+// carries the write on.
+func TestSealedWritesSurviveEveryCrash(t *testing.T) {
+	for _, write := range []intent.WriteType{intent.Create, intent.Update} {
+		for _, how := range []string{"before", "after", "landing"} {
+			for calls := range 8 {
+				synctest.Test(t, func(t *testing.T) {
+					b := discreet(t, simulated.Plain.Options(), nil)
+					if write == intent.Update {
+						b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5), "note": canaryBefore}, "")
+					}
+					time.Sleep(time.Hour)
+					m := &mortal{Ledger: b.ledger, Connector: b.world.Destination().Connector, settled: func(ledger.Record) {}}
+					m.doom(calls, how)
+					dying := b.sealingOn(m, m, vaultOf(t, "k1"), nil)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					_, _ = dying.Do(ctx, private(write))
+					b.worked(2 * time.Hour)
+					out := b.do(private(write))
+					if live := b.world.Records(canaryKey); out.Status != engine.StatusVerified || len(live) != 1 || live[0].Fields["currency"] != canaryCurrency {
+						t.Errorf("%s, %s call %d: %s with %d records%s", write, how, calls, out.Status, len(live), b.life(out.ID))
+					}
+					b.clean(out)
+				})
+			}
+		}
+	}
+}
+
+func TestSurplusOfASealedWriteIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Bulk = true
+		b := discreet(t, o, removing())
+		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 5 * time.Minute, Times: 1})
+		out := b.do(undoable(private(intent.Create)))
+		time.Sleep(6 * time.Minute)
+		if n := len(b.world.Records(canaryKey)); out.Status != engine.StatusVerified || n != 2 {
+			t.Fatalf("setup: %+v, %d records", out, n)
+		}
+		b.live()
+		if got, left := b.state(out.ID), b.world.Records(canaryKey); got.Settlement != ledger.Verified || len(left) != 1 || left[0].ID != out.Ref {
+			t.Errorf("%s: %s, %d left%s", got.Phase(), got.Reason, len(left), b.life(out.ID))
+		}
+		b.clean(out)
+	})
+}
+
+// Who asks whether something is there gives back what was seen before, and is
+// told nothing.
+func TestLooksAreSealed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := discreet(t, simulated.Plain.Options(), nil)
+		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5), "note": canaryBefore}, "")
+		w := private(intent.Update)
+		w.Require = intent.Fields{"note": "Canary, another"}
+		first, err := b.engine.Look(t.Context(), w, engine.LookCase{})
+		if err != nil || first.Seen == nil {
+			t.Fatalf("%+v, %v", first, err)
+		}
+		if err := connectorEdit(b); err != nil {
+			t.Fatal(err)
+		}
+		w.Require = nil
+		then, err := b.engine.Look(t.Context(), w, engine.LookCase{Began: time.Now().Add(-time.Minute), Ended: time.Now(), Before: first.Seen})
+		if err != nil || then.Effect != engine.EffectPresent {
+			t.Errorf("%+v, %v", then, err)
+		}
+		for _, one := range []engine.Looked{first, then} {
+			noCanary(t, "a look", text(t, one))
+			one.Seen = nil
+			if strings.Contains(text(t, one), redact.Prefix) {
+				t.Errorf("a look shows a token: %+v", one)
+			}
+		}
+		other := b.sealing(vaultOf(t, "k2"), nil)
+		if _, err := other.Look(t.Context(), w, engine.LookCase{Began: time.Now(), Before: first.Seen}); !errors.Is(err, redact.ErrNoKey) {
+			t.Errorf("another key: %v", err)
+		}
+	})
+}
+
+// connectorEdit makes what the intent declares, as its caller would.
+func connectorEdit(b *bench) error {
+	_, err := b.world.Edit(b.world.Records(canaryKey)[0].ID, intent.Fields{"amount_cents": jsonNumber(190919), "currency": canaryCurrency})
+	return err
+}
