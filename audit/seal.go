@@ -346,15 +346,27 @@ func (s *Sealer) byTenant(runs []ledger.Run, sealed *[]int64) (groups []group) {
 func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n int, err error) {
 	at := s.ends[tenant]
 	var entries []Entry
+	var told []int64
 	for _, r := range runs {
 		of, err := entriesOf(r)
 		if err != nil {
 			return 0, err
 		}
+		before := len(entries)
 		for _, e := range of {
 			if !at.last[e.key()] {
 				entries = append(entries, e)
 			}
+		}
+		if len(entries) == before {
+			told = append(told, r.Ticket)
+		}
+	}
+	// What the last filing sealed is marked as sealed before there is another one:
+	// that is all that whoever comes after this sealer looks at.
+	if len(told) > 0 && len(entries) > 0 {
+		if err := s.store.Sealed(ctx, told); err != nil {
+			return 0, err
 		}
 	}
 	for len(entries) > 0 {

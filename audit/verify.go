@@ -50,7 +50,8 @@ type verifier struct {
 	tenants []string
 	lengths map[string]Head // how far each chain was walked through
 	gaps    map[string]bool // chains of which pages are gone or cannot be read
-	unknown int             // what may have been sealed on these
+	none    bool            // there is no chain at all
+	unknown int             // what may have been sealed on these, or is in no chain
 	heads   map[string][]Head
 }
 
@@ -73,16 +74,30 @@ func (v *verifier) run(ctx context.Context) error {
 		entries += chain.Entries
 	}
 	v.unplaced()
+	v.none = len(v.report.Chains) == 0
 	parts := int(entries/maxIndexed) + 1
 	for part := range parts {
 		if err := v.part(ctx, part, parts); err != nil {
 			return err
 		}
 	}
-	if v.unknown > 0 {
+	switch {
+	case v.unknown == 0:
+	case v.none:
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and papers stand in no chain: there is none", v.unknown))
+	default:
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and papers may have been sealed on pages that are gone or cannot be read: they could not be compared", v.unknown))
 	}
 	return nil
+}
+
+// cannotTell counts what is not in the chain of a tenant, where that says nothing:
+// pages are missing, or nothing of the ledger is chained at all.
+func (v *verifier) cannotTell(tenant string) bool {
+	if v.none || v.gaps[tenant] {
+		v.unknown++
+	}
+	return v.none || v.gaps[tenant]
 }
 
 // openHeads checks the signatures of the heads that were given.
