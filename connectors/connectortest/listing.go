@@ -41,6 +41,11 @@ func (c *check) lister() (connectors.Lister, connectors.Scope, bool) {
 	if c.f.Scope != nil {
 		scope = *c.f.Scope
 	}
+	if ok && c.f.Unlisted != "" {
+		if _, err := l.List(c.Context(), scope); !errors.Is(err, connectors.ErrScope) {
+			c.Errorf("a list that the harness declares away (%s): %v, want ErrScope", c.f.Unlisted, err)
+		}
+	}
 	if !ok || c.f.Unlisted != "" {
 		c.Logf("declared: no list of this kind: %s", cmp.Or(c.f.Unlisted, "the connector is no Lister"))
 		return nil, scope, false

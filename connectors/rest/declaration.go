@@ -105,6 +105,7 @@ type kind struct {
 	patterns map[string]*regexp.Regexp
 	writes   map[intent.WriteType]*write
 	reads    []*read
+	all      *everything // nil: it cannot be listed
 	record   *record
 	undo     map[intent.WriteType]undo
 	sample   *sample

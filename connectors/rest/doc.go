@@ -34,6 +34,7 @@
 //	    [key_patterns: {sku: '[A-Z0-9-]+'}]
 //	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
 //	    reads: [READ…]
+//	    [list: LIST]                     # of all records, for evaluations
 //	    record: RECORD
 //	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
 //	    [profile: {stamped, stamps_updates, fresh_keys, settle, horizon, recheck, confirm_reads,
@@ -81,6 +82,21 @@
 // body instead of a list, {ids: {"[...]": "{key.id}"}}, and in a query as
 // {ids: {"[...]": "{key.id}", join: ","}}. A list with more pages than are read
 // is an error, never a short list.
+//
+// A LIST is one request that shows every record of the kind:
+//
+//	name: all
+//	[strength: strong, [strong_if: CONDITION]]
+//	path: … [method] [query: {since: "{from?}"}] [headers] [body | form]
+//	records: $.items[*]
+//	[paging] [max_pages: 100] [must] [accept] [visible]     # as in a READ
+//	[stable: true]                       # what appears comes at the end, and nothing leaves while pages are turned
+//	[changed: $.updated]                 # when it was created or last changed, RFC 3339
+//
+// {from} and {until} are the ends of the time that is asked for; an API that
+// heeds neither lists everything. A list whose pages are counted or linked, and not
+// stable, is not complete when it has several; nor is one with more pages than are
+// read.
 //
 // A RECORD says how one is understood:
 //

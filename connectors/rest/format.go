@@ -79,6 +79,7 @@ type fileKind struct {
 	KeyForm map[string]yamlfile.Text `yaml:"key_patterns"`
 	Writes  map[string]*fileWrite    `yaml:"writes"`
 	Reads   []*fileRead              `yaml:"reads"`
+	List    *fileList                `yaml:"list"`
 	Record  *fileRecord              `yaml:"record"`
 	Undo    map[string]fileUndo      `yaml:"undo"`
 	Profile fileProfile              `yaml:"profile"`

@@ -43,6 +43,9 @@ func (l *loader) kind(name string, f *fileKind) {
 			k.reads = append(k.reads, l.read(r))
 		}
 	}
+	if f.List != nil {
+		k.all = l.everything(f.List)
+	}
 	l.undos(k, f)
 	l.profile(k, f)
 	l.samples(k, f)

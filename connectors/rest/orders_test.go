@@ -81,6 +81,7 @@ kinds:
       - {name: get, by: ref, ` + strength + `, path: "/orders/{ref}", record: $, absent: [404], absent_where: {path: $.error, equals: not_found}}` +
 		when(o.Bulk, `
       - {name: bulk, by: [key], bulk: 50, `+strength+`, method: POST, path: /bulk, body: {questions: {"[...]": {order_id: "{key.order_id}"}}}, records: "$.orders[*]"}`) + `
+    list: {name: all, ` + strength + `, path: /orders/all, query: {from: "{from?}", until: "{until?}"}, records: "$.orders[*]", paging: {next: $.next, query: after}, changed: $.order.updated_at}
     record:
       ref: $.id
       version: $.version` + when(o.Stamps, `

@@ -37,6 +37,8 @@ type api struct {
 	put   func(fields intent.Fields, stamp string) error
 	alter func(o resttest.Object, fields intent.Fields) error
 	lacks map[string]string
+	// unlisted says why there is no list of all records.
+	unlisted string
 	// change is what somebody else changes, beside what the intents name.
 	change intent.Fields
 }
@@ -139,7 +141,7 @@ func (a api) fixture(t *testing.T) *connectortest.Fixture {
 		}
 	}
 	return &connectortest.Fixture{
-		Connector: c, Profile: p, Intent: a.intent, Near: a.near,
+		Connector: c, Profile: p, Intent: a.intent, Near: a.near, Unlisted: a.unlisted,
 		Set: func(v connectortest.Vice, how string) error {
 			f := resttest.Fault{Vice: resttest.Vice(v), How: how}
 			if v == connectortest.LaggingRead || v == connectortest.UnreadableRead || v == connectortest.HangingRead {

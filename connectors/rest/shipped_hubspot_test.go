@@ -25,7 +25,8 @@ func hubSpot(kind string) (api, *resttest.HubSpot) {
 	h := resttest.NewHubSpot("pat-na1", nil, []string{"readback_key", "readback_stamp"})
 	key := map[string]string{"contact": "email", "keyed-contact": "readback_key"}[kind]
 	a := api{
-		fake: h.Fake, name: "hubspot-contacts", kind: kind, collection: "contacts",
+		unlisted: "the declaration has none: reads ask for one record by a unique value, and the search lags",
+		fake:     h.Fake, name: "hubspot-contacts", kind: kind, collection: "contacts",
 		options: rest.Options{Secrets: secrets(map[string]string{"token": "pat-na1"})},
 		intent:  func(w intent.WriteType, n int) intent.WriteIntent { return contact(kind, key, w, n) },
 		near:    func(n int) []intent.WriteIntent { return nearContacts(kind, key, n) },

@@ -28,7 +28,8 @@ func salesforce(unique bool) (api, *resttest.Salesforce) {
 		"StartDateTime": {Type: "datetime"}, "Score__c": {Type: "double"},
 	})
 	a := api{
-		fake: s.Fake, name: "salesforce-objects", kind: "record", collection: "Account",
+		unlisted: "the declaration has none: FIELDS(ALL) shows 200 records at the most",
+		fake:     s.Fake, name: "salesforce-objects", kind: "record", collection: "Account",
 		options: rest.Options{
 			Parameters: map[string]string{"domain": "acme", "object": "Account", "client_id": "consumer"},
 			Secrets:    secrets(map[string]string{"client_secret": "consumer-secret"}),

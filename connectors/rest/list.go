@@ -1,0 +1,197 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	neturl "net/url"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/jsonplace"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// fileList is how all records of a kind are listed.
+type fileList struct {
+	At       yamlfile.Place
+	Name     yamlfile.Text   `yaml:"name"`
+	Strength yamlfile.Text   `yaml:"strength"`
+	StrongIf *fileCondition  `yaml:"strong_if"`
+	Request  fileRequest     `yaml:",inline"`
+	Records  yamlfile.Text   `yaml:"records"`
+	Must     []fileCondition `yaml:"must"`
+	Accept   fileStatuses    `yaml:"accept"`
+	Visible  *fileLook       `yaml:"visible"`
+	Paging   *filePaging     `yaml:"paging"`
+	MaxPages int             `yaml:"max_pages"`
+	Stable   bool            `yaml:"stable"`
+	Changed  yamlfile.Text   `yaml:"changed"`
+}
+
+// everything is how all records of a kind are listed.
+type everything struct {
+	*read
+	// stable says that pages do not shift while they are turned: what appears
+	// comes at the end, and nothing leaves.
+	stable bool
+	// changed is where a record says when it was created or last changed.
+	changed *jsonplace.Place
+}
+
+// everything compiles it.
+func (l *loader) everything(f *fileList) *everything {
+	as := &fileRead{At: f.At, Name: f.Name, Records: f.Records, Accept: f.Accept, Paging: f.Paging, MaxPages: f.MaxPages}
+	if as.MaxPages == 0 {
+		as.MaxPages = maxPages
+	}
+	r := &read{name: f.Name.Value, accept: f.Accept, pages: as.MaxPages}
+	l.required(f.Name, f.At, "name", "a name such as list")
+	switch f.Strength.Value {
+	case "", "weak":
+	case "strong":
+		r.strong = true
+	default:
+		l.At(f.Strength.Place, "is %q; want strong or weak", yamlfile.Clip(f.Strength.Value))
+	}
+	r.request = l.newRequest(f.Request, f.At, http.MethodGet, known{"param": named, "from": alone, "until": alone})
+	l.readMethod(r, as)
+	if l.required(f.Records, f.At, "records", "where the records stand, such as $.items[*]") {
+		r.list = l.newListed(f.Records)
+	}
+	if f.Visible != nil {
+		r.visible = l.newLook(*f.Visible, forAccount)
+	}
+	l.absence(r, as)
+	l.paging(r, as)
+	r.must = l.conditions(f.Must)
+	r.strongIf = l.condition(f.StrongIf)
+	if r.strongIf != nil && !r.strong {
+		l.At(f.StrongIf.At, "stands at a list that is not strong")
+	}
+	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed)}
+}
+
+var _ connectors.Lister = (*Connector)(nil)
+
+// List reads every record of a kind, where the declaration says how. From and Until
+// go into the request where it names them, and what a record says of its last
+// change is compared besides.
+func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
+	k := c.d.kinds[s.Kind]
+	switch {
+	case k == nil:
+		return connectors.Listing{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", connectors.ErrScope, yamlfile.Clip(s.Kind), strings.Join(c.d.Kinds(), ", "))
+	case k.all == nil:
+		return connectors.Listing{}, fmt.Errorf("%w: the declaration names no list of %q", connectors.ErrScope, s.Kind)
+	case len(s.Within) > 0:
+		return connectors.Listing{}, fmt.Errorf("%w: within %v; a declared API lists the whole kind", connectors.ErrScope, s.Within)
+	}
+	v := c.given()
+	for name, t := range map[string]time.Time{"from": s.From, "until": s.Until} {
+		if !t.IsZero() {
+			v[name] = t.UTC().Format(time.RFC3339)
+		}
+	}
+	d, err := k.all.request.fill(filling{values: v, guarded: true})
+	if err != nil {
+		return connectors.Listing{}, fmt.Errorf("list %q: %w", k.all.name, err)
+	}
+	w := &walk{c: c, k: k, scope: s, seen: map[string]bool{}, l: connectors.Listing{
+		At: time.Now(), Path: k.all.name, Stamped: s.Stamped && k.profile.Stamped,
+		Timed: k.all.changed != nil && !(s.From.IsZero() && s.Until.IsZero()),
+	}}
+	if err := w.pages(ctx, d); err != nil {
+		return connectors.Listing{}, fmt.Errorf("list %q: %w", k.all.name, err)
+	}
+	if len(w.seen) == 0 {
+		err = c.see(ctx, k.all.read, v)
+	}
+	return w.l, err
+}
+
+// walk is one list under way.
+type walk struct {
+	c     *Connector
+	k     *kind
+	scope connectors.Scope
+	seen  map[string]bool
+	l     connectors.Listing
+}
+
+// pages turns all pages.
+func (w *walk) pages(ctx context.Context, d *draft) error {
+	all := w.k.all
+	if p := all.paging; p != nil && p.page != "" {
+		d.query.Set(p.page, "1")
+	}
+	u, err := w.c.url(d.path, d.query)
+	if err != nil {
+		return err
+	}
+	strong := all.strong
+	for page := 1; ; page++ {
+		a, doc, err := w.page(ctx, d, u)
+		if err != nil {
+			return err
+		}
+		strong = strong && all.showsAll(doc, a)
+		elements, err := all.list.all(doc)
+		if err != nil {
+			return err
+		}
+		for _, e := range elements {
+			if err := w.take(e); err != nil {
+				return err
+			}
+		}
+		next, more, err := w.c.next(all.read, d, u, a, doc, len(elements), page)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !more && page > 1 && all.paging.jumps() && !all.stable:
+			w.l.Why = fmt.Sprintf("it has %d pages, between which records can slip while they are turned", page)
+		case !more:
+			w.l.Complete = true
+		case page >= all.pages || len(w.seen) >= connectors.MaxListed:
+			w.l.Why = fmt.Sprintf("it has more than %d pages", page)
+		default:
+			u = next
+			continue
+		}
+		if strong && w.l.Complete {
+			w.l.Strength = connectors.Strong
+		}
+		return nil
+	}
+}
+
+func (w *walk) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, any, error) {
+	return w.c.askPage(ctx, w.k.all.read, d, u)
+}
+
+// take takes one record in, once.
+func (w *walk) take(element any) error {
+	rec, kept, err := w.k.record.of(element)
+	if err != nil || !kept || w.seen[rec.Ref] {
+		return err
+	}
+	w.seen[rec.Ref] = true
+	one := connectors.Listed{Record: rec}
+	if w.k.all.changed != nil {
+		text := scalar(w.k.all.changed, element)
+		if one.Changed, err = time.Parse(time.RFC3339Nano, text); text == "" {
+			w.l.Timed = false // it does not say, so that it cannot be left out
+		} else if err != nil {
+			return fmt.Errorf("%w: a record says at %s that it was changed at %q, which is no time", ErrAnswer, w.k.all.changed.Text(), yamlfile.Clip(text))
+		}
+	}
+	if w.l.Stamped && !connectors.IsStamp(rec.Stamp) || !w.scope.Holds(one.Changed) {
+		return nil
+	}
+	w.l.Records = append(w.l.Records, one)
+	return nil
+}
