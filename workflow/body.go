@@ -162,6 +162,11 @@ type gated struct {
 	Ruled    Decision  `json:"ruled,omitempty"`
 	Decision Decision  `json:"decision"`
 	Reason   string    `json:"reason,omitempty"`
+	// By asked, in the trace, and the rules are those that the decision goes back
+	// to.
+	By    string   `json:"by,omitempty"`
+	Trace string   `json:"trace,omitempty"`
+	Rules []string `json:"rules,omitempty"`
 }
 
 func (s step) completed() bool { return s.Completions > 0 }

@@ -184,6 +184,7 @@ func (g *Gate) supply(ctx context.Context, d *desk, n need) (err error) {
 // file does what was decided, in one step of the ledger. The workflow must stand
 // as it was read, so that nothing is granted in one that has ended meanwhile.
 func (g *Gate) file(ctx context.Context, d desk, p plan) error {
+	p = p.traced(ctx, d)
 	f := ledger.Filing{Reserve: p.reserve}
 	if p.flow != nil {
 		f.Papers = append(f.Papers, p.flow.paper(d.wf))

@@ -153,6 +153,7 @@ type Caller struct {
 // Create begins a workflow.
 func (g *Gate) Create(ctx context.Context, c Caller, r CreateRequest) (Created, error) {
 	opts := g.options()
+	r.TraceID = cmp.Or(r.TraceID, engine.TraceID(ctx))
 	f, err := newFlow(c, r)
 	if err != nil {
 		return Created{}, opts.told(c.Tenant, err)

@@ -126,7 +126,8 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	}
 	s.Answer, s.Allowed = decision, s.Allowed || decision == Allow
 	s.Askers = asker(s.Askers, person(q.who.Name))
-	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason})
+	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason,
+		By: q.who.Name, Rules: ruleNames(s.Matched)})
 	p.step = &s
 	p.gate = q.response(s, decision, reason, previous, granted, !anew, d.now)
 	p.gate.RetryContext.Verification = facts.Verification // of the attempts before this one

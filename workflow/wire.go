@@ -261,6 +261,8 @@ type Heard struct {
 	// Digest fingerprints what was asked for: input, tool and intent.
 	Digest string `json:"digest"`
 	Reason string `json:"reason,omitempty"`
+	// Trace is the W3C trace context of the call that said so. Default none.
+	Trace string `json:"trace,omitempty"`
 }
 
 // CheckpointList is the completed steps of a workflow.

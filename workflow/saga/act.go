@@ -78,7 +78,7 @@ func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker boo
 		} else {
 			last = this
 		}
-		over, err := r.act(ctx, &t, m)
+		over, err := r.act(engine.InTrace(ctx, t.body.Trace), &t, m)
 		switch {
 		case errors.Is(err, ledger.ErrStale) && stale < maxStale:
 			stale, mine, last = stale+1, !worker, try{}
@@ -186,7 +186,7 @@ func (r *Runner) begin(ctx context.Context, t *turn, m move) (over bool, err err
 	if err != nil {
 		return false, err
 	}
-	rec.RequestedBy = t.body.By
+	rec.RequestedBy, rec.Trace = t.body.By, t.body.Trace
 	now, before := t.paper.Now, t.body
 	t.body = before.took(m, rec.ID, undoOf(w, rec.ID), now)
 	_, err = r.file(ctx, t, now.Add(r.opts.Lease), &ledger.Reservation{Record: rec, Window: r.opts.Window})

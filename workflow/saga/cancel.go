@@ -48,7 +48,7 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		if t.body.Back != nil || t.body.Stopped != nil || t.body.State == Undone {
 			return r.picture(ctx, t)
 		}
-		if err := t.cancelled(&Turn{By: by, Reason: clipped(reason), At: t.paper.Now}); err != nil {
+		if err := t.cancelled(turnOf(ctx, by, reason, t.paper.Now)); err != nil {
 			return Saga{}, err
 		}
 		switch _, err := r.file(ctx, &t, t.paper.Now, nil, t.withdrawal(t.body.last(), by, "cancelled", reason)...); {
@@ -89,7 +89,15 @@ func (t turn) withdrawal(step int, by, rule, reason string) []ledger.Appending {
 	if k.rec.State == ledger.Held {
 		ev.Settlement = ledger.Denied
 	}
+	if trace := t.body.Back.Trace; trace != k.rec.Trace {
+		ev.Trace = trace
+	}
 	return []ledger.Appending{{ID: k.rec.ID, Fence: k.rec.Fence, Events: []ledger.Event{ev}}}
+}
+
+// turnOf is what a person decided about a saga.
+func turnOf(ctx context.Context, by, reason string, now time.Time) *Turn {
+	return &Turn{By: by, Reason: clipped(reason), At: now, Rule: rulePerson, Trace: engine.Traceparent(ctx)}
 }
 
 // cancelled takes a cancellation into the body, or says why it comes too late.

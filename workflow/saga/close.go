@@ -41,7 +41,7 @@ func (r *Runner) Close(ctx context.Context, tenant, id, by, reason string) (Saga
 		if t.body.State == Closed {
 			return r.picture(ctx, t)
 		}
-		if err := t.closed(&Turn{By: by, Reason: clipped(reason), At: t.paper.Now}); err != nil {
+		if err := t.closed(turnOf(ctx, by, reason, t.paper.Now)); err != nil {
 			return Saga{}, err
 		}
 		switch _, err := r.file(ctx, &t, time.Time{}, nil); {

@@ -29,6 +29,8 @@ type body struct {
 	Plan          string `json:"plan"` // the digest of its plan
 	CorrelationID string `json:"correlation_id,omitempty"`
 	By            string `json:"by,omitempty"` // whose credentials began it
+	// Trace is the W3C trace context that it was begun in: that of its writes.
+	Trace string `json:"trace,omitempty"`
 	// Attempts is how many times in a row a retryable step is tried. Default 5.
 	Attempts int    `json:"attempts,omitempty"`
 	State    State  `json:"state"`
@@ -58,7 +60,17 @@ type Turn struct {
 	At     time.Time `json:"at"`
 	// Step is the one that failed. Default none.
 	Step string `json:"step,omitempty"`
+	// Rule is by what it was decided: "person", or "saga" for its own rules. Trace
+	// is the W3C trace context of the call of whoever decided. Default none.
+	Rule  string `json:"rule,omitempty"`
+	Trace string `json:"trace,omitempty"`
 }
+
+// The rules of turns.
+const (
+	rulePerson = "person"
+	ruleSaga   = "saga"
+)
 
 func (t Turn) why() string {
 	if t.By != "" {

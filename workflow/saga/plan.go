@@ -127,6 +127,21 @@ func (p Plan) named() error {
 	return nil
 }
 
+// correlated is a plan whose writes are found by an id, where neither it nor any
+// intent of it has one of its own.
+func (p Plan) correlated(id string) Plan {
+	if p.CorrelationID != "" {
+		return p
+	}
+	for _, s := range p.Steps {
+		if s.Intent.CorrelationID != "" || s.Undo != nil && s.Undo.CorrelationID != "" {
+			return p
+		}
+	}
+	p.CorrelationID = id
+	return p
+}
+
 // filled is the plan with everything filled in that may be left out. It refuses
 // what contradicts the plan.
 func (p Plan) filled() (Plan, error) {

@@ -149,7 +149,7 @@ func (r *Runner) Begin(ctx context.Context, p Plan) (Saga, error) {
 		}
 		return Saga{}, err
 	}
-	p, steps, err := r.prepared(p)
+	p, steps, err := r.prepared(p.correlated(engine.TraceID(ctx)))
 	if err != nil {
 		return Saga{}, err
 	}
@@ -161,7 +161,7 @@ func (r *Runner) Begin(ctx context.Context, p Plan) (Saga, error) {
 	if err != nil {
 		return Saga{}, err
 	}
-	b.Attempts = r.opts.Attempts
+	b.Attempts, b.Trace = r.opts.Attempts, engine.Traceparent(ctx)
 	b.Reason = "recorded; nothing was begun yet"
 	text, err := b.encode()
 	if err != nil {

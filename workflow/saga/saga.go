@@ -32,6 +32,9 @@ type Saga struct {
 	Reason string `json:"reason"`
 	// By is who began it, where that is known.
 	By string `json:"by,omitempty"`
+	// Trace is the W3C trace context that it was begun in, where it was in one: its
+	// writes are in that trace.
+	Trace string `json:"trace,omitempty"`
 	// PastPivot says that it can only go forward.
 	PastPivot bool `json:"past_pivot"`
 	// Back is why it goes back, Stopped why it goes no further; nil when it
@@ -95,7 +98,7 @@ type StepState struct {
 
 // view is a saga as it is shown.
 func view(p ledger.Paper, b body) Saga {
-	s := Saga{Tenant: p.Tenant, ID: p.ID, CorrelationID: b.CorrelationID, State: b.State, Reason: b.Reason, By: b.By,
+	s := Saga{Tenant: p.Tenant, ID: p.ID, CorrelationID: b.CorrelationID, State: b.State, Reason: b.Reason, By: b.By, Trace: b.Trace,
 		PastPivot: b.Past, Back: b.Back, Stopped: b.Stopped, Closed: b.Closed, Steps: []StepState{},
 		Next: p.Due, Since: b.Since, Created: p.Created, Updated: p.Updated, Now: p.Now}
 	for _, one := range b.Steps {

@@ -1,0 +1,103 @@
+package saga_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+const (
+	begunIn     = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	cancelledIn = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	workedIn    = "00-11111111111111111111111111111111-2222222222222222-01"
+)
+
+// Every write of a saga, its undoings too, is in the trace that the saga was begun
+// in, whoever carries it on, and says so where its events were caused by somebody
+// else.
+func TestASagaStaysInItsTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"})
+		ctx := engine.WithTraceparent(context.Background(), begunIn)
+		if _, err := b.runner.Begin(ctx, four()); err != nil {
+			t.Fatal(err)
+		}
+		working, cancel := context.WithTimeout(engine.WithTraceparent(context.Background(), workedIn), time.Hour)
+		defer cancel()
+		s, err := b.runner.Run(working, "acme", "saga-1")
+		if err != nil || s.State != saga.Undone {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		if s.Trace != begunIn || s.CorrelationID != strings.Split(begunIn, "-")[1] {
+			t.Errorf("trace %q, correlation %q", s.Trace, s.CorrelationID)
+		}
+		if s.Back == nil || s.Back.Rule != "saga" || s.Back.Reason == "" || s.Back.At.IsZero() {
+			t.Errorf("turned back by %+v", s.Back)
+		}
+		recs, err := b.ledger.List(ctx, ledger.Filter{Tenant: "acme"})
+		if err != nil || len(recs) < 5 {
+			t.Fatalf("%d writes, %v", len(recs), err)
+		}
+		for _, r := range recs {
+			if r.Trace != begunIn || r.CorrelationID != s.CorrelationID {
+				t.Errorf("write %s of step %s: trace %q, correlation %q", r.ID, r.Step, r.Trace, r.CorrelationID)
+			}
+		}
+	})
+}
+
+func TestWhoCancelsSaysInWhichTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), &engine.Options{Risks: []policies.RiskRule{{Name: "all"}}})
+		if _, err := b.runner.Begin(engine.WithTraceparent(context.Background(), begunIn), four()); err != nil {
+			t.Fatal(err)
+		}
+		b.run(time.Minute)
+		s, err := b.runner.Cancel(engine.WithTraceparent(context.Background(), cancelledIn), "acme", "saga-1", "ada", "no longer wanted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := saga.Turn{By: "ada", Reason: "no longer wanted", At: s.Back.At, Rule: "person", Trace: cancelledIn}
+		if *s.Back != want {
+			t.Errorf("turn %+v, want %+v", *s.Back, want)
+		}
+		events, err := b.ledger.Events(t.Context(), "acme", s.Steps[0].WriteID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := events[len(events)-1]
+		if last.Settlement != ledger.Denied || last.By != "ada" || last.Trace != cancelledIn || last.Rule == "" || last.Reason == "" {
+			t.Errorf("the withdrawn write ended with %+v", last)
+		}
+	})
+}
+
+// An id of the plan's own, or of one of its intents, is not replaced.
+func TestAnOwnCorrelationIDStays(t *testing.T) {
+	own, mixed := four(), four()
+	own.CorrelationID = "trip-7"
+	mixed.Steps[1].Intent.CorrelationID = "req-9"
+	for name, c := range map[string]struct {
+		plan saga.Plan
+		want string
+	}{"of the plan": {own, "trip-7"}, "of an intent": {mixed, ""}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), nil)
+				s, err := b.runner.Begin(engine.WithTraceparent(context.Background(), begunIn), c.plan)
+				if err != nil || s.CorrelationID != c.want || s.Trace != begunIn {
+					t.Errorf("%+v, %v; want correlation id %q", s, err, c.want)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package workflow
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// traced is a plan that says in which trace it was made: each decision that it
+// adds, each event that it makes, and the write that it reserves. Where the caller
+// is in no trace it is as it was.
+func (p plan) traced(ctx context.Context, d desk) plan {
+	if p.reserve != nil {
+		r := *p.reserve
+		r.Record.Trace = engine.Traceparent(ctx)
+		r.Record.CorrelationID = cmp.Or(r.Record.CorrelationID, d.flow.TraceID, engine.TraceID(ctx))
+		p.reserve = &r
+	}
+	by := engine.Traceparent(ctx)
+	if by == "" {
+		return p
+	}
+	if p.step != nil {
+		s := p.step.traced(by, d)
+		p.step = &s
+	}
+	if d.rec != nil {
+		p.events = eventsIn(by, *d.rec, p.events)
+	}
+	p.ended = slices.Clone(p.ended)
+	for i, e := range p.ended {
+		p.ended[i].events = eventsIn(by, e.rec, e.events)
+	}
+	return p
+}
+
+// traced is a step in which what was decided just now says in which trace.
+func (s step) traced(by string, d desk) step {
+	s.Heard, s.Gated = slices.Clone(s.Heard), slices.Clone(s.Gated)
+	for i := min(len(d.step.Heard), len(s.Heard)); i < len(s.Heard); i++ { // only ever appended to
+		s.Heard[i].Trace = by
+	}
+	if n := len(s.Gated); n > 0 && s.Gated[n-1].At.Equal(d.now) {
+		s.Gated[n-1].Trace = by
+	}
+	return s
+}
+
+// eventsIn are the events of a write with the trace that they were made in, where
+// that is not the write's own.
+func eventsIn(by string, rec ledger.Record, events []ledger.Event) []ledger.Event {
+	if by == rec.Trace {
+		return events
+	}
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].Trace = by
+	}
+	return events
+}
+
+// ruleNames are the rules that a decision goes back to.
+func ruleNames(matched []PolicyMatch) (names []string) {
+	for _, m := range matched {
+		names = append(names, m.PolicyID)
+	}
+	return names
+}
