@@ -21,8 +21,9 @@ type Sources struct {
 	Standing func(context.Context) (Standing, error)
 	// Telemetry counts what was told elsewhere, by signal. Default nothing is.
 	Telemetry func() map[string]Told
-	// Audit says how the audit log stands. Default there is none.
-	Audit func(context.Context) (Audit, error)
+	// Audit says how the audit log stands, false where this process has not sealed
+	// it. Default there is none.
+	Audit func() (Audit, bool)
 }
 
 // Told counts the telemetry of one signal: what was delivered, and what was lost
@@ -31,10 +32,14 @@ type Told struct{ Delivered, Failed, Dropped int64 }
 
 // Audit is how the audit log stands.
 type Audit struct {
-	// Unsealed is for how long something waits to be sealed at the most, Head how
-	// long ago the newest head was kept where it is to be kept; below 0 where this
-	// process does not know, since it is not its turn, or no head is kept.
-	Unsealed, Head time.Duration
+	// Unsealed is for how long something waits to be sealed at the most; below 0
+	// where it is not this process's turn.
+	Unsealed time.Duration
+	// Failures counts the times it could not be sealed. Kept, Failed and Dropped
+	// count heads that were handed to where they are kept, Waiting those that are to
+	// be.
+	Failures, Kept, Failed, Dropped int64
+	Waiting                         int
 }
 
 // Standing is what stands guard over sends, and what was learned.
@@ -74,13 +79,11 @@ type count struct {
 	standing Standing
 	err      error // of the survey
 	unknown  error
-	audit    Audit
-	unsealed error // of the audit log
 }
 
 var collected = []metric{
 	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility, delivered, lost, unsealed, headAge,
+	breaker, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
 }
 
 // Describe implements [prometheus.Collector].
@@ -102,12 +105,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if c.from.Standing != nil && found.unknown == nil {
 		c.standing(to, found.standing)
 	}
-	if c.from.Audit != nil && found.unsealed == nil {
-		for m, age := range map[*metric]time.Duration{&unsealed: found.audit.Unsealed, &headAge: found.audit.Head} {
-			if age >= 0 {
-				gauge(to, *m, age.Seconds())
-			}
-		}
+	if c.from.Audit != nil {
+		c.audit(to)
 	}
 	if c.from.Telemetry != nil {
 		c.told(to)
@@ -131,22 +130,32 @@ func (c *collector) count() count {
 	if c.from.Standing != nil {
 		c.last.standing, c.last.unknown = c.from.Standing(ctx)
 	}
-	if c.from.Audit != nil {
-		c.last.audit, c.last.unsealed = c.from.Audit(ctx)
-	}
 	return c.last
 }
 
 // told counts what was told elsewhere.
 func (c *collector) told(to chan<- prometheus.Metric) {
-	count := func(m metric, n int64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(m.desc(), prometheus.CounterValue, float64(n), labels...)
-	}
 	for signal, t := range c.from.Telemetry() {
-		count(delivered, t.Delivered, signal)
-		count(lost, t.Failed, signal, "failed")
-		count(lost, t.Dropped, signal, "dropped")
+		total(to, delivered, t.Delivered, signal)
+		total(to, lost, t.Failed, signal, "failed")
+		total(to, lost, t.Dropped, signal, "dropped")
 	}
+}
+
+// audit says how the audit log stands, where it is sealed here.
+func (c *collector) audit(to chan<- prometheus.Metric) {
+	a, here := c.from.Audit()
+	if !here {
+		return
+	}
+	if a.Unsealed >= 0 {
+		gauge(to, unsealed, a.Unsealed.Seconds())
+	}
+	gauge(to, headsWaiting, float64(a.Waiting))
+	total(to, sealFailures, a.Failures)
+	total(to, heads, a.Kept, "kept")
+	total(to, heads, a.Failed, "failed")
+	total(to, heads, a.Dropped, "dropped")
 }
 
 // place is what the queues of all tenants are added up by.
@@ -228,6 +237,10 @@ func (c *collector) path(l Lag) (string, bool) {
 
 func gauge(to chan<- prometheus.Metric, m metric, value float64, labels ...string) {
 	to <- prometheus.MustNewConstMetric(m.desc(), prometheus.GaugeValue, value, labels...)
+}
+
+func total(to chan<- prometheus.Metric, m metric, n int64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(m.desc(), prometheus.CounterValue, float64(n), labels...)
 }
 
 func truth(is bool) float64 {

@@ -79,7 +79,9 @@ func used(t *testing.T) *Meter {
 	t.Helper()
 	m := New(registered(t), Sources{Ledger: &surveyed{}, Standing: stands,
 		Telemetry: func() map[string]Told { return map[string]Told{"traces": {Delivered: 7, Failed: 2, Dropped: 3}} },
-		Audit:     func(context.Context) (Audit, error) { return Audit{Unsealed: time.Second, Head: time.Minute}, nil }})
+		Audit: func() (Audit, bool) {
+			return Audit{Unsealed: time.Second, Failures: 4, Kept: 5, Failed: 6, Dropped: 7, Waiting: 8}, true
+		}})
 	good := ledger.Record{Tenant: "secret-tenant", ID: "wr_secret", Destination: "orders", Kind: "order", State: ledger.Settled, Settlement: ledger.Verified, Reads: 2,
 		Created: noon, Updated: noon.Add(time.Second)}
 	strange := ledger.Record{Destination: "secret", Kind: "secret", State: ledger.Settled, Settlement: "secret"}
@@ -201,7 +203,11 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"what nobody took":                 `readback_telemetry_lost_total{cause="failed",signal="traces"} 2`,
 		"what found no room":               `readback_telemetry_lost_total{cause="dropped",signal="traces"} 3`,
 		"what is not sealed":               `readback_audit_unsealed_seconds 1`,
-		"the newest head":                  `readback_audit_head_age_seconds 60`,
+		"what could not be sealed":         `readback_audit_failures_total 4`,
+		"heads that are kept":              `readback_audit_heads_total{result="kept"} 5`,
+		"heads that are not":               `readback_audit_heads_total{result="failed"} 6`,
+		"heads that nobody needs":          `readback_audit_heads_total{result="dropped"} 7`,
+		"heads that wait":                  `readback_audit_heads_waiting 8`,
 		"due":                              `readback_queue_due_writes{destination="orders",state="queued"} 3`,
 		"the outbox":                       `readback_outbox_oldest_age_seconds 60`,
 		"refused":                          `readback_outbox_refused_entries 1`,
@@ -236,9 +242,14 @@ func TestALedgerThatCannotBeCounted(t *testing.T) {
 }
 
 func TestAnAuditLogThatIsSealedElsewhere(t *testing.T) {
-	text := scrape(t, New(registered(t), Sources{Audit: func(context.Context) (Audit, error) { return Audit{Unsealed: time.Second, Head: -1}, nil }}))
-	if !strings.Contains(text, "\nreadback_audit_unsealed_seconds 1") || strings.Contains(text, "\nreadback_audit_head_age_seconds") {
-		t.Errorf("what is not known is told, or what is known is not:\n%s", text)
+	for reason, c := range map[string]struct {
+		here bool
+		want string
+	}{"a stale number is told": {true, "readback_audit_heads_waiting"}, "there is none here": {false, "readback_survey_up"}} {
+		text := scrape(t, New(registered(t), Sources{Ledger: &surveyed{}, Audit: func() (Audit, bool) { return Audit{Unsealed: -1}, c.here }}))
+		if !strings.Contains(text, "\n"+c.want) || strings.Contains(text, "\nreadback_audit_unsealed_seconds") || strings.Contains(text, "\nreadback_audit_heads") != c.here {
+			t.Errorf("%s:\n%s", reason, text)
+		}
 	}
 }
 

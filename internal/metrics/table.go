@@ -89,15 +89,19 @@ var (
 		"The same that no receiver got, by cause: failed (could not be delivered, or was refused), dropped (no room)."}
 	unsealed = metric{"readback_audit_unsealed_seconds", "gauge", nil,
 		"For how long something waits to be sealed in the audit log at the most. Only of the process whose turn it is; the smallest counts."}
-	headAge = metric{"readback_audit_head_age_seconds", "gauge", nil,
-		"How long ago the newest signed head of the audit log was kept where it is to be kept, or how long the process has tried. Likewise."}
+	sealFailures = metric{"readback_audit_failures_total", "counter", nil,
+		"How often this process could not seal what was there to be sealed."}
+	heads = metric{"readback_audit_heads_total", "counter", []string{"result"},
+		"Signed heads of the audit log that were handed to where they are kept, by result: kept, failed (it is tried again), dropped (a newer one came first)."}
+	headsWaiting = metric{"readback_audit_heads_waiting", "gauge", nil,
+		"Signed heads that are not kept yet where they are to be kept."}
 )
 
 // metrics is every name, in the order of the table.
 var metrics = []metric{
 	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, writeSends, shownSeconds, prevented, held, failed, replays, reloads,
 	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility, delivered, lost, unsealed, headAge,
+	breaker, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
 }
 
 // Table lists every name with its meaning, as a table in Markdown.
