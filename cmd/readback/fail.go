@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -149,7 +150,7 @@ func unknownHint(known *engine.Error) string {
 
 // fail tells why there is no outcome.
 func (a *app) fail(err error) int {
-	f := explain(err)
+	f := explain(err).scrubbed(a.scrub)
 	if a.json {
 		if err := report.JSON(a.stdout, map[string]failure{"error": f}); err != nil {
 			_, _ = fmt.Fprintf(a.stderr, "readback: %s\n", report.Safe(err.Error()))
@@ -158,6 +159,16 @@ func (a *app) fail(err error) int {
 	}
 	_, _ = fmt.Fprint(a.stderr, f.text()) // the exit code says it as well
 	return f.Exit
+}
+
+// scrubbed is a failure without what is sensitive: standard error is a log, too.
+func (f failure) scrubbed(scrub func(string) string) failure {
+	f.Message, f.Hint = scrub(f.Message), scrub(f.Hint)
+	f.Problems = slices.Clone(f.Problems)
+	for i, p := range f.Problems {
+		f.Problems[i] = intent.Problem{Path: scrub(p.Path), Problem: scrub(p.Problem), Want: scrub(p.Want)}
+	}
+	return f
 }
 
 func (f failure) text() string {

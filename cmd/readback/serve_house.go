@@ -59,8 +59,11 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 	o.Look, o.BaseURL = h.engine, where+"/api/v1"
 	h.gate = workflow.New(store, redacting(o, clean))
 	h.sagas = saga.New(store, h.engine, redactingSagas(&saga.Options{Window: idempotencyWindow, Logger: d.log}, clean))
-	h.office = office.New(office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate,
-		Types: d.types(), Logger: d.log})
+	parts := office.Parts{Writes: h.engine, Ledger: d.ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate, Types: d.types(), Logger: d.log}
+	if clean != nil {
+		parts.Redaction = clean
+	}
+	h.office = office.New(parts)
 	seal, err := a.sealing(d)
 	if err = cmp.Or(err, h.tell(where)); err != nil {
 		h.engine.Close()

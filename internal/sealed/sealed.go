@@ -55,6 +55,7 @@ func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error)
 	}
 	if f.Reserve != nil {
 		r := *f.Reserve
+		r.Record.CorrelationID = s.word(r.Record.Tenant, r.Record.CorrelationID)
 		scope := s.scope(r.Record)
 		if r.Record.Intent, err = sealedIntent(scope, r.Record); err != nil {
 			return ledger.Filed{}, err
