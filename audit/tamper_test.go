@@ -77,116 +77,121 @@ func (c *crime) n(i int) string {
 const swapped = `CREATE TEMP TABLE x AS SELECT n, body FROM ledger_papers WHERE kind = 'audit' AND id = '%s';
 	UPDATE ledger_papers SET body = (SELECT body FROM x WHERE x.n <> ledger_papers.n) WHERE n IN (SELECT n FROM x)`
 
-func TestTampering(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason string
-		do     func(t *testing.T, c *crime)
-		want   audit.Problem // as far as it is set
-	}{
-		"alter an event": {"what was seen must not become something else", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_events SET evidence = '{"n": 12345678901234567891, "a": 1.0}' WHERE write = %s AND seq = 4`, c.n(2))
-		}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 4}},
-		"alter who decided": {"likewise", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2`, c.n(1))
-		}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
-		"delete an event": {"a step that was taken must not vanish", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_events WHERE write = %s AND seq = 3`, c.n(0))
-		}, audit.Problem{Kind: audit.Missing, Tenant: "a", Seq: 3}},
-		"delete the last event": {"likewise", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_events WHERE write = %s AND seq = 5`, c.n(5))
-		}, audit.Problem{Kind: audit.Missing, Tenant: "b", Seq: 5}},
-		"reorder": {"an approval after the send is none", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3; UPDATE ledger_events SET seq = 3 WHERE write = %[1]s AND seq = 4;
+// tampering is one thing that somebody does.
+type tampering struct {
+	reason string
+	do     func(t *testing.T, c *crime)
+	want   audit.Problem // as far as it is set
+}
+
+var tamperings = map[string]tampering{
+	"alter an event": {"what was seen must not become something else", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET evidence = '{"n": 12345678901234567891, "a": 1.0}' WHERE write = %s AND seq = 4`, c.n(2))
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 4}},
+	"alter who decided": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2`, c.n(1))
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"delete an event": {"a step that was taken must not vanish", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %s AND seq = 3`, c.n(0))
+	}, audit.Problem{Kind: audit.Missing, Tenant: "a", Seq: 3}},
+	"delete the last event": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %s AND seq = 5`, c.n(5))
+	}, audit.Problem{Kind: audit.Missing, Tenant: "b", Seq: 5}},
+	"reorder": {"an approval after the send is none", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3; UPDATE ledger_events SET seq = 3 WHERE write = %[1]s AND seq = 4;
 				UPDATE ledger_events SET seq = 4 WHERE write = %[1]s AND seq = -3`, c.n(3))
-		}, audit.Problem{Kind: audit.Reordered, Tenant: "a"}},
-		"reorder well": {"likewise, by somebody who changes the bodies too", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3;
+	}, audit.Problem{Kind: audit.Reordered, Tenant: "a"}},
+	"reorder well": {"likewise, by somebody who changes the bodies too", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3;
 				UPDATE ledger_events SET seq = 3, body = json_set(body, '$.seq', 3) WHERE write = %[1]s AND seq = 4;
 				UPDATE ledger_events SET seq = 4, body = json_set(body, '$.seq', 4) WHERE write = %[1]s AND seq = -3`, c.n(3))
-		}, audit.Problem{Kind: audit.Reordered, Tenant: "a", Seq: 3}},
-		"insert an event on the side": {"likewise", func(t *testing.T, c *crime) {
-			c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT n, 7, '{"seq":7,"at":"2020-01-01T00:00:00Z","fence":1,"kind":"late"}' FROM ledger_writes WHERE n = %s`, c.n(0))
-		}, audit.Problem{Kind: audit.Inserted, Tenant: "a", Seq: 7}},
-		"insert an event": {"an approval that nobody gave", func(t *testing.T, c *crime) {
-			c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT write, 6, json_set(body, '$.seq', 6, '$.kind', 'rechecked') FROM ledger_events WHERE write = %[1]s AND seq = 5;
+	}, audit.Problem{Kind: audit.Reordered, Tenant: "a", Seq: 3}},
+	"insert an event on the side": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT n, 7, '{"seq":7,"at":"2020-01-01T00:00:00Z","fence":1,"kind":"late"}' FROM ledger_writes WHERE n = %s`, c.n(0))
+	}, audit.Problem{Kind: audit.Inserted, Tenant: "a", Seq: 7}},
+	"insert an event": {"an approval that nobody gave", func(t *testing.T, c *crime) {
+		c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT write, 6, json_set(body, '$.seq', 6, '$.kind', 'rechecked') FROM ledger_events WHERE write = %[1]s AND seq = 5;
 				UPDATE ledger_writes SET seq = 6, body = json_set(body, '$.seq', 6) WHERE n = %[1]s`, c.n(4))
-		}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Seq: 6}},
-		"insert a write": {"a payment that nobody asked for", func(t *testing.T, c *crime) {
-			const columns = `tenant, tool, idempotency_key, created, intent, state, lease_until, fence, seq, before, evidence, destination, settled_at, blocks`
-			c.sql(t, `INSERT INTO ledger_writes (%[2]s, id, structural_key, body) SELECT %[2]s, replace(id, substr(id, 4, 8), 'ffffffff'), replace(structural_key, substr(id, 4, 8), 'ffffffff'), replace(body, substr(id, 4, 8), 'ffffffff')
+	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Seq: 6}},
+	"insert a write": {"a payment that nobody asked for", func(t *testing.T, c *crime) {
+		const columns = `tenant, tool, idempotency_key, created, intent, state, lease_until, fence, seq, before, evidence, destination, settled_at, blocks`
+		c.sql(t, `INSERT INTO ledger_writes (%[2]s, id, structural_key, body) SELECT %[2]s, replace(id, substr(id, 4, 8), 'ffffffff'), replace(structural_key, substr(id, 4, 8), 'ffffffff'), replace(body, substr(id, 4, 8), 'ffffffff')
 					FROM ledger_writes WHERE n = %[1]s;
 				INSERT INTO ledger_events (write, seq, body, evidence) SELECT last_insert_rowid(), e.seq, e.body, replace(e.evidence, substr('%[3]s', 4, 8), 'ffffffff') FROM ledger_events AS e WHERE e.write = %[1]s;
 				UPDATE ledger_writes SET key_digest = (SELECT key_digest FROM ledger_writes WHERE n = %[1]s) WHERE id LIKE 'wr_ffffffff%%'`, c.n(0), columns, c.recs[0].ID)
-		}, audit.Problem{Kind: audit.Inserted, Tenant: "a", Seq: 1}},
-		"delete a write": {"and with it that it ever was", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
-		}, audit.Problem{Kind: audit.Missing, Tenant: "a"}},
-		"forge a tombstone": {"as if retention had pruned it", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_writes SET tombstone = 1, intent = '', before = NULL, evidence = NULL, body = json_set(body, '$.tombstone', json('true')) WHERE n = %[1]s;
+	}, audit.Problem{Kind: audit.Inserted, Tenant: "a", Seq: 1}},
+	"delete a write": {"and with it that it ever was", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
+	}, audit.Problem{Kind: audit.Missing, Tenant: "a"}},
+	"forge a tombstone": {"as if retention had pruned it", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET tombstone = 1, intent = '', before = NULL, evidence = NULL, body = json_set(body, '$.tombstone', json('true')) WHERE n = %[1]s;
 				DELETE FROM ledger_events WHERE write = %[1]s`, c.n(2))
-		}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
-		"alter the state": {"a row that does not follow from its events", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(2))
-		}, audit.Problem{Kind: audit.RowDiffers, Tenant: "a"}},
-		"alter the intent": {"what a reviewer is shown", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_writes SET intent = json_set(intent, '$.expect.state', 'paid') WHERE n = %s`, c.n(2))
-		}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 1}},
-		"contradict a row": {"what cannot be read cannot be believed", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_writes SET state = 'review' WHERE n = %s`, c.n(2))
-		}, audit.Problem{Kind: audit.Unreadable, Tenant: "a"}},
-		"alter a paper": {"an approval is a paper", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-		}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
-		"delete a paper":    {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_papers WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Paper: "gate approval"}},
-		"take a paper back": {"an earlier version is another paper", func(t *testing.T, c *crime) { c.sql(t, `UPDATE ledger_papers SET version = 0 WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Altered, Paper: "gate approval"}},
-		"insert a paper": {"an approval that was never filed", func(t *testing.T, c *crime) {
-			c.sql(t, `INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, created, state, done, version, updated, body) VALUES ('b', 'gate', 'x', '', '', '', 0, 'approved', 0, 1, 0, '{}')`)
-		}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Paper: "gate x"}},
-		"alter a page": {"the chain itself", func(t *testing.T, c *crime) {
-			c.sql(t, `UPDATE ledger_papers SET body = json_set(body, '$.entries[1].kind', 'late') WHERE tenant = 'a' AND id = 'page-000000000002'`)
-		}, audit.Problem{Kind: audit.PageAltered, Tenant: "a", Page: 2}},
-		"delete a page": {"likewise", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'page-000000000002'`)
-		}, audit.Problem{Kind: audit.PageMissing, Tenant: "a", Page: 2}},
-		"swap pages": {"likewise", func(t *testing.T, c *crime) { c.sql(t, swapped, "page-000000000001") }, audit.Problem{Kind: audit.PageAltered, Page: 1}},
-		"cut off the end": {"a chain that is only shorter agrees with itself", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s;
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
+	"alter the state": {"a row that does not follow from its events", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(2))
+	}, audit.Problem{Kind: audit.RowDiffers, Tenant: "a"}},
+	"alter the intent": {"what a reviewer is shown", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET intent = json_set(intent, '$.expect.state', 'paid') WHERE n = %s`, c.n(2))
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 1}},
+	"contradict a row": {"what cannot be read cannot be believed", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET state = 'review' WHERE n = %s`, c.n(2))
+	}, audit.Problem{Kind: audit.Unreadable, Tenant: "a"}},
+	"alter a paper": {"an approval is a paper", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+	"delete a paper":    {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_papers WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Paper: "gate approval"}},
+	"take a paper back": {"an earlier version is another paper", func(t *testing.T, c *crime) { c.sql(t, `UPDATE ledger_papers SET version = 0 WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Altered, Paper: "gate approval"}},
+	"insert a paper": {"an approval that was never filed", func(t *testing.T, c *crime) {
+		c.sql(t, `INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, created, state, done, version, updated, body) VALUES ('b', 'gate', 'x', '', '', '', 0, 'approved', 0, 1, 0, '{}')`)
+	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Paper: "gate x"}},
+	"alter a page": {"the chain itself", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_papers SET body = json_set(body, '$.entries[1].kind', 'late') WHERE tenant = 'a' AND id = 'page-000000000002'`)
+	}, audit.Problem{Kind: audit.PageAltered, Tenant: "a", Page: 2}},
+	"delete a page": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'page-000000000002'`)
+	}, audit.Problem{Kind: audit.PageMissing, Tenant: "a", Page: 2}},
+	"swap pages": {"likewise", func(t *testing.T, c *crime) { c.sql(t, swapped, "page-000000000001") }, audit.Problem{Kind: audit.PageAltered, Page: 1}},
+	"cut off the end": {"a chain that is only shorter agrees with itself", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s;
 				DELETE FROM ledger_papers WHERE tenant = 'b' AND id = 'page-000000000002';
 				UPDATE ledger_papers SET body = (SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'b', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
 					FROM ledger_papers AS p WHERE p.tenant = 'b' AND p.id = 'page-000000000001') WHERE tenant = 'b' AND id = 'tip'`, c.n(5))
-		}, audit.Problem{Kind: audit.OlderCopy, Tenant: "b", Entry: 6}},
-		"swap heads":            {"the head of somebody else proves nothing", func(t *testing.T, c *crime) { c.sql(t, swapped, "head") }, audit.Problem{Kind: audit.BadHead}},
-		"a head of another key": {"anybody can make a key", func(t *testing.T, c *crime) { _, c.keys = signer(t) }, audit.Problem{Kind: audit.BadHead}},
-		"a head that was altered": {"a signature is over every byte", func(_ *testing.T, c *crime) {
-			c.heads.heads[0].Payload = c.heads.heads[1].Payload
-		}, audit.Problem{Kind: audit.BadHead}},
-		"a head of another ledger": {"a sound ledger in the place of another", func(t *testing.T, c *crime) {
-			other := scene(t)
-			other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
-			other.recs = append(other.recs, life(t, other.l, "a", "more"))
-			other.head(t)
-		}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a"}},
-		"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_papers WHERE tenant = 'b'`)
-		}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
-		"everything made anew": {"whoever owns the ledger can make a whole new chain", func(t *testing.T, c *crime) {
-			c.sql(t, `DELETE FROM ledger_papers WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
+	}, audit.Problem{Kind: audit.OlderCopy, Tenant: "b", Entry: 6}},
+	"swap heads":            {"the head of somebody else proves nothing", func(t *testing.T, c *crime) { c.sql(t, swapped, "head") }, audit.Problem{Kind: audit.BadHead}},
+	"a head of another key": {"anybody can make a key", func(t *testing.T, c *crime) { _, c.keys = signer(t) }, audit.Problem{Kind: audit.BadHead}},
+	"a head that was altered": {"a signature is over every byte", func(_ *testing.T, c *crime) {
+		c.heads.heads[0].Payload = c.heads.heads[1].Payload
+	}, audit.Problem{Kind: audit.BadHead}},
+	"a head of another ledger": {"a sound ledger in the place of another", func(t *testing.T, c *crime) {
+		other := scene(t)
+		other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+		other.recs = append(other.recs, life(t, other.l, "a", "more"))
+		other.head(t)
+	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a"}},
+	"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_papers WHERE tenant = 'b'`)
+	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
+	"everything made anew": {"whoever owns the ledger can make a whole new chain", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_papers WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
 				UPDATE ledger_meta SET chronicle = 0; DELETE FROM ledger_unsealed`, c.n(0))
-			_, err := audit.New(c.l, audit.Options{}).Seal(t.Context())
+		_, err := audit.New(c.l, audit.Options{}).Seal(t.Context())
+		must(t, err)
+		life(t, c.l, "a", "more")
+		life(t, c.l, "a", "and more")
+		s := audit.New(c.l, audit.Options{})
+		for i := range 5 {
+			life(t, c.l, "a", fmt.Sprint("padding ", i))
+			_, err = s.Seal(t.Context())
 			must(t, err)
-			life(t, c.l, "a", "more")
-			life(t, c.l, "a", "and more")
-			s := audit.New(c.l, audit.Options{})
-			for i := range 5 {
-				life(t, c.l, "a", fmt.Sprint("padding ", i))
-				_, err = s.Seal(t.Context())
-				must(t, err)
-			}
-			if r := check(t, c.l, audit.VerifyOptions{}); !r.OK() {
-				t.Errorf("it should agree with itself: %v", r.Problems)
-			}
-		}, audit.Problem{Kind: audit.Forked, Tenant: "a"}},
-	} {
+		}
+		if r := check(t, c.l, audit.VerifyOptions{}); !r.OK() {
+			t.Errorf("it should agree with itself: %v", r.Problems)
+		}
+	}, audit.Problem{Kind: audit.Forked, Tenant: "a"}},
+}
+
+func TestTampering(t *testing.T) {
+	for name, c := range tamperings {
 		t.Run(name, func(t *testing.T) {
 			at := scene(t)
 			c.do(t, at)
