@@ -122,6 +122,36 @@ func opensslSays(t *testing.T, public, text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// The five lines of the page do what the page says.
+func TestThePageCanBeFollowed(t *testing.T) {
+	need.Program(t, "sh")
+	need.Program(t, "openssl")
+	page, err := os.ReadFile(filepath.Join("..", "docs", "receipts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```sh\n")
+	lines, _, found := strings.Cut(rest, "```")
+	if n := strings.Count(lines, "\n"); !found || n != 5 {
+		t.Fatalf("%d lines: %q", n, lines)
+	}
+	key := newPair(t)
+	good := key.signed(t, aStatement(t))
+	for text, want := range map[string]bool{string(good): true, strings.Replace(string(good), `"payload":"e`, `"payload":"f`, 1): false} {
+		dir := t.TempDir()
+		for name, content := range map[string]string{"receipt.json": text, "receipts.pem.pub": string(key.public)} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", lines)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); (err == nil) != want {
+			t.Errorf("passes: want %v: %v\n%s", want, err, out)
+		}
+	}
+}
+
 // contradictions are changes to a good receipt, and where they are found.
 var contradictions = map[string]struct {
 	change func(m map[string]any)
