@@ -102,6 +102,7 @@ func fixture(t *testing.T, s *imaptest.Server, kind string, condStore bool) *con
 	return &connectortest.Fixture{
 		Connector: c,
 		Profile:   c.Profiles()[kind],
+		Scope:     &connectors.Scope{Kind: kind, Within: intent.Fields{"mailbox": "INBOX"}},
 		Intent:    func(w intent.WriteType, n int) intent.WriteIntent { return numbered(kind, w, n) },
 		Near:      near,
 		Set:       b.set,

@@ -180,7 +180,12 @@ func (s *session) search(keys []imap.SearchCriteria) (imap.UIDSet, error) {
 		return nil, nil
 	}
 	criteria := anyOf(keys)
-	data, err := s.client.UIDSearch(&criteria, nil).Wait()
+	return s.searchFor(&criteria, maxCandidates)
+}
+
+// searchFor is the UIDs of the messages that meet criteria, at most so many.
+func (s *session) searchFor(criteria *imap.SearchCriteria, most int64) (imap.UIDSet, error) {
+	data, err := s.client.UIDSearch(criteria, nil).Wait()
 	if err != nil {
 		return nil, serverError(s.ctx, "search", err)
 	}
@@ -188,8 +193,8 @@ func (s *session) search(keys []imap.SearchCriteria) (imap.UIDSet, error) {
 	switch {
 	case data.All != nil && !ok, data.All == nil && data.Count > 0:
 		return nil, fmt.Errorf("search: %w: it was asked for UIDs and does not give them", ErrUnreadable)
-	case span(found) > maxCandidates:
-		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, span(found), maxCandidates)
+	case span(found) > most:
+		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, span(found), most)
 	}
 	var merged imap.UIDSet // an ESEARCH answer may name one twice, and none
 	merged.AddSet(found)

@@ -49,8 +49,10 @@ func fixture(t *testing.T, s *jiratest.Site, c *jira.Connector, kind string) *co
 	f := &connectortest.Fixture{
 		Connector: c, Profile: c.Profiles()[kind],
 		Set: b.set, Effects: b.effects, Sends: s.Sends, Same: b.same,
+		Scope: &connectors.Scope{Kind: kind, Within: intent.Fields{"project": "OPS"}},
 	}
 	if kind == jira.KindComment {
+		f.Unlisted = "Jira lists comments by their issue alone"
 		if _, err := s.Seed("OPS", map[string]any{"summary": "the issue of the comments"}); err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,9 @@ const (
 	// thousand issues is none.
 	maxPages = 10
 
+	// listPages bounds a list of all issues of a project: a hundred thousand.
+	listPages = 1000
+
 	// maxCandidates is how many issues one query may find before the read is
 	// given up as an error.
 	maxCandidates = 200

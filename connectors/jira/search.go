@@ -121,7 +121,7 @@ func (r *reader) pageOfDataCenter(s *search) ([]hit, bool, error) {
 		s.total = answer.Total
 	}
 	if *s.total != *answer.Total {
-		return nil, false, fmt.Errorf("%w: there were %d issues, and are %d on the next page", ErrUnreadable, *s.total, *answer.Total)
+		return nil, false, fmt.Errorf("%w: %w: there were %d, and are %d on the next page", ErrUnreadable, errShifted, *s.total, *answer.Total)
 	}
 	s.StartAt += len(*answer.Issues)
 	more := s.StartAt < *answer.Total
