@@ -87,7 +87,7 @@ func facts(r ledger.Record, now time.Time) []string {
 		add("correlation", "%s", Safe(r.CorrelationID))
 	}
 	if r.Trace != "" {
-		add("trace", "%s", traceOf(r.Trace))
+		add("trace", "%s", TraceID(r.Trace))
 	}
 	if r.RequestedBy != "" && r.State != ledger.Held { // of which it is said who may not approve
 		add("asked by", "%s", clip(r.RequestedBy, maxValue))

@@ -39,7 +39,7 @@ func Told(r ledger.Record, events []ledger.Event) []Telling {
 			}
 		}
 		if e.Trace != "" && e.Trace != r.Trace {
-			what += ". In trace " + traceOf(e.Trace)
+			what += ". In trace " + TraceID(e.Trace)
 		}
 		at := e.At.Add(-e.Ago).UTC()
 		all = append(all, Telling{Event: e, At: at, Since: since(at.Sub(r.Created)), What: what, Known: known})
@@ -47,8 +47,8 @@ func Told(r ledger.Record, events []ledger.Event) []Telling {
 	return all
 }
 
-// traceOf is the trace id of a traceparent, as people look for it.
-func traceOf(traceparent string) string {
+// TraceID is the trace id of a W3C traceparent, as people look for it; "" for none.
+func TraceID(traceparent string) string {
 	if parts := strings.Split(traceparent, "-"); len(parts) >= 2 {
 		return clip(parts[1], cell)
 	}

@@ -200,6 +200,7 @@ func writeFacts(r ledger.Record) []linked {
 	add("Workflow", r.Workflow, searchPath("workflow", r.Workflow))
 	add("Step", r.Step, "")
 	add("Correlation", r.CorrelationID, searchPath("correlation", r.CorrelationID))
+	add("Trace", report.TraceID(r.Trace), "")
 	add("Operation", r.IdempotencyKey, searchPath("operation", r.IdempotencyKey))
 	if r.Yielded {
 		add("Operation let go", "It stops no other write any more.", "")
@@ -282,7 +283,7 @@ func lifeOf(view office.View, paint *painter) (days []day, untold int) {
 		e := one.Event
 		t := told{Seq: e.Seq, At: one.At, Since: one.Since, What: sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
 		if opened < maxOpen {
-			for _, part := range []*rest{paint.document("what was seen", e.Evidence), paint.document("how it differs", e.Mismatches)} {
+			for _, part := range []*rest{paint.document(evidenceOf(e), e.Evidence), paint.document("how it differs", e.Mismatches)} {
 				if part != nil {
 					t.Details = append(t.Details, part)
 					opened++
@@ -297,6 +298,14 @@ func lifeOf(view office.View, paint *painter) (days []day, untold int) {
 		last.What = append(last.What, t)
 	}
 	return days, untold
+}
+
+// evidenceOf is what the evidence of an event is.
+func evidenceOf(e ledger.Event) string {
+	if e.Kind == ledger.EvReserved {
+		return "which write it is"
+	}
+	return "what was seen"
 }
 
 // classOf says of which sort an event is, for its sign.

@@ -26,6 +26,7 @@ type Row struct {
 	Kind           string        `json:"kind"`
 	IdempotencyKey string        `json:"idempotency_key,omitempty"`
 	CorrelationID  string        `json:"correlation_id,omitempty"`
+	Trace          string        `json:"trace,omitempty" jsonschema:"the W3C trace context (traceparent) that it came with"`
 	KeyDigest      string        `json:"key_digest,omitempty" jsonschema:"fingerprint of destination, kind and business key: writes about one record share it"`
 	Digest         string        `json:"digest" jsonschema:"fingerprint of what the intent asks for; a decision may name it"`
 	Seq            int64         `json:"seq" jsonschema:"how many events there are; a decision may name it"`
@@ -43,7 +44,7 @@ type Row struct {
 func rowOf(r ledger.Record) Row {
 	out := engine.OutcomeOf(r)
 	return Row{ID: r.ID, Status: out.Status, Phase: r.Phase(), Text: out.Text, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
-		Destination: r.Destination, Kind: r.Kind, IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
+		Destination: r.Destination, Kind: r.Kind, IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID, Trace: r.Trace,
 		KeyDigest: r.KeyDigest, Digest: r.Digest, Seq: r.Seq, RequestedBy: r.RequestedBy, Verdict: r.Verdict, Reason: r.Reason,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Updated: r.Updated, Settled: r.SettledAt, Due: r.Due}
 }
@@ -98,6 +99,7 @@ type Event struct {
 	By         string            `json:"by,omitempty" jsonschema:"the worker or the person"`
 	Rule       string            `json:"rule,omitempty"`
 	Reason     string            `json:"reason,omitempty"`
+	Trace      string            `json:"trace,omitempty" jsonschema:"the W3C trace context of the call that caused it, where that is not the one of the write"`
 	Behind     ledger.ID         `json:"behind,omitempty"`
 	Child      ledger.ID         `json:"child,omitempty"`
 	Need       int               `json:"approvals_needed,omitempty"`
@@ -119,7 +121,7 @@ type Event struct {
 }
 
 func eventOf(e ledger.Event) Event {
-	return Event{Seq: e.Seq, At: e.At, Kind: e.Kind, By: e.By, Rule: e.Rule, Reason: e.Reason, Behind: e.Behind, Child: e.Child,
+	return Event{Seq: e.Seq, At: e.At, Kind: e.Kind, By: e.By, Rule: e.Rule, Reason: e.Reason, Trace: e.Trace, Behind: e.Behind, Child: e.Child,
 		Need: e.Need, Digest: e.Digest, Verdict: e.Verdict, Count: e.Count, Effect: e.Effect, Unverified: e.Unverified,
 		Fate: e.Fate, Code: e.Code, Conflict: e.Conflict, RetryAfter: e.RetryAfter.Seconds(), Ref: e.Ref, URL: e.URL,
 		Settlement: e.Settlement, Directed: e.Directed, Evidence: e.Evidence, Mismatches: e.Mismatches}

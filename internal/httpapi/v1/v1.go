@@ -148,7 +148,7 @@ func (a *api) all(w http.ResponseWriter, r *http.Request) {
 		noRoute(w, r)
 		return
 	}
-	a.mux.ServeHTTP(w, r.WithContext(access.Traced(r)))
+	a.mux.ServeHTTP(w, r)
 }
 
 // plain reports whether a path is as it is meant. The mux would answer any other
@@ -181,7 +181,7 @@ type reply struct {
 func (a *api) serve(ro route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		c := &call{api: a, w: w, r: r, route: ro}
+		c := &call{api: a, w: w, r: r.WithContext(access.Traced(r)), route: ro}
 		out, err := a.answer(c)
 		status := out.status
 		if err == nil && out.body != nil {
