@@ -70,6 +70,7 @@ type Coalescer struct {
 
 // asked is one read that waits for its answer.
 type asked struct {
+	ctx   context.Context // of whoever asked
 	query connectors.Query
 	call  *call // nil while it stands in the queue
 	done  chan struct{}
@@ -129,7 +130,7 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		defer c.ended(time.Now())
 		return c.conn.Read(ctx, q)
 	}
-	a := &asked{query: q, done: make(chan struct{})}
+	a := &asked{ctx: ctx, query: q, done: make(chan struct{})}
 	c.queue = append(c.queue, a)
 	c.launchFull()
 	c.watch()
@@ -188,8 +189,13 @@ func (c *Coalescer) watch() {
 // launch begins a call for those who came first. The lock is held.
 func (c *Coalescer) launch() {
 	n := min(len(c.queue), c.most)
-	// The call outlives each single caller, so it has none of their contexts.
-	ctx, cancel := context.WithTimeout(context.Background(), c.profile.ReadFor())
+	// The call outlives each single caller, so it has none of their contexts; what
+	// the only one carries along, such as the trace that it is in, it has.
+	of := context.Background()
+	if n == 1 {
+		of = context.WithoutCancel(c.queue[0].ctx)
+	}
+	ctx, cancel := context.WithTimeout(of, c.profile.ReadFor())
 	one := &call{asked: slices.Clone(c.queue[:n]), waited: n, cancel: cancel}
 	c.queue = slices.Delete(c.queue, 0, n)
 	for _, a := range one.asked {

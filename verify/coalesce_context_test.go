@@ -1,0 +1,69 @@
+package verify_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/verify"
+)
+
+type whose struct{}
+
+// slowReads notes with whose contexts it is called.
+type slowReads struct {
+	connectors.Connector
+	single []any
+	bulk   []any
+}
+
+func (s *slowReads) Read(ctx context.Context, _ connectors.Query) (connectors.Observation, error) {
+	s.single = append(s.single, ctx.Value(whose{}))
+	time.Sleep(time.Second)
+	return connectors.Observation{}, nil
+}
+
+func (s *slowReads) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	s.bulk = append(s.bulk, ctx.Value(whose{}))
+	return make([]connectors.BulkAnswer, len(qs)), nil
+}
+
+// A read that found no company carries along what its caller's context carries, say
+// the trace that it is in; a call for several is nobody's.
+func TestALoneReadHasItsCallersContext(t *testing.T) {
+	for name, c := range map[string]struct {
+		more         int
+		single, bulk []any
+	}{
+		"alone":   {1, []any{0, 1}, nil},
+		"several": {3, []any{0}, []any{nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &slowReads{}
+				joined := verify.NewCoalescer(s, connectors.Profile{BulkLimit: 10}, nil)
+				for i := range c.more + 1 {
+					go func() { _, _ = joined.Read(context.WithValue(t.Context(), whose{}, i), connectors.Query{}) }()
+					synctest.Wait()
+				}
+				time.Sleep(time.Minute)
+				same(t, "single reads", c.single, s.single)
+				same(t, "bulk reads", c.bulk, s.bulk)
+			})
+		})
+	}
+}
+
+func same(t *testing.T, what string, want, got []any) {
+	t.Helper()
+	if len(want) != len(got) {
+		t.Fatalf("%s %v, want %v", what, got, want)
+	}
+	for i := range want {
+		if want[i] != got[i] {
+			t.Errorf("%s %v, want %v", what, got, want)
+		}
+	}
+}
