@@ -29,9 +29,11 @@ type snapRecord struct {
 	Version     string        `json:"version,omitempty"`
 	Stamp       string        `json:"stamp,omitempty"`
 	Fields      intent.Fields `json:"fields"`
+	// Listed says that a list showed it, which may show fewer fields than a read.
+	Listed bool `json:"listed,omitempty"`
 }
 
-var snapMembers = []string{"destination", "kind", "ref", "version", "stamp", "fields"}
+var snapMembers = []string{"destination", "kind", "ref", "version", "stamp", "fields", "listed"}
 
 // readSnapshot reads what was there before the run.
 func readSnapshot(ps *problems, path, name string) []snapRecord {
@@ -73,20 +75,20 @@ func Snapshot(ctx context.Context, f *File, reg *connectors.Registry, out io.Wri
 		return err
 	}
 	written := map[string]bool{}
-	write := func(p connectors.Profile, rec connectors.Record) error {
+	write := func(p connectors.Profile, rec connectors.Record, listed bool) error {
 		name := p.Destination + "/" + p.Kind + " " + rec.Ref
 		if rec.Ref == "" || written[name] {
 			return nil
 		}
 		written[name] = true
-		return enc.Encode(snapRecord{p.Destination, p.Kind, rec.Ref, rec.Version, rec.Stamp, rec.Fields})
+		return enc.Encode(snapRecord{p.Destination, p.Kind, rec.Ref, rec.Version, rec.Stamp, rec.Fields, listed})
 	}
 	for _, t := range b.targets {
 		if why := t.untold(); why != "" {
 			return fmt.Errorf("%s: %s", t.name, why)
 		}
 		for _, rec := range t.seen.records {
-			if err := write(t.profile, rec); err != nil {
+			if err := write(t.profile, rec, false); err != nil {
 				return err
 			}
 		}
@@ -99,7 +101,7 @@ func Snapshot(ctx context.Context, f *File, reg *connectors.Registry, out io.Wri
 			return fmt.Errorf("%s: %s", l.name(), gap)
 		}
 		for _, rec := range l.Records {
-			if err := write(l.profile, rec.Record); err != nil {
+			if err := write(l.profile, rec.Record, true); err != nil {
 				return err
 			}
 		}
@@ -159,7 +161,11 @@ func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string
 		c.rests(string(t.seen.strength), "")
 		var found []verify.Mismatch
 		if known {
-			found = verify.Changes(asked, t.profile.Volatile, old.Fields, r.Fields)
+			was, is := old.Fields, r.Fields
+			if old.Listed {
+				was, is = shared(was, is), shared(is, was)
+			}
+			found = verify.Changes(asked, t.profile.Volatile, was, is)
 		}
 		kept := intent.WriteIntent{Expect: t.unchanged, Compare: t.intent.Compare}
 		found = append(found, verify.Diff(kept, t.profile.Compare, r.Fields)...)
@@ -192,7 +198,11 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 			continue // the check unaccounted is about those that are new
 		}
 		c.Looked++
-		if found := verify.Changes(intent.WriteIntent{}, l.profile.Volatile, old.Fields, r.Fields); len(found) > 0 {
+		wasFields, isFields := old.Fields, r.Fields
+		if !old.Listed {
+			wasFields, isFields = shared(wasFields, isFields), shared(isFields, wasFields)
+		}
+		if found := verify.Changes(intent.WriteIntent{}, l.profile.Volatile, wasFields, isFields); len(found) > 0 {
 			c.wrong(strange(l, r, differ(found)))
 		}
 	}
@@ -203,6 +213,18 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 		c.Looked++
 		c.wrong(Named{Name: name, Says: "it was there before, and is gone", Refs: []string{old.Ref}})
 	}
+}
+
+// shared are the members of one reading that another, made in another way, shows
+// too.
+func shared(of, with intent.Fields) intent.Fields {
+	all := intent.Fields{}
+	for name, v := range of {
+		if _, there := with[name]; there {
+			all[name] = v
+		}
+	}
+	return all
 }
 
 // mayGo reports whether a declared write deletes a record.
