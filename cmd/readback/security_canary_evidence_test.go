@@ -46,16 +46,26 @@ func newCollector(t *testing.T) *collector {
 // the chain of their events.
 const mineEvidence = `telemetry: {endpoint: %q, content: true, headers_env: TELEMETRY_HEADERS}
 audit: {seal: 100ms, heads: {every: 1s, key_env: AUDIT_KEY, keep: [{file: heads.jsonl}]}}
+gate: {rules: %q}
 destinations:
+`
+
+// mineRules ask about what steps are called with, and say of each match what it was
+// that matched.
+const mineRules = `version: 1
+rules:
+  - {id: mails, reason: it is about somebody, when: 'has(step.input.q) && step.input.q != "nobody"', decision: allow}
+  - {id: owners, reason: it is about an owner, when: 'has(intent.expect.owner) && intent.expect.owner != "nobody"', decision: allow}
 `
 
 // evidence are the variables of the environment that it needs; their secrets are
 // canaries.
 func (m *mine) evidence(t *testing.T) []string {
-	private, _, err := signing.Generate()
+	private, public, err := signing.Generate()
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.headsKey = string(public)
 	m.plant("the private key of heads", bare(string(private)))
 	return []string{"TELEMETRY_HEADERS", "Authorization=" + m.password("header of telemetry"), "AUDIT_KEY", string(private)}
 }

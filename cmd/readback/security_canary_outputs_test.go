@@ -146,7 +146,7 @@ var commandLines = map[string][]string{
 	"config check":   {"config check", "config check --env", "config check --env --config {other}", "config check --config {broken}"},
 	"destinations":   {"destinations", "destinations --probe", "destinations --probe --config {other}"}, "doctor": {"doctor", "doctor --config {other}"},
 	"token list": {"token list"}, "submit": {"submit -f {file}", "submit -f {taken}"}, "prune": {"prune"}, "policy test": {"policy test {rules}"},
-	"version": {"version"}, "receipt export": {"receipt export {id} --values"}, "audit verify": {"audit verify --heads {heads}"}, "audit head": {"audit head"}, "audit seal": {"audit seal"}, "schema": {"schema"}, "token revoke": {"token revoke none"},
+	"version": {"version"}, "receipt export": {"receipt export {id} --values"}, "audit verify": {"audit verify --heads {heads} --key {heads-key}"}, "audit head": {"audit head"}, "audit seal": {"audit seal"}, "schema": {"schema"}, "token revoke": {"token revoke none"},
 }
 
 // notAsked says why a command is not among them.
@@ -170,8 +170,8 @@ func (m *mine) commands() map[string]string {
 		"{taken}", m.p.write("taken.json", strings.Replace(m.write("cli-taken", "order-taken", fmt.Sprintf(`"write":"create","expect":{"amount_cents":1,"owner":%q}`, m.word("submitted for a taken key")), "/owner"), "{", `{"tenant":"acme",`, 1)),
 		"{other}", m.p.write("other.yaml", "ledger: other.db\ntenant: acme\ndestinations:\n  shop:\n    type: postgresql\n    dsn: postgres://app@127.0.0.1:1/shop?sslmode=disable\n    password_env: DB_PASSWORD\n    tables: {order: {name: orders, columns: {number: text}, key: [number], unique: true}}\n"),
 		"{broken}", m.p.write("broken.yaml", "ledger: a.db\nredaction:\n  keys: [{id: a, key_env: "+m.misplaced("written as a variable's name")+"}]\n  password: "+m.misplaced("written into the file")+"\n"),
-		"{heads}", filepath.Join(m.p.dir, "heads.jsonl"),
-		"{rules}", m.p.write("rules.yaml", "rules:\n  - {id: mails, reason: no mails, when: {input.q: {contains: hot}}, decision: block}\n"))
+		"{heads}", filepath.Join(m.p.dir, "heads.jsonl"), "{heads-key}", m.p.write("heads.pub", m.headsKey),
+		"{rules}", m.p.write("rules.yaml", mineRules))
 	all := map[string]string{}
 	for name, lines := range commandLines {
 		for _, line := range lines {

@@ -156,6 +156,8 @@ type mine struct {
 	gave  *lines // what a caller was given back that it had put there
 	ids   map[string]string
 	told  *collector
+	// headsKey is the public key of heads.
+	headsKey string
 }
 
 const mineRedaction = `redaction:
@@ -171,11 +173,15 @@ const mineRedaction = `redaction:
 func newMine(t *testing.T) *mine {
 	m := &mine{canaries: &canaries{all: map[string]string{}}, heard: &lines{}, said: &lines{}, gave: &lines{}, ids: map[string]string{}, told: newCollector(t)}
 	upstream := regexp.MustCompile(`orders: \{type: simulated, url: (\S+), class: plain\}`)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte(mineRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	change := func(text string) string {
 		at := upstream.FindStringSubmatch(text)
 		echo := m.echo(t, at[1])
 		text = strings.Replace(text, at[0], "orders: {type: simulated, url: "+echo+", class: plain, sensitive: [/pin]}", 1)
-		return strings.Replace(text, "destinations:\n", fmt.Sprintf(mineRedaction, m.told.url), 1)
+		return strings.Replace(text, "destinations:\n", fmt.Sprintf(mineRedaction, m.told.url, rules), 1)
 	}
 	key := func(name string) string {
 		sum := sha256.Sum256([]byte(name))
@@ -264,6 +270,8 @@ func (m *mine) ledgerFiles() map[string]string {
 	return all
 }
 
+var sealedToken = regexp.MustCompile(`rbs1:[A-Za-z0-9_-]{1,32}:[0-9a-f]{64}:[A-Za-z0-9_-]{38,}`)
+
 // TestCanaries plants a value in everything that can be said to readback, lets all
 // happen that can happen, and looks for the values in everything that comes out of
 // it. Only the destination may get one, and it must.
@@ -276,6 +284,10 @@ func TestCanaries(t *testing.T) {
 			t.Errorf("%s has %d bytes, want at least %d: nothing was looked through", place, len(text), least)
 		}
 		s.look(place, text)
+		// A token is for the ledger alone: what it seals can be opened with the key.
+		if at := sealedToken.FindString(text); at != "" && !strings.HasPrefix(place, "the ledger's file") {
+			t.Errorf("a sealed value is in %s: %s", place, at)
+		}
 	}
 	if len(m.all) < 60 || s.bytes < 200_000 {
 		t.Errorf("%d canaries and %d bytes of output: the test has shrunk", len(m.all), s.bytes)
