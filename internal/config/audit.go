@@ -26,8 +26,6 @@ type Audit struct {
 	// Line is where it stands in the file, 0 when it does not: then nothing is
 	// sealed.
 	Line int
-
-	keep []keepSettings
 }
 
 // On says that the events are to be chained.
@@ -64,14 +62,14 @@ type objectSettings struct {
 	Insecure  bool          `yaml:"plaintext"`
 }
 
-func (r *reader) audit(e yamlfile.Entry) Audit {
+func (r *reader) audit(e yamlfile.Entry) (Audit, []keepSettings) {
 	var s auditSettings
 	a := Audit{Line: max(e.Line, 1)}
 	if e.Value.IsNull() {
-		return Audit{} // the word alone, with everything below it commented out
+		return Audit{}, nil // the word alone, with everything below it commented out
 	}
 	if !r.Fill(e.Value, e.Name, &s) {
-		return a
+		return a, nil
 	}
 	h := s.Heads
 	r.oneOf(h.KeyEnv, h.KeyFile)
@@ -82,8 +80,8 @@ func (r *reader) audit(e yamlfile.Entry) Audit {
 		r.checkKeep(k)
 	}
 	a.Seal, a.Every = time.Duration(s.Seal), time.Duration(h.Every)
-	a.KeyEnv, a.KeyFile, a.keep = h.KeyEnv.Value, h.KeyFile.Value, h.Keep
-	return a
+	a.KeyEnv, a.KeyFile = h.KeyEnv.Value, h.KeyFile.Value
+	return a, h.Keep
 }
 
 func (r *reader) checkKeep(k keepSettings) {
@@ -123,7 +121,7 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 	if err != nil {
 		problems = append(problems, Problem{Line: a.Line, Field: "audit.heads", Problem: err.Error()})
 	}
-	for i, k := range a.keep {
+	for i, k := range c.keepers {
 		name, keeper, err := k.open(dir, env)
 		if err != nil {
 			problems = append(problems, Problem{Line: k.At.Line, Field: k.At.Field, Problem: err.Error()})

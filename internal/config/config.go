@@ -66,7 +66,8 @@ type Config struct {
 	// Log is how logs are written, "text" or "json". Default "text".
 	Log string
 
-	said map[string]string // in the file, by place
+	said    map[string]string // in the file, by place
+	keepers []keepSettings    // of heads
 }
 
 // Destination is one destination as the file names it.
@@ -198,7 +199,7 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 		case "receipts":
 			c.Receipts = l.receipts(e)
 		case "audit":
-			c.Audit = l.audit(e)
+			c.Audit, c.keepers = l.audit(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
