@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -103,18 +104,36 @@ func BenchmarkEvidence(b *testing.B) {
 		for _, callers := range Callers {
 			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
 				var sides []side
-				for _, v := range allEvidence {
-					sides = append(sides, v.writing(b, open(b), fmt.Sprint(v.name, callers, "-", b.N)))
+				spent, last := make([]time.Duration, len(allEvidence)), time.Duration(0)
+				for i, v := range allEvidence {
+					s := v.writing(b, open(b), fmt.Sprint(v.name, callers, "-", b.N))
+					sides = append(sides, side{do: s.do, rest: func() {
+						s.rest()
+						now := processor(b)
+						spent[i], last = spent[i]+now-last, now
+					}})
 				}
+				last = processor(b)
 				took := inTurns(b, callers, b.N, sides...)
 				b.ReportMetric(perSecond(took[0]), "writes/s")
 				for i, v := range allEvidence[1:] {
 					b.ReportMetric(float64(took[0])/float64(took[i+1]), "×"+v.name)
+					b.ReportMetric(float64(spent[0])/float64(spent[i+1]), "cpu×"+v.name)
 				}
 				b.ReportMetric(0, "ns/op")
 			})
 		}
 	}
+}
+
+// processor is the time that this process has had of it.
+func processor(tb testing.TB) time.Duration {
+	tb.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // writing is one side: an engine and what goes on beside it.

@@ -61,7 +61,8 @@ func (r *Receiver) Close() {
 	r.server.Close()
 }
 
-// Forget makes it keep nothing of what it takes from now on, for measurements.
+// Forget makes it keep nothing of what it takes from now on, and not look at it,
+// for measurements: what a receiver costs is not the sender's.
 func (r *Receiver) Forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +79,8 @@ func (r *Receiver) Answer(by func(http.ResponseWriter, *http.Request) bool) {
 
 // ServeHTTP implements [http.Handler].
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	body, err := read(req)
+	forgetful := r.forgetful()
+	body, err := read(req, forgetful)
 	r.mu.Lock()
 	if !r.forgets {
 		r.requests = append(r.requests, req)
@@ -100,7 +102,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	if err == nil {
+	if err == nil && !forgetful {
 		err = proto.Unmarshal(body, into)
 	}
 	if err != nil || req.Method != http.MethodPost {
@@ -117,7 +119,11 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(text) // who went away needs no answer
 }
 
-func read(req *http.Request) ([]byte, error) {
+func read(req *http.Request, forget bool) ([]byte, error) {
+	if forget {
+		_, err := io.Copy(io.Discard, req.Body)
+		return nil, err
+	}
 	from := io.Reader(req.Body)
 	if req.Header.Get("Content-Encoding") == "gzip" {
 		unpacked, err := gzip.NewReader(req.Body)
@@ -127,6 +133,12 @@ func read(req *http.Request) ([]byte, error) {
 		from = unpacked
 	}
 	return io.ReadAll(io.LimitReader(from, maxBody))
+}
+
+func (r *Receiver) forgetful() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.forgets
 }
 
 func (r *Receiver) keep(m proto.Message) {
