@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/connectors/simulated"
+)
+
+// chained is a place whose events are chained, with its file of heads and its public
+// key.
+func chained(t *testing.T) (p *place, heads, public string) {
+	t.Helper()
+	p = newPlace(t, simulated.Plain.Options())
+	key := filepath.Join(p.dir, "audit.pem")
+	p.want(0, p.run("key", "new", "--out", key))
+	p.configure(p.url, "audit: {heads: {key_file: audit.pem, keep: [{file: heads.jsonl}]}}\n")
+	return p, filepath.Join(p.dir, "heads.jsonl"), key + ".pub"
+}
+
+func TestAuditOnTheCommandLine(t *testing.T) {
+	p, heads, public := chained(t)
+	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	says(t, p.want(0, p.run("audit", "verify")), "Nothing is chained here")
+	says(t, p.want(exitNotFound, p.run("audit", "head")), "no head")
+	says(t, p.want(0, p.run("audit", "seal")), "signed 1 heads")
+	p.submit(exitVerified, order("A-2", ""))
+	says(t, p.want(0, p.run("audit", "verify")), "not sealed yet", "proves little")
+	says(t, p.want(0, p.run("audit", "seal")), "signed 1 heads")
+	says(t, p.want(0, p.run("audit", "verify", "--heads", heads, "--key", public)), "0 not sealed yet", "up to the newest heads")
+	head := p.want(0, p.run("audit", "head")).out
+	kept, err := os.ReadFile(heads)
+	if err != nil || !strings.HasSuffix(string(kept), head) || strings.Count(head, "\n") != 1 {
+		t.Errorf("error %v; the newest head is %q, and what is kept is\n%s", err, head, kept)
+	}
+	// Another machine has the file, the public key and a configuration of one line.
+	there := filepath.Join(p.dir, "there.yaml")
+	if err := os.WriteFile(there, []byte("ledger: "+filepath.Base(p.ledger)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.config = there
+	p.want(0, p.run("audit", "verify", "--heads", filepath.Dir(moved(t, heads)), "--key", public))
+	conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
+	if err == nil {
+		err = sqlitex.ExecuteScript(conn, "UPDATE ledger_events SET body = json_set(body, '$.reason', 'all is well') WHERE seq = 3", nil)
+	}
+	if err == nil {
+		err = conn.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.want(exitTampered, p.run("audit", "verify", "--json"))
+	var report audit.Report
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Problems) == 0 ||
+		report.Problems[0].Kind != audit.Altered || string(report.Problems[0].Write) != id || report.Problems[0].Seq != 3 {
+		t.Errorf("error %v: %s", err, r.out)
+	}
+	says(t, p.want(exitTampered, p.run("audit", "verify")), "altered: tenant", id, "event 3", "Something is wrong")
+	says(t, p.want(0, p.run("audit", "off")), "No more events")
+	says(t, p.want(0, p.run("audit", "off")), "off already")
+}
+
+// moved is a file of heads in a folder of its own.
+func moved(t *testing.T, file string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "heads.jsonl")
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(to, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestAuditRefuses(t *testing.T) {
+	p, heads, public := chained(t)
+	p.submit(exitVerified, order("A-1", ""))
+	p.want(0, p.run("audit", "seal"))
+	other := filepath.Join(p.dir, "other.pem")
+	p.want(0, p.run("key", "new", "--out", other))
+	says(t, p.want(exitUsage, p.run("audit")), "want verify, head, seal or off")
+	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", heads)), "--key is missing")
+	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", filepath.Join(p.dir, "none"), "--key", public)), "--heads", "no such file")
+	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", public, "--key", public)), "--heads", "line 1")
+	says(t, p.want(exitUsage, p.run("audit", "verify", "--key", other)), "private")
+	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", other+".pub")), "bad head", "not trusted")
+	p.configure(p.url, "audit: {heads: {key_file: gone.pem}}\n")
+	says(t, p.want(exitConfig, p.run("audit", "seal")), "audit.heads", "gone.pem")
+}
