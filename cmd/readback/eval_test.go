@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+)
+
+const workflowEvaluation = `evaluation: 1
+name: orders
+workflow: {name: wf-1, writes: writes.json}
+checks:
+  exactly: true
+  expected: true
+  verified: true
+  unaccounted: [{destination: orders, kind: order, of: all}]
+  undeclared: [{destination: orders, kind: order}]
+rates:
+  least: 1
+  compare: {retries: {}, reads_per_write: {}}
+`
+
+// exported submits some orders and exports what was declared, as a user would.
+func exported(t *testing.T) *place {
+	t.Helper()
+	p := newPlace(t, simulated.Plain.Options())
+	for n := range 3 {
+		p.submit(exitVerified, order(fmt.Sprintf("o-%d", n), ""))
+	}
+	p.write("writes.json", p.want(0, p.run("--json", "list")).out)
+	p.write("checks.yaml", workflowEvaluation)
+	return p
+}
+
+// TestEvalNeedsNoLedger: the world is read with nothing but destinations, and the
+// ledger may be gone.
+func TestEvalNeedsNoLedger(t *testing.T) {
+	p := exported(t)
+	if err := os.Remove(p.ledger); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("readback.yaml", strings.Replace(string(text), "ledger: readback.db\n", "", 1))
+	xml := filepath.Join(p.dir, "report.xml")
+	r := p.want(exitVerified, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1", "--junit", xml))
+	says(t, r, "3 keys declared, 3 records found", "PASSED")
+	if _, err := os.Stat(p.ledger); err == nil {
+		t.Error("an evaluation made a ledger")
+	}
+	if report, err := os.ReadFile(xml); err != nil || !strings.Contains(string(report), `<testcase name="undeclared" classname="tier1"`) {
+		t.Errorf("%v\n%s", err, report)
+	}
+	if n := len(p.world.Effects()); n != 3 {
+		t.Errorf("%d effects, want those of the submits alone", n)
+	}
+}
+
+// TestEvalExits: each thing that can come of it has an exit code of its own.
+func TestEvalExits(t *testing.T) {
+	p := exported(t)
+	checks, base := filepath.Join(p.dir, "checks.yaml"), filepath.Join(p.dir, "baseline.json")
+	p.want(exitUnchecked, p.run("eval", checks)) // rates are to be compared, and with nothing
+	p.want(exitVerified, p.run("eval", checks, "--record", base))
+	p.want(exitVerified, p.run("eval", checks, "--baseline", base))
+	says(t, p.want(exitVerified, p.run("eval", checks, "--tier", "2", "--baseline", base)), "Tier 2")
+
+	text, err := os.ReadFile(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("old.json", strings.Replace(string(text), `"baseline": 1`, `"baseline": 9`, 1))
+	says(t, p.want(exitBaseline, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "old.json"))), "is of version 9; want 1", "Nothing was compared")
+	p.write("better.json", `{"baseline":1,"evaluation":"orders","taken":"2026-01-01T00:00:00Z","rates":{"retries":{"cases":0,"of":100},"reads_per_write":{"cases":0,"of":3,"values":"0x3"}}}`)
+	p.want(exitWorse, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "better.json")))
+
+	if _, err := p.world.Seed(intent.Fields{"order_id": "o-1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	r := p.want(exitWrong, p.run("--json", "eval", checks, "--tier", "1"))
+	var report struct {
+		Verdict string `json:"verdict"`
+		Exit    int    `json:"exit"`
+		Checks  []struct {
+			Name, Result string
+			Wrong        int
+		} `json:"checks"`
+	}
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || report.Verdict != "wrong" || report.Exit != exitWrong || len(report.Checks) != 5 || report.Checks[0].Wrong != 1 {
+		t.Errorf("%v, %+v\n%s", err, report, r)
+	}
+	says(t, p.want(exitInvalid, p.run("eval", checks, "--record", base)), "nothing was recorded")
+
+	p.write("checks.yaml", strings.ReplaceAll(workflowEvaluation, "destination: orders", "destination: erp"))
+	says(t, p.want(exitInvalid, p.run("eval", checks)), `checks.yaml:8: checks.unaccounted[0].destination: unknown destination "erp"; registered: orders`, "Nothing was checked")
+	p.want(exitUsage, p.run("eval", checks, "--tier", "3"))
+	p.want(exitUsage, p.run("eval", checks, "--snapshot", "x", "--junit", "y"))
+	p.want(exitUsage, p.run("eval"))
+}
+
+// TestEvalOfWhatCannotBeReached: nobody takes it for passed.
+func TestEvalOfWhatCannotBeReached(t *testing.T) {
+	p := exported(t)
+	p.configure("http://127.0.0.1:1", "")
+	p.write("checks.yaml", strings.Replace(workflowEvaluation, "name: orders\n", "name: orders\npatience: 300ms\n", 1))
+	says(t, p.want(exitUnchecked, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1")), "NOT CHECKED", "it could not be read")
+}
+
+// TestEvalSnapshot: what nobody asked to change is seen.
+func TestEvalSnapshot(t *testing.T) {
+	p := exported(t)
+	p.write("checks.yaml", `evaluation: 1
+name: orders
+run: {effects: [{destination: orders, kind: order, key: {order_id: o-1}, expect: {amount_cents: 5}}]}
+checks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kind: order}]}}
+`)
+	checks := filepath.Join(p.dir, "checks.yaml")
+	p.want(0, p.run("eval", checks, "--snapshot", filepath.Join(p.dir, "before.jsonl")))
+	edit := func(id string, fields intent.Fields) {
+		t.Helper()
+		if _, err := p.world.Edit(p.world.Records(id)[0].ID, fields); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("o-1", intent.Fields{"amount_cents": json.Number("5")})
+	p.want(exitVerified, p.run("eval", checks))
+	edit("o-2", intent.Fields{"currency": "EUR"})
+	says(t, p.want(exitWrong, p.run("eval", checks)), `/currency is "EUR", want "USD"`)
+}
