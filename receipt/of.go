@@ -28,7 +28,7 @@ type Options struct {
 	// against its digest; nothing of them gets into the receipt. Default nil: of a
 	// write with sensitive values there is no receipt.
 	Vault *redact.Vault
-	// Head is the last signed head of the tenant's chain. Default none.
+	// Head is the newest signed head of the tenant's chain. Default none.
 	Head *Head
 }
 

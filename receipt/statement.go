@@ -179,12 +179,15 @@ type Rechecks struct {
 type Ledger struct {
 	// Event is the number of the last event of the write.
 	Event int64 `json:"event"`
-	// Head is the last signed head of the tenant's chain at the time. Default none.
+	// Head is the newest signed head of the tenant's chain at the time. Default none.
 	Head *Head `json:"head,omitzero"`
 }
 
 // Head is a head of the audit log.
 type Head struct {
+	// Ledger names the ledger, Page is the last page of the chain by then, Digest
+	// that page's, At when the head was signed, on the clock of whoever did.
+	Ledger string    `json:"ledger"`
 	Page   int64     `json:"page"`
 	Digest Digest    `json:"digest"`
 	At     time.Time `json:"at"`

@@ -237,8 +237,8 @@ func (p Predicate) checkRest() error {
 		return invalid("trace", "%s is no trace id", clip(p.Trace))
 	case p.Ledger.Event < 1:
 		return invalid("ledger/event", "a settled write has events")
-	case p.Ledger.Head != nil && !isDigest(p.Ledger.Head.Digest.SHA256):
-		return invalid("ledger/head", "%s; a SHA-256 in hex is wanted", clip(p.Ledger.Head.Digest.SHA256))
+	case p.Ledger.Head != nil && (!isDigest(p.Ledger.Head.Digest.SHA256) || p.Ledger.Head.Ledger == "" || p.Ledger.Head.At.IsZero()):
+		return invalid("ledger/head", "%s; a ledger, a time and a SHA-256 in hex are wanted", clip(p.Ledger.Head.Digest.SHA256))
 	case p.Rechecks != nil && (p.Rechecks.Reads < 1 || p.Rechecks.Last.IsZero() || p.Rechecks.Verdict == ""):
 		return invalid("rechecks", "reads, last and verdict must be said")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/ledger"
@@ -19,7 +20,7 @@ type issuer struct {
 	reg    *connectors.Registry
 	keys   config.Signing
 	vault  *redact.Vault
-	head   func(ctx context.Context, tenant string) (*receipt.Head, error) // nil: there is none
+	heads  signing.Keys // who signs heads of the audit log; zero where nobody does
 }
 
 // issuer is what issues receipts of the desk's ledger. Without a key it fails.
@@ -32,7 +33,22 @@ func (a *app) issuer(d *desk) (*issuer, error) {
 		return nil, err
 	}
 	reg, err := d.config.Registry(a.env)
-	return &issuer{ledger: d.ledger, reg: reg, keys: keys, vault: d.vault}, err
+	if err != nil {
+		return nil, err
+	}
+	return a.newIssuer(d, reg, keys)
+}
+
+func (a *app) newIssuer(d *desk, reg *connectors.Registry, keys config.Signing) (*issuer, error) {
+	i := &issuer{ledger: d.ledger, reg: reg, keys: keys, vault: d.vault}
+	if !d.config.Audit.On() {
+		return i, nil
+	}
+	o, err := d.config.Sealing(a.env)
+	if err == nil && o.Signer != nil {
+		i.heads, err = signing.ReadKeys(o.Signer.Public())
+	}
+	return i, err
 }
 
 // serverIssuer is what issues the receipts of a server; nil where the configuration
@@ -42,7 +58,7 @@ func (a *app) serverIssuer(h *house) (*issuer, error) {
 	if err != nil || len(keys.Trusted.List()) == 0 {
 		return nil, err
 	}
-	return &issuer{ledger: h.desk.ledger, reg: h.reg, keys: keys, vault: h.desk.vault}, nil
+	return a.newIssuer(h.desk, h.reg, keys)
 }
 
 // Keys are the public keys: the one that signs first, then those that did.
@@ -63,16 +79,37 @@ func (i *issuer) Issue(ctx context.Context, tenant string, id ledger.ID, values 
 			return signing.Envelope{}, err
 		}
 	}
-	if i.head != nil {
-		if o.Head, err = i.head(ctx, tenant); err != nil {
-			return signing.Envelope{}, fmt.Errorf("the last head of the audit log: %w", err)
-		}
+	if o.Head, err = i.head(ctx, tenant); err != nil {
+		return signing.Envelope{}, fmt.Errorf("the newest head of the audit log: %w", err)
 	}
 	s, err := receipt.Of(rec, events, i.profile(rec), o)
 	if err != nil {
 		return signing.Envelope{}, err
 	}
 	return s.Sign(i.keys.Signer)
+}
+
+// head is the newest head that was signed by whoever signs them here; nil where
+// there is none.
+func (i *issuer) head(ctx context.Context, tenant string) (*receipt.Head, error) {
+	if len(i.heads.List()) == 0 {
+		return nil, nil
+	}
+	e, err := audit.NewestHead(ctx, i.ledger, tenant)
+	switch {
+	case errors.Is(err, audit.ErrNoHead):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	h, err := audit.OpenHead(e, i.heads)
+	if errors.Is(err, signing.ErrKey) { // an earlier key's: the next one comes soon
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &receipt.Head{Ledger: h.Ledger, Page: h.Page, Digest: receipt.Digest{SHA256: h.Hash}, At: h.At.UTC()}, nil
 }
 
 // life is a write and its events, both as of one moment.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/receipt"
 )
 
 // withKey is a place whose receipts are signed, and the file of its public key.
@@ -136,4 +137,56 @@ func TestKeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.want(0, p.run("key", "show", file, "--json")).out), &all); err != nil || len(all.Keys) != 1 || len(all.Keys[0].ID) != 64 {
 		t.Errorf("%+v, %v", all, err)
 	}
+}
+
+// said is the statement of a receipt that passes.
+func (p *place) said(text, public string) receipt.Statement {
+	p.t.Helper()
+	var c checkedReceipt
+	if err := json.Unmarshal([]byte(p.want(0, p.runIn(text, "receipt", "verify", "-", "--key", public, "--json")).out), &c); err != nil {
+		p.t.Fatal(err)
+	}
+	return c.Statement
+}
+
+func TestReceiptsNameTheHead(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	p.want(0, p.run("key", "new", "--out", filepath.Join(p.dir, "heads.pem")))
+	p.configure(p.url, "receipts: {key_file: receipts.pem}\naudit: {heads: {every: 1m, key_file: heads.pem}}\n")
+	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	if head := p.said(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head; head != nil {
+		t.Errorf("a head before there is one: %+v", head)
+	}
+	p.want(0, p.run("audit", "seal"))
+	head := p.said(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head
+	if head == nil || len(head.Digest.SHA256) != 64 || head.Ledger == "" || head.At.IsZero() {
+		t.Errorf("the head: %+v", head)
+	}
+}
+
+func TestReceiptsTellNothingSensitive(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
+	const sealed = "receipts: {key_file: receipts.pem}\nredaction: {keys: [{id: a, key_env: SEAL}]}\n"
+	p.configure(p.url, sealed)
+	secretly := strings.Replace(order("canary-7721", `,"sensitive":["/order_id","/amount_cents"]`), "step-canary-7721", "step-1", 1)
+	id := made(t, p.submit(exitVerified, secretly, "--json"))
+	for _, args := range [][]string{nil, {"--values"}} {
+		text := p.want(0, p.run(append([]string{"receipt", "export", id}, args...)...)).out
+		s := p.said(text, public)
+		payload, err := s.Payload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"canary", "7721", "1999"} {
+			if strings.Contains(string(payload), secret) {
+				t.Errorf("%v: %q is in %s", args, secret, payload)
+			}
+		}
+		if values := s.Predicate.Observed.Value; args != nil && (!strings.Contains(values, "redacted:") || !strings.Contains(values, "USD")) {
+			t.Errorf("what was seen: %s", values)
+		}
+	}
+	p.configure(p.url, "receipts: {key_file: receipts.pem}\n")
+	says(t, p.want(exitNotObserved, p.run("receipt", "export", id)), "there is no key here that opens them")
 }
