@@ -119,6 +119,8 @@ func (f *configured) examine(c config.Config, env func(string) string, sound boo
 	f.add(c, err)
 	_, err = c.Signing(asKey(env))
 	f.add(c, err)
+	_, err = c.HeadSigner(asKey(env))
+	f.add(c, err)
 	_, err = c.Telling(func(name string) string { return asHeaders(env(name)) })
 	f.add(c, err)
 }

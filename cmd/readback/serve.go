@@ -215,6 +215,9 @@ func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	if err == nil {
 		_, err = c.Signing(a.env)
 	}
+	if err == nil {
+		_, err = c.HeadSigner(a.env)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -108,18 +109,30 @@ func (r *reader) checkKeep(k keepSettings) {
 	}
 }
 
+// HeadSigner is who signs heads, nil where nobody does. It fails with
+// [InvalidError]. Unlike [Config.Sealing] it opens no place for them.
+func (c Config) HeadSigner(env func(string) string) (s *signing.Signer, err error) {
+	a := c.Audit
+	text, err := secretFrom(source{asVariable: "key_env", asFile: "key_file", variable: a.KeyEnv, file: a.KeyFile}, filepath.Dir(c.Path), env)
+	if err == nil && text != "" {
+		s, err = signing.ReadSigner([]byte(text))
+	}
+	if err != nil {
+		return nil, invalid(c.Path, []Problem{{Line: a.Line, Field: "audit.heads", Problem: err.Error()}})
+	}
+	return s, nil
+}
+
 // Sealing is how the events of the ledger are chained, with the keepers of heads
 // opened. It fails with [InvalidError].
 func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 	a, dir := c.Audit, filepath.Dir(c.Path)
 	o := audit.Options{Every: a.Seal, Heads: a.Every, Keepers: make(map[string]audit.Keeper)}
 	var problems []Problem
-	text, err := secretFrom(source{asVariable: "key_env", asFile: "key_file", variable: a.KeyEnv, file: a.KeyFile}, dir, env)
-	if err == nil && text != "" {
-		o.Signer, err = signing.ReadSigner([]byte(text))
-	}
-	if err != nil {
-		problems = append(problems, Problem{Line: a.Line, Field: "audit.heads", Problem: err.Error()})
+	var err error
+	o.Signer, err = c.HeadSigner(env)
+	if of, bad := errors.AsType[*InvalidError](err); bad {
+		problems = of.Problems
 	}
 	for i, k := range c.keepers {
 		name, keeper, err := k.open(dir, env)
