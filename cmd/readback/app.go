@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
@@ -132,6 +133,8 @@ type desk struct {
 	reg *connectors.Registry
 	// telling is where what happens is told.
 	telling telling
+	// sealer seals the audit log, once there is one.
+	sealer atomic.Pointer[audit.Sealer]
 }
 
 // environment is what settings the environment makes.

@@ -169,6 +169,7 @@ func (a *app) sealing(d *desk) (func(context.Context) error, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.sealer.Store(s)
 	return s.Work, nil
 }
 

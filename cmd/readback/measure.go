@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -28,7 +29,27 @@ func (d *desk) meter(reg *connectors.Registry) *metrics.Meter {
 	if d.telling.sdk != nil {
 		from.Telemetry = d.telling.told
 	}
+	if d.config.Audit.On() {
+		from.Audit = d.sealed
+	}
 	return metrics.New(reg, from)
+}
+
+// sealed is how the audit log stands, as far as this process seals it.
+func (d *desk) sealed() (metrics.Audit, bool) {
+	s := d.sealer.Load()
+	if s == nil {
+		return metrics.Audit{}, false
+	}
+	found := s.Stats()
+	a := metrics.Audit{Unsealed: -1, Failures: found.Failures}
+	if !found.Looked.IsZero() {
+		a.Unsealed = time.Since(found.Looked)
+	}
+	for _, k := range found.Keepers {
+		a.Kept, a.Failed, a.Dropped, a.Waiting = a.Kept+k.Kept, a.Failed+k.Failures, a.Dropped+k.Dropped, a.Waiting+k.Waiting
+	}
+	return a, true
 }
 
 // serveMeter serves a meter at an address, "" for nowhere.

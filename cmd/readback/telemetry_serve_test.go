@@ -65,3 +65,14 @@ func TestAServerTells(t *testing.T) {
 		t.Errorf("requests of the destination by span: %v", within)
 	}
 }
+
+// A server that seals the audit log says in its numbers how far it is.
+func TestAServerCountsItsSealing(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.configure(p.url, "audit: {seal: 100ms}\n")
+	s := serveProcess(t, p.dir)
+	eventually(t, "the numbers of the audit log", func() bool {
+		_, _, numbers := answered(t, "GET", s.url+"/metrics", "")
+		return strings.Contains(numbers, "\nreadback_audit_unsealed_seconds ") && strings.Contains(numbers, "\nreadback_audit_failures_total 0")
+	})
+}
