@@ -23,8 +23,9 @@ type Meter struct {
 	sendTime, readTime, writeTime, lag, toolTime              metric.Float64Histogram
 	writeSends, writeReads                                    metric.Int64Histogram
 
-	mu    sync.Mutex
-	tools map[string]bool
+	places sync.Map // options by spot
+	mu     sync.Mutex
+	tools  map[string]bool
 }
 
 var (
@@ -57,29 +58,46 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 	}
 }
 
-// place is where a write goes, with more about it, as attributes.
-func (m *Meter) place(rec ledger.Record, more ...attribute.KeyValue) metric.MeasurementOption {
+// spot is where a write goes, and one thing more about it.
+type spot struct {
+	destination, kind string
+	about             attribute.Key
+	word              string
+}
+
+// place is where a write goes, with one thing more about it, as attributes. There
+// are few places, and each is made once: to make them costs more than to count.
+func (m *Meter) place(rec ledger.Record, about attribute.Key, word string) metric.MeasurementOption {
 	destination, kind := m.words.Place(rec)
-	return with(append(more, keyDestination.String(destination), keyKind.String(kind))...)
+	at := spot{destination, kind, about, word}
+	if made, ok := m.places.Load(at); ok {
+		return made.(metric.MeasurementOption)
+	}
+	all := []attribute.KeyValue{keyDestination.String(destination), keyKind.String(kind)}
+	if about != "" {
+		all = append(all, about.String(word))
+	}
+	made, _ := m.places.LoadOrStore(at, with(all...))
+	return made.(metric.MeasurementOption)
 }
 
 // Sent implements [engine.Meter].
 func (m *Meter) Sent(rec ledger.Record, s engine.Sent) {
-	ctx, at := context.Background(), m.place(rec, keyFate.String(Fate(s.Fate)))
+	ctx, at := context.Background(), m.place(rec, keyFate, Fate(s.Fate))
 	m.sends.Add(ctx, 1, at)
 	m.sendTime.Record(ctx, s.Took.Seconds(), at)
 }
 
 // Looked implements [engine.Meter].
 func (m *Meter) Looked(rec ledger.Record, v verify.Verdict, took time.Duration) {
-	ctx, at := context.Background(), m.place(rec, keyVerdict.String(v.String()))
+	ctx, at := context.Background(), m.place(rec, keyVerdict, v.String())
 	m.reads.Add(ctx, 1, at)
 	m.readTime.Record(ctx, took.Seconds(), at)
 }
 
 // Ended implements [engine.Meter].
 func (m *Meter) Ended(rec ledger.Record) {
-	ctx, at := context.Background(), m.place(rec, keyStatus.String(Status(rec)))
+	ctx, at := context.Background(), m.place(rec, keyStatus, Status(rec))
 	m.writes.Add(ctx, 1, at)
 	m.writeTime.Record(ctx, max(rec.Updated.Sub(rec.Created), 0).Seconds(), at)
 	m.writeSends.Record(ctx, int64(rec.Sends), at)
@@ -88,29 +106,29 @@ func (m *Meter) Ended(rec ledger.Record) {
 
 // Held implements [engine.Meter].
 func (m *Meter) Held(rec ledger.Record, h engine.Hold) {
-	m.holds.Add(context.Background(), 1, m.place(rec, keyRule.String(Rule(h))))
+	m.holds.Add(context.Background(), 1, m.place(rec, keyRule, Rule(h)))
 }
 
 // Failed implements [engine.Meter].
 func (m *Meter) Failed(rec ledger.Record, err error) {
-	m.failures.Add(context.Background(), 1, m.place(rec, keyCause.String(Cause(err))))
+	m.failures.Add(context.Background(), 1, m.place(rec, keyCause, Cause(err)))
 }
 
 // Repeated implements [engine.RepeatMeter].
 func (m *Meter) Repeated(rec ledger.Record) {
 	ctx := context.Background()
-	m.replays.Add(ctx, 1, m.place(rec))
-	m.prevented.Add(ctx, 1, m.place(rec, keyBy.String("replay")))
+	m.replays.Add(ctx, 1, m.place(rec, "", ""))
+	m.prevented.Add(ctx, 1, m.place(rec, keyBy, "replay"))
 }
 
 // Shown implements [engine.EffectMeter].
 func (m *Meter) Shown(rec ledger.Record, v verify.Verdict, after time.Duration) {
 	ctx := context.Background()
 	if rec.LastFate == ledger.FateAnswered {
-		m.lag.Record(ctx, after.Seconds(), m.place(rec))
+		m.lag.Record(ctx, after.Seconds(), m.place(rec, "", ""))
 	}
 	if Prevented(rec, v) {
-		m.prevented.Add(ctx, 1, m.place(rec, keyBy.String("read")))
+		m.prevented.Add(ctx, 1, m.place(rec, keyBy, "read"))
 	}
 }
 
