@@ -385,7 +385,12 @@ func TestLooksAreSealed(t *testing.T) {
 		if err != nil || then.Effect != engine.EffectPresent {
 			t.Errorf("%+v, %v", then, err)
 		}
-		for _, one := range []engine.Looked{first, then} {
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		failed, err := b.engine.Look(t.Context(), w, engine.LookCase{})
+		if err != nil || !strings.Contains(failed.Reason, redact.ShownPrefix) {
+			t.Errorf("%+v, %v", failed, err)
+		}
+		for _, one := range []engine.Looked{first, then, failed} {
 			noCanary(t, "a look", text(t, one))
 			one.Seen = nil
 			if strings.Contains(text(t, one), redact.Prefix) {
