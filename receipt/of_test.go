@@ -144,6 +144,13 @@ func TestWhatWasUndone(t *testing.T) {
 		if !errors.Is(err, receipt.ErrContradiction) {
 			t.Errorf("undone by itself: %v", err)
 		}
+		other := order(intent.Create)
+		other.Step = "another"
+		o := receipt.Options{Version: version}
+		o.Undoing, o.UndoingEvents = b.life(b.do(other).ID)
+		if _, err := receipt.Of(rec, events, b.profile, o); !errors.Is(err, receipt.ErrContradiction) || !strings.Contains(err.Error(), "was undone by write") {
+			t.Errorf("undone by another write: %v", err)
+		}
 		if _, err := b.receipt(undone.Undoing, receipt.Options{}); err != nil {
 			t.Errorf("the undoing is a write like any other: %v", err)
 		}
