@@ -119,6 +119,38 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
+// Two sealers that are killed one after the other, each when it had filed and
+// before it could say so, leave nothing twice: what the first filed is marked before
+// the second files anything.
+func TestKilledTwice(t *testing.T) {
+	l := ledger.NewMemory()
+	written := 0
+	for range 4 {
+		life(t, l, "a", fmt.Sprint("w", written))
+		written++
+		f := &fragile{Memory: l}
+		s := audit.New(&killedAtSealed{f}, audit.Options{Logger: quiet})
+		if _, err := s.Seal(t.Context()); !errors.Is(err, errKilled) {
+			t.Fatalf("error %v", err)
+		}
+	}
+	life(t, l, "a", "last")
+	_, err := audit.New(l, audit.Options{Logger: quiet}).Seal(t.Context())
+	must(t, err)
+	if r := clean(t, l, audit.VerifyOptions{}); r.Repeated != 0 || r.Unsealed != 0 || r.Chains[0].Entries != int64(5*(written+1)) {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// killedAtSealed is killed when it is to say that what it filed is sealed.
+type killedAtSealed struct{ *fragile }
+
+func (f *killedAtSealed) File(ctx context.Context, filing ledger.Filing) (ledger.Filed, error) {
+	did, err := f.fragile.File(ctx, filing)
+	f.killed = true
+	return did, err
+}
+
 // Several sealers at once, while others write, and somebody checks: nothing is
 // lost, nothing comes twice, and nobody is alarmed.
 func TestSealersCompete(t *testing.T) {

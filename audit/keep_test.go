@@ -176,3 +176,37 @@ func TestTurn(t *testing.T) {
 		clean(t, l, audit.VerifyOptions{})
 	})
 }
+
+// slow has something happen while it keeps a head.
+type slow struct {
+	drawer
+	meanwhile func()
+}
+
+func (k *slow) Keep(ctx context.Context, head signing.Envelope) error {
+	if k.meanwhile != nil {
+		do := k.meanwhile
+		k.meanwhile = nil
+		do()
+	}
+	return k.drawer.Keep(ctx, head)
+}
+
+// A head that comes while an older one is being kept is kept as well.
+func TestNewerHeadMeanwhile(t *testing.T) {
+	sign, _ := signer(t)
+	l, k := ledger.NewMemory(), &slow{}
+	s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), Keepers: map[string]audit.Keeper{"slow": k}})
+	next := func(workflow string) {
+		life(t, l, "a", workflow)
+		seal(t, s, 5)
+		_, err := s.SignHeads(t.Context())
+		must(t, err)
+	}
+	next("w1")
+	k.meanwhile = func() { next("w2") }
+	must(t, s.Flush(t.Context()))
+	if len(k.heads) != 2 || s.Stats().Keepers["slow"].Waiting != 0 {
+		t.Errorf("%d heads are kept, want both", len(k.heads))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sqlite3 "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -250,5 +251,22 @@ func TestOlderCopy(t *testing.T) {
 	}
 	if got := slices.Sorted(maps.Keys(kinds)); !slices.Equal(got, []string{audit.Forked}) {
 		t.Errorf("after the older copy went on: %v", r.Problems)
+	}
+}
+
+// What a tombstone says of how a write ended must not change either.
+func TestAlteredTombstone(t *testing.T) {
+	c := scene(t)
+	_, err := c.l.Prune(t.Context(), ledger.Prune{Keep: 1, Remember: time.Hour})
+	must(t, err)
+	c.head(t)
+	o := audit.VerifyOptions{Heads: c.heads.heads, Keys: c.keys}
+	if r := clean(t, c.l, o); r.Pruned != len(c.recs) {
+		t.Fatalf("report %+v", r)
+	}
+	c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(1))
+	r := check(t, c.l, o)
+	if len(r.Problems) != 1 || r.Problems[0].Kind != audit.Altered || r.Problems[0].Write != c.recs[1].ID {
+		t.Errorf("found %v", r.Problems)
 	}
 }
