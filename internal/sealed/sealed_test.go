@@ -1,0 +1,163 @@
+package sealed_test
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/sealed"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
+)
+
+func vault(t *testing.T, id string) *redact.Vault {
+	t.Helper()
+	v, err := redact.New([]redact.Key{{ID: id, Secret: []byte("a key of 32 bytes for the tests!")}},
+		redact.Options{Patterns: []redact.Pattern{{Name: "mail", Regexp: regexp.MustCompile(`[a-z]+@hot\.example`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func paper(kind, body string) ledger.Paper {
+	return ledger.Paper{Tenant: "acme", Kind: kind, ID: "p-1", Binder: "p-1", Trace: "of ada@hot.example", Due: time.Unix(1, 0), Body: json.RawMessage(body)}
+}
+
+// TestPapersAreSealedWhole: nothing of a paper stands in the ledger, whoever filed
+// it reads it again to the byte, and it is found by the same words.
+func TestPapersAreSealedWhole(t *testing.T) {
+	const body = `{"b": 1e400,"a":"ada@hot.example <&>","n":[null, {}]}` // with what JSON written anew would change
+	for _, kind := range []string{"workflow", "step", "saga"} {
+		t.Run(kind, func(t *testing.T) {
+			l := ledger.NewMemory()
+			s := sealed.New(l, vault(t, "k1"), nil)
+			filed, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper(kind, body)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, err := l.Paper(t.Context(), "acme", kind, "p-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := string(kept.Body) + kept.Trace; strings.Contains(text, "hot") || strings.Contains(text, "1e400") || !strings.Contains(string(kept.Body), "rbs1:k1:") {
+				t.Errorf("the ledger keeps %s, %q", kept.Body, kept.Trace)
+			}
+			got, err := s.Paper(t.Context(), "acme", kind, "p-1")
+			if err != nil || string(got.Body) != body || string(filed.Papers[0].Body) != body {
+				t.Errorf("it is read as %s and filed as %s: %v", got.Body, filed.Papers[0].Body, err)
+			}
+			found, n, err := s.FindPapers(t.Context(), ledger.PaperQuery{Tenant: "acme", Kind: kind, Trace: "of ada@hot.example"})
+			if err != nil || n != 1 || string(found[0].Body) != body {
+				t.Errorf("%d are found by its trace: %v, %v", n, found, err)
+			}
+			due, _, err := s.DuePapers(t.Context(), kind, 10)
+			if err != nil || len(due) != 1 || string(due[0].Body) != body {
+				t.Errorf("due are %v, %v", due, err)
+			}
+			got.Body = json.RawMessage(`{"again":true}`)
+			if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{got}}); err != nil {
+				t.Errorf("it cannot be filed again: %v", err)
+			}
+		})
+	}
+}
+
+// TestOtherPapersStay: what is no paper of the gate or of sagas is not touched, and
+// a paper of before there were keys is read as it is.
+func TestOtherPapersStay(t *testing.T) {
+	l := ledger.NewMemory()
+	s := sealed.New(l, vault(t, "k1"), nil)
+	if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("audit", `{"a":1}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := l.Paper(t.Context(), "acme", "audit", "p-1"); err != nil || string(kept.Body) != `{"a":1}` {
+		t.Errorf("%s, %v", kept.Body, err)
+	}
+	if _, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("saga", `{"a":2}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Paper(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":2}` {
+		t.Errorf("%s, %v", got.Body, err)
+	}
+}
+
+// TestAPaperCannotBeMovedOrOpenedByOthers: what is sealed is bound to its tenant,
+// kind and name, and to its key; one that cannot be opened holds up no others, and
+// is not sealed again.
+func TestAPaperCannotBeMovedOrOpenedByOthers(t *testing.T) {
+	l := ledger.NewMemory()
+	s := sealed.New(l, vault(t, "k1"), nil)
+	if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("saga", `{"a":1}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := l.Paper(t.Context(), "acme", "saga", "p-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := kept
+	moved.ID, moved.Binder, moved.Version = "p-2", "p-2", 0
+	if _, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{moved}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Paper(t.Context(), "acme", "saga", "p-2"); !errors.Is(err, redact.ErrToken) {
+		t.Errorf("a moved paper is read: %s, %v", got.Body, err)
+	}
+	other := sealed.New(l, vault(t, "k2"), nil)
+	if got, err := other.Paper(t.Context(), "acme", "saga", "p-1"); !errors.Is(err, redact.ErrNoKey) {
+		t.Errorf("without its key it is read: %s, %v", got.Body, err)
+	}
+	due, _, err := other.DuePapers(t.Context(), "saga", 10)
+	if err != nil || len(due) != 2 {
+		t.Fatalf("%v, %v", due, err)
+	}
+	for _, p := range due {
+		if _, err := other.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := s.Paper(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":1}` {
+		t.Errorf("put back, it is %s, %v", got.Body, err)
+	}
+}
+
+// TestClean: what is told has digests in the place of what is sensitive, at any
+// depth, and is the same in everything else.
+func TestClean(t *testing.T) {
+	s := sealed.New(ledger.NewMemory(), vault(t, "k1"), nil)
+	type state string
+	type told struct {
+		State state
+		Text  string
+		At    time.Time
+		Doc   json.RawMessage
+		Inner *told
+		List  []string
+		Any   any
+	}
+	w := intent.WriteIntent{Expect: intent.Fields{"owner": "Mistral"}, Sensitive: []string{"/owner"}}
+	at := time.Unix(5, 0)
+	v := told{State: "mistral", Text: "for Mistral", At: at, Doc: json.RawMessage(`{ "a": "MISTRAL", "n": 1 }`), List: []string{"plain", "ada@hot.example"},
+		Inner: &told{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)}, Any: map[string]any{"x": []any{"Mistral"}}}
+	s.Clean("acme", &v, w)
+	digest := strings.TrimPrefix(v.Text, "for ")
+	mail := v.List[1]
+	if !strings.HasPrefix(digest, "redacted:") || !strings.HasPrefix(mail, "redacted:") || digest == mail {
+		t.Fatalf("%q, %q", digest, mail)
+	}
+	if text := string(v.Doc); strings.Contains(strings.ToLower(text), "mistral") {
+		t.Errorf("the document is %s", text)
+	}
+	v.Doc = nil
+	want := told{State: "mistral", Text: "for " + digest, At: at, List: []string{"plain", mail}, Inner: &told{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)},
+		Any: map[string]any{"x": []any{digest}}}
+	if d := cmp.Diff(want, v); d != "" {
+		t.Error(d)
+	}
+}
