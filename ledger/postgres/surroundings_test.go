@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -268,6 +269,10 @@ func TestRowOfANewerProgram(t *testing.T) {
 }
 
 // No statement walks or sorts what is settled, nor a backlog.
+// walks are statements that are there to walk through everything: when sealing is
+// switched on, and when somebody checks the whole ledger.
+var walks = []string{"chronicle_writes", "chronicle_papers", "tenants"}
+
 func TestQueryPlans(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
@@ -289,7 +294,7 @@ func TestQueryPlans(t *testing.T) {
 	defer conn.Close(context.Background())
 	for name, query := range postgres.Statements {
 		for _, table := range []string{"ledger_writes", "ledger_events", "ledger_papers", "ledger_changes", "ledger_untold", "ledger_search"} {
-			if name == "guard" || name == "meta_table" || !strings.Contains(query, table) || strings.HasPrefix(name, "survey") {
+			if name == "guard" || name == "meta_table" || slices.Contains(walks, name) || !strings.Contains(query, table) || strings.HasPrefix(name, "survey") {
 				continue
 			}
 			cost, plan := explain(t, conn, query)
