@@ -39,187 +39,200 @@ func traced(t *testing.T, o simulated.Options, opts func(*engine.Options), live 
 	})
 }
 
+// spanCase is a life and what is told of it.
+type spanCase struct {
+	reason string
+	world  simulated.Options
+	opts   func(*engine.Options)
+	live   func(*bench, *tape)
+	want   []string
+}
+
+func hold(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all"}} }
+
+// rechecked is a destination that asks for a later look.
+func rechecked() simulated.Options {
+	o := simulated.Native.Options()
+	o.Recheck = connectors.Within(10 * time.Minute)
+	return o
+}
+
+var spanCases = map[string]spanCase{
+	"happy path": {"one send, one read", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)) }, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+		}},
+	"lost answer": {"what may have been sent is found by a later read", simulated.Lagging.Options(), func(o *engine.Options) { o.Patience = time.Minute },
+		func(b *bench, _ *tape) {
+			b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+			b.do(order("A-1", intent.Create))
+		}, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=unknown error.type=unknown",
+			"  read (client) records=0 verdict=absent",
+			"  decide verdict=absent decision=wait rule=wait",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+		}},
+	"retry": {"a send that never left is made again", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 1})
+			b.do(order("A-1", intent.Create))
+		}, []string{
+			"execute_tool orders.create stage=new status=verified sends=2 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=not_sent error.type=not_sent",
+			"  decide verdict=indeterminate decision=wait rule=retry",
+			"  decide verdict=indeterminate decision=retry rule=retry",
+			"  send (client) attempt=2 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+		}},
+	"approved": {"held, and let go by a person", simulated.Native.Options(), hold,
+		func(b *bench, _ *tape) { out := b.do(order("A-1", intent.Create)); b.resolve(out.ID, approves("ada")) }, []string{
+			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
+			"  reserve",
+			"  approval approval=held rule=risk approvals.missing=1",
+			"  execute_tool orders.create stage=decision status=verified sends=1 verdict=verified rule=accept",
+			"    approval approval=approved rule=person approvals.missing=0",
+			"    read (client) before=true records=0 verdict=indeterminate",
+			"    send (client) attempt=1 fate=answered code=201",
+			"    read (client) records=1 verdict=verified",
+			"    decide verdict=verified decision=accept rule=accept",
+		}},
+	"denied": {"a denial leaves no send", simulated.Native.Options(), hold,
+		func(b *bench, _ *tape) {
+			out := b.do(order("A-1", intent.Create))
+			b.resolve(out.ID, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "no"})
+		}, []string{
+			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
+			"  reserve",
+			"  approval approval=held rule=risk approvals.missing=1",
+			"  execute_tool orders.create stage=decision status=denied sends=0 rule=person error.type=denied",
+			"    approval approval=denied rule=person approvals.missing=1",
+		}},
+	"expired": {"nobody decided in time", simulated.Native.Options(),
+		func(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all", Within: time.Hour}} },
+		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)); b.work(2 * time.Hour) }, []string{
+			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
+			"  reserve",
+			"  approval approval=held rule=risk approvals.missing=1",
+			"  execute_tool orders.create stage=expiry status=expired sends=0 rule=risk error.type=expired",
+			"    approval approval=expired rule=risk approvals.missing=1",
+		}},
+	"review": {"what differs is a person's", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+			b.do(order("A-1", intent.Create))
+		}, []string{
+			"execute_tool orders.create stage=new status=review sends=1 verdict=mismatched rule=escalate",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=mismatched",
+			"  decide verdict=mismatched decision=escalate rule=escalate",
+		}},
+	"conflict": {"somebody else's record stands there: nothing is sent", simulated.Plain.Options(), nil,
+		func(b *bench, _ *tape) {
+			b.seed(asStored("A-1"), "")
+			b.do(order("A-1", intent.Create))
+		}, []string{
+			"execute_tool orders.create stage=new status=review sends=0 verdict=mismatched rule=pre-state",
+			"  read (client) before=true records=1 verdict=mismatched",
+			"  reserve",
+		}},
+	"recheck": {"a late double is found by the look that is owed", rechecked(), nil,
+		func(b *bench, _ *tape) {
+			b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1})
+			b.do(order("A-1", intent.Create))
+			b.work(20 * time.Minute)
+		}, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+			"  execute_tool orders.create stage=recheck status=review sends=1 verdict=duplicated rule=recheck",
+			"    read (client) records=2 verdict=duplicated",
+			"    decide verdict=duplicated decision=escalate rule=recheck",
+		}},
+	"queued": {"what is only recorded is done by a worker", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) { b.enqueue(order("A-1", intent.Create)); b.work(time.Minute) }, []string{
+			"execute_tool orders.create stage=new status=in_progress sends=0",
+			"  reserve",
+			"  execute_tool orders.create stage=resumed status=verified sends=1 verdict=verified rule=accept",
+			"    read (client) before=true records=0 verdict=indeterminate",
+			"    send (client) attempt=1 fate=answered code=201",
+			"    read (client) records=1 verdict=verified",
+			"    decide verdict=verified decision=accept rule=accept",
+		}},
+	"replay": {"who asks again gets the outcome", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)); b.do(order("A-1", intent.Create)) }, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+			"execute_tool orders.create stage=replay status=verified replayed=true sends=1 verdict=verified rule=accept",
+			"  reserve replayed=true",
+		}},
+	"digest mismatch": {"one key cannot ask for two things", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			b.do(order("A-1", intent.Create))
+			w := order("A-1", intent.Create)
+			w.Expect = intent.Fields{"amount_cents": jsonNumber(1)}
+			_, _ = b.engine.Do(b.t.Context(), w)
+		}, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+			"execute_tool orders.create stage=new status=refused sends=0 error.type=digest_mismatch",
+			"  reserve error.type=digest_mismatch",
+		}},
+	"turned away": {"nothing is recorded of what cannot be", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			w := order("A-1", intent.Create)
+			w.Destination = "nowhere"
+			_, _ = b.engine.Do(b.t.Context(), w)
+		}, []string{
+			"execute_tool orders.create stage=new status=refused sends=0 error.type=unknown_destination",
+		}},
+	"compensation": {"the undoing is a write of its own in the same trace", simulated.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			out := b.do(compensable(order("A-1", intent.Create)))
+			b.undo(out.ID, unwanted)
+		}, []string{
+			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=verified",
+			"  decide verdict=verified decision=accept rule=accept",
+			"  execute_tool orders.create stage=resumed status=compensated sends=1 verdict=verified rule=compensate",
+			"    execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
+			"      read (client) before=true records=1 verdict=indeterminate",
+			"      reserve",
+			"      send (client) attempt=1 fate=answered code=204",
+			"      read (client) records=0 verdict=verified",
+			"      decide verdict=verified decision=accept rule=accept",
+		}},
+}
+
 func TestSpans(t *testing.T) {
-	hold := func(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all"}} }
-	create := order("A-1", intent.Create)
-	rechecked := simulated.Native.Options()
-	rechecked.Recheck = connectors.Within(10 * time.Minute)
-	for name, c := range map[string]struct {
-		reason string
-		world  simulated.Options
-		opts   func(*engine.Options)
-		live   func(*bench, *tape)
-		want   []string
-	}{
-		"happy path": {"one send, one read", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) { b.do(create) }, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-			}},
-		"lost answer": {"what may have been sent is found by a later read", simulated.Lagging.Options(), func(o *engine.Options) { o.Patience = time.Minute },
-			func(b *bench, _ *tape) {
-				b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
-				b.do(create)
-			}, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=unknown error.type=unknown",
-				"  read (client) records=0 verdict=absent",
-				"  decide verdict=absent decision=wait rule=wait",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-			}},
-		"retry": {"a send that never left is made again", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) {
-				b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 1})
-				b.do(create)
-			}, []string{
-				"execute_tool orders.create stage=new status=verified sends=2 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=not_sent error.type=not_sent",
-				"  decide verdict=indeterminate decision=wait rule=retry",
-				"  decide verdict=indeterminate decision=retry rule=retry",
-				"  send (client) attempt=2 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-			}},
-		"approved": {"held, and let go by a person", simulated.Native.Options(), hold,
-			func(b *bench, _ *tape) { out := b.do(create); b.resolve(out.ID, approves("ada")) }, []string{
-				"execute_tool orders.create stage=new status=held sends=0 rule=risk",
-				"  reserve",
-				"  approval approval=held rule=risk approvals.missing=1",
-				"  execute_tool orders.create stage=decision status=verified sends=1 verdict=verified rule=accept",
-				"    approval approval=approved rule=person approvals.missing=0",
-				"    read (client) before=true records=0 verdict=indeterminate",
-				"    send (client) attempt=1 fate=answered code=201",
-				"    read (client) records=1 verdict=verified",
-				"    decide verdict=verified decision=accept rule=accept",
-			}},
-		"denied": {"a denial leaves no send", simulated.Native.Options(), hold,
-			func(b *bench, _ *tape) {
-				out := b.do(create)
-				b.resolve(out.ID, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "no"})
-			}, []string{
-				"execute_tool orders.create stage=new status=held sends=0 rule=risk",
-				"  reserve",
-				"  approval approval=held rule=risk approvals.missing=1",
-				"  execute_tool orders.create stage=decision status=denied sends=0 rule=person error.type=denied",
-				"    approval approval=denied rule=person approvals.missing=1",
-			}},
-		"expired": {"nobody decided in time", simulated.Native.Options(),
-			func(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all", Within: time.Hour}} },
-			func(b *bench, _ *tape) { b.do(create); b.work(2 * time.Hour) }, []string{
-				"execute_tool orders.create stage=new status=held sends=0 rule=risk",
-				"  reserve",
-				"  approval approval=held rule=risk approvals.missing=1",
-				"  execute_tool orders.create stage=expiry status=expired sends=0 rule=risk error.type=expired",
-				"    approval approval=expired rule=risk approvals.missing=1",
-			}},
-		"review": {"what differs is a person's", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) {
-				b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
-				b.do(create)
-			}, []string{
-				"execute_tool orders.create stage=new status=review sends=1 verdict=mismatched rule=escalate",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=mismatched",
-				"  decide verdict=mismatched decision=escalate rule=escalate",
-			}},
-		"conflict": {"somebody else's record stands there: nothing is sent", simulated.Plain.Options(), nil,
-			func(b *bench, _ *tape) {
-				b.seed(asStored("A-1"), "")
-				b.do(create)
-			}, []string{
-				"execute_tool orders.create stage=new status=review sends=0 verdict=mismatched rule=pre-state",
-				"  read (client) before=true records=1 verdict=mismatched",
-				"  reserve",
-			}},
-		"recheck": {"a late double is found by the look that is owed", rechecked, nil,
-			func(b *bench, _ *tape) {
-				b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1})
-				b.do(create)
-				b.work(20 * time.Minute)
-			}, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-				"  execute_tool orders.create stage=recheck status=review sends=1 verdict=duplicated rule=recheck",
-				"    read (client) records=2 verdict=duplicated",
-				"    decide verdict=duplicated decision=escalate rule=recheck",
-			}},
-		"queued": {"what is only recorded is done by a worker", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) { b.enqueue(create); b.work(time.Minute) }, []string{
-				"execute_tool orders.create stage=new status=in_progress sends=0",
-				"  reserve",
-				"  execute_tool orders.create stage=resumed status=verified sends=1 verdict=verified rule=accept",
-				"    read (client) before=true records=0 verdict=indeterminate",
-				"    send (client) attempt=1 fate=answered code=201",
-				"    read (client) records=1 verdict=verified",
-				"    decide verdict=verified decision=accept rule=accept",
-			}},
-		"replay": {"who asks again gets the outcome", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) { b.do(create); b.do(create) }, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-				"execute_tool orders.create stage=replay status=verified replayed=true sends=1 verdict=verified rule=accept",
-				"  reserve replayed=true",
-			}},
-		"digest mismatch": {"one key cannot ask for two things", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) {
-				b.do(create)
-				w := create
-				w.Expect = intent.Fields{"amount_cents": jsonNumber(1)}
-				_, _ = b.engine.Do(b.t.Context(), w)
-			}, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-				"execute_tool orders.create stage=new status=refused sends=0 error.type=digest_mismatch",
-				"  reserve error.type=digest_mismatch",
-			}},
-		"turned away": {"nothing is recorded of what cannot be", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) {
-				w := create
-				w.Destination = "nowhere"
-				_, _ = b.engine.Do(b.t.Context(), w)
-			}, []string{
-				"execute_tool orders.create stage=new status=refused sends=0 error.type=unknown_destination",
-			}},
-		"compensation": {"the undoing is a write of its own in the same trace", simulated.Native.Options(), nil,
-			func(b *bench, _ *tape) { out := b.do(compensable(create)); b.undo(out.ID, unwanted) }, []string{
-				"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"  read (client) before=true records=0 verdict=indeterminate",
-				"  reserve",
-				"  send (client) attempt=1 fate=answered code=201",
-				"  read (client) records=1 verdict=verified",
-				"  decide verdict=verified decision=accept rule=accept",
-				"  execute_tool orders.create stage=resumed status=compensated sends=1 verdict=verified rule=compensate",
-				"    execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
-				"      read (client) before=true records=1 verdict=indeterminate",
-				"      reserve",
-				"      send (client) attempt=1 fate=answered code=204",
-				"      read (client) records=0 verdict=verified",
-				"      decide verdict=verified decision=accept rule=accept",
-			}},
-	} {
+	for name, c := range spanCases {
 		t.Run(name, func(t *testing.T) { traced(t, c.world, c.opts, c.live, c.want...) })
 	}
 }
