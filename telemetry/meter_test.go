@@ -67,7 +67,7 @@ func points(t *testing.T, m metricdata.Metrics) (lines []string) {
 	line := func(set attribute.Set, format string, values ...any) {
 		var all []string
 		for _, kv := range set.ToSlice() {
-			all = append(all, string(kv.Key)+"="+kv.Value.Emit())
+			all = append(all, string(kv.Key)+"="+kv.Value.String())
 		}
 		lines = append(lines, fmt.Sprintf("%s [%s] {%s} ", m.Name, m.Unit, strings.Join(all, " "))+fmt.Sprintf(format, values...))
 	}
@@ -105,20 +105,21 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func at(lines ...string) []string { slices.Sort(lines); return lines }
 
-// What each thing that happens is counted as: names, units and attributes are
-// what dashboards of others are built on.
-func TestWhatIsCounted(t *testing.T) {
+// happening is one thing that happens, and what it is counted as.
+type happening struct {
+	reason string
+	do     func(engine.Meter)
+	want   []string
+}
+
+func happenings() map[string]happening {
 	good := ledger.Record{Tenant: "secret-tenant", ID: "wr_secret", Tool: "create_order", Destination: "orders", Kind: "order", Sends: 1, Reads: 2,
 		State: ledger.Settled, Settlement: ledger.Verified, Created: noon, Updated: noon.Add(3 * time.Second), LastFate: ledger.FateAnswered}
 	unknown, off, strange := good, good, good
 	unknown.LastFate = ledger.FateUnknown
 	off.State, off.Settlement, off.Unverified = ledger.Checking, "", true
 	strange.Destination, strange.Settlement = "secret", "secret"
-	for name, c := range map[string]struct {
-		reason string
-		do     func(engine.Meter)
-		want   []string
-	}{
+	return map[string]happening{
 		"a send": {"by what became of it", func(m engine.Meter) { m.Sent(good, engine.Sent{Fate: connectors.FateAnswered, Took: 2 * time.Second}) }, at(
 			"readback.sends [{send}] {readback.destination=orders readback.fate=answered readback.kind=order} 1",
 			"readback.send.duration [s] {readback.destination=orders readback.fate=answered readback.kind=order} 2 in 1")},
@@ -176,7 +177,13 @@ func TestWhatIsCounted(t *testing.T) {
 		"a refused call": {"its tool may be any word", func(m engine.Meter) {
 			m.(engine.CallMeter).Called(ledger.Record{Tool: "secret"}, engine.Outcome{}, fmt.Errorf("x: %w", intent.ErrInvalid), time.Second)
 		}, at("gen_ai.execute_tool.duration [s] {error.type=invalid gen_ai.operation.name=execute_tool gen_ai.tool.name=other} 1 in 1")},
-	} {
+	}
+}
+
+// What each thing that happens is counted as: names, units and attributes are
+// what dashboards of others are built on.
+func TestWhatIsCounted(t *testing.T) {
+	for name, c := range happenings() {
 		t.Run(name, func(t *testing.T) {
 			mp, lines := collector(t)
 			c.do(telemetry.NewMeter(mp, registered(t)))

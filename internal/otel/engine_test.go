@@ -168,7 +168,7 @@ func checkNumbers(t *testing.T, r *oteltest.Receiver) {
 // Whatever a receiver does, writes end as they do without one. Nothing here is
 // measured: the receiver that hangs answers when all writes are done.
 func TestWritesDoNotMind(t *testing.T) {
-	const writes = 300 // several spans each, so that queues and batches fill
+	const writes = 100
 	for name, answer := range map[string]func(hang chan struct{}) func(http.ResponseWriter, *http.Request) bool{
 		"down": nil,
 		"slow": func(hang chan struct{}) func(http.ResponseWriter, *http.Request) bool {

@@ -97,11 +97,11 @@ func (k *SDK) make(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for which, make := range map[signal]func(context.Context) error{traces: k.makeTraces, metrics: k.makeMetrics, events: k.makeEvents} {
+	for which, begin := range map[signal]func(context.Context) error{traces: k.makeTraces, metrics: k.makeMetrics, events: k.makeEvents} {
 		if !k.settings.tells(which) {
 			continue
 		}
-		if err := make(ctx); err != nil {
+		if err := begin(ctx); err != nil {
 			return fmt.Errorf("%s: %w", which.word, err)
 		}
 	}
