@@ -45,27 +45,29 @@ type asking struct {
 
 // read reads all targets, each destination by itself.
 func (r *reader) read(ctx context.Context, targets []*target) {
-	byConn := map[connectors.Connector]map[string][]*asking{}
+	// By name: a connector need not be comparable.
+	byPlace := map[string]map[string][]*asking{}
 	var all []*asking
 	for _, t := range targets {
 		if t.profile.Blind {
 			t.seen = seen{err: errBlind}
 			continue
 		}
+		destination, kind := t.profile.Destination, t.profile.Kind
 		for _, q := range t.queries() {
 			a := &asking{t: t, query: q}
 			all = append(all, a)
-			if byConn[t.conn] == nil {
-				byConn[t.conn] = map[string][]*asking{}
+			if byPlace[destination] == nil {
+				byPlace[destination] = map[string][]*asking{}
 			}
-			byConn[t.conn][t.profile.Kind] = append(byConn[t.conn][t.profile.Kind], a)
+			byPlace[destination][kind] = append(byPlace[destination][kind], a)
 		}
 	}
 	var wg sync.WaitGroup
-	for conn, kinds := range byConn {
+	for _, kinds := range byPlace {
 		wg.Go(func() {
 			for _, asked := range kinds {
-				r.rounds(ctx, conn, asked[0].t.profile, asked)
+				r.rounds(ctx, asked[0].t.conn, asked[0].t.profile, asked)
 			}
 		})
 	}

@@ -1,0 +1,95 @@
+package eval_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/eval"
+	"github.com/readback-go/readback/intent"
+)
+
+// altered is a destination whose lists are changed on the way, and whose profile
+// is another one.
+type altered struct {
+	*simulated.Connector
+	list func(*connectors.Listing)
+}
+
+func (a altered) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
+	l, err := a.Connector.List(ctx, s)
+	a.list(&l)
+	return l, err
+}
+
+func (s *stage) altered(profile func(*connectors.Profile), list func(*connectors.Listing)) *connectors.Registry {
+	s.Helper()
+	c := altered{s.world.Connector(), list}
+	p := c.Profiles()[simulated.Kind]
+	profile(&p)
+	var reg connectors.Registry
+	if err := reg.Register("orders", connectors.Destination{Connector: c, Profiles: map[string]connectors.Profile{simulated.Kind: p}}); err != nil {
+		s.Fatal(err)
+	}
+	return &reg
+}
+
+// TestListsThatMayLackSomething: only what is shown can be wrong, and nothing is
+// right for want of being shown.
+func TestListsThatMayLackSomething(t *testing.T) {
+	for name, c := range map[string]struct {
+		stranger bool
+		list     func(*connectors.Listing)
+		want     string
+		reason   string
+	}{
+		"not complete":                {false, func(l *connectors.Listing) { l.Complete, l.Why = false, "pages shift" }, "unaccounted not-checked", "there may be one more"},
+		"not complete, and one shown": {true, func(l *connectors.Listing) { l.Complete, l.Why = false, "pages shift" }, "unaccounted fail", "that one is there"},
+		"weak":                        {false, func(l *connectors.Listing) { l.Strength = connectors.Weak }, "unaccounted pass", "a settle time of nothing is declared"},
+		"no times, and one that may be older": {true, func(l *connectors.Listing) {
+			l.Timed = false
+			for i := range l.Records {
+				l.Records[i].Changed = time.Time{}
+			}
+		}, "unaccounted not-checked", "it may be of before"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, simulated.Plain.Options())
+				s.there("A-1", 100, "")
+				s.there("A-2", 100, "")
+				if c.stranger {
+					s.there("B-1", 1, "")
+				}
+				f := s.load(two + "checks: {unaccounted: [{destination: orders, kind: order, of: all, from: \"1999-01-01T00:00:00Z\"}]}\n")
+				r, err := eval.Run(t.Context(), f, s.altered(func(*connectors.Profile) {}, c.list), eval.Options{})
+				if err != nil || results(r) != c.want {
+					t.Errorf("%s, %v; want %s: %s\n%s", results(r), err, c.want, c.reason, r.Text())
+				}
+			})
+		})
+	}
+}
+
+// TestIrreversibleIsNoFalseAbort: what cannot be taken back is never sent again
+// by itself, so giving it up was right.
+func TestIrreversibleIsNoFalseAbort(t *testing.T) {
+	for irreversible, want := range map[bool]int{true: 0, false: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, simulated.Plain.Options())
+			s.write("writes.json", exportLine(t, declared(intent.Create, "A-1", 0), "settled", "not_applied", 0))
+			reg := s.altered(func(p *connectors.Profile) {
+				if irreversible {
+					p.Irreversible = []intent.WriteType{intent.Create}
+				}
+			}, func(*connectors.Listing) {})
+			r, err := eval.Run(t.Context(), s.load(workflowChecks), reg, eval.Options{})
+			if err != nil || r.Claims == nil || r.Claims.FalseAborts.Cases != want {
+				t.Errorf("irreversible %t: %v, %d false aborts, want %d", irreversible, err, r.Claims.FalseAborts.Cases, want)
+			}
+		})
+	}
+}
