@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/readback-go/readback/intent"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -86,33 +87,22 @@ func pageID(n int64) string { return fmt.Sprintf("page-%012d", n) }
 
 // EventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a
 // tenant, a write and an event as it is stored: its members without evidence and
-// mismatches, all numbers as strings (canonical JSON cannot hold all that an int64
-// can), and the SHA-256 of each of those two as they stand.
+// mismatches, and the SHA-256 of each of those two as they stand.
 func EventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
-	evidence, mismatches := e.Evidence, e.Mismatches
-	e.Evidence, e.Mismatches = nil, nil
-	text, err := json.Marshal(e)
-	if err != nil {
-		return "", fmt.Errorf("audit: an event of write %s: %w", id, err)
+	what := struct {
+		Event      ledger.Event `json:"event"`
+		Evidence   string       `json:"evidence,omitempty"`
+		Mismatches string       `json:"mismatches,omitempty"`
+		Tenant     string       `json:"tenant"`
+		Write      ledger.ID    `json:"write"`
+	}{Event: e, Tenant: tenant, Write: id}
+	if len(e.Evidence) > 0 {
+		what.Evidence = rawDigest(e.Evidence)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var body map[string]any
-	if err := d.Decode(&body); err != nil {
-		return "", fmt.Errorf("audit: an event of write %s: %w", id, err)
+	if len(e.Mismatches) > 0 {
+		what.Mismatches = rawDigest(e.Mismatches)
 	}
-	for name, v := range body {
-		if n, ok := v.(json.Number); ok {
-			body[name] = n.String()
-		}
-	}
-	what := map[string]any{"tenant": tenant, "write": string(id), "event": body}
-	if len(evidence) > 0 {
-		what["evidence"] = rawDigest(evidence)
-	}
-	if len(mismatches) > 0 {
-		what["mismatches"] = rawDigest(mismatches)
-	}
+	what.Event.Evidence, what.Event.Mismatches = nil, nil
 	return digest(what)
 }
 
@@ -121,12 +111,19 @@ func rawDigest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// digest is over the canonical JSON of what is made of text, bools and whole
+// numbers here. The same code as behind intent.Canonical makes it canonical, without
+// the look for numbers that others wrote and that a double cannot hold.
 func digest(what any) (string, error) {
-	text, err := intent.Canonical(what)
+	text, err := json.Marshal(what)
 	if err != nil {
+		return "", fmt.Errorf("audit: %w", err)
+	}
+	value := jsontext.Value(text)
+	if err := value.Canonicalize(); err != nil {
 		return "", fmt.Errorf("audit: canonical JSON: %w", err)
 	}
-	return rawDigest(text), nil
+	return rawDigest(value), nil
 }
 
 // hash is what the hash of the page should be.

@@ -1,0 +1,47 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+)
+
+// What sealing costs those who write: lives of two commits, by 16 callers, without
+// it, with what is not sealed remembered, and with a sealer beside them. Rates drift on shared machines; the ratio of
+// one run is what counts.
+func BenchmarkSealed(b *testing.B) {
+	for _, how := range []string{"off", "remembered", "sealed"} {
+		b.Run(how, func(b *testing.B) {
+			l := open(b, filepath.Join(b.TempDir(), "ledger.db"))
+			ctx, end := context.WithCancel(context.Background())
+			var beside sync.WaitGroup
+			if how != "off" {
+				s := audit.New(l, audit.Options{Logger: quiet})
+				if _, err := s.Seal(ctx); err != nil {
+					b.Fatal(err)
+				}
+				if how == "sealed" {
+					beside.Go(func() { _ = s.Work(ctx) })
+				}
+			}
+			began := time.Now()
+			var callers sync.WaitGroup
+			for c := range 16 {
+				callers.Go(func() {
+					for i := c; i < b.N; i += 16 {
+						life(b, l, "a", fmt.Sprint("w", i))
+					}
+				})
+			}
+			callers.Wait()
+			b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "lives/s")
+			end()
+			beside.Wait()
+		})
+	}
+}
