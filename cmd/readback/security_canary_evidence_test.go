@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,4 +97,31 @@ func (m *mine) evidenced() map[string]string {
 	}
 	eventually(m.t, "spans", func() bool { return len(m.told.traces.String()) > 20_000 })
 	return map[string]string{"receipts": receipts.String(), "the heads of the chain": string(heads), "spans": m.told.traces.String(), "numbers and verdicts": m.told.rest.String()}
+}
+
+// compared fails unless a person can see, without seeing values, that what was
+// wanted was seen, and in another write that it was not.
+func (m *mine) compared() {
+	m.t.Helper()
+	var same struct {
+		Intent   struct{ Expect map[string]any }
+		Evidence struct {
+			Records []struct{ Fields map[string]any }
+		}
+	}
+	var other struct {
+		Mismatches []struct{ Path, Want, Got string }
+	}
+	for step, into := range map[string]any{"happy": &same, "normal": &other} {
+		if err := json.Unmarshal([]byte(m.must("reviewer", own, "GET", "/v1/writes/"+m.ids[step]+"/record", "").body), into); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	wanted, _ := same.Intent.Expect["customer"].(string)
+	if len(same.Evidence.Records) != 1 || !strings.HasPrefix(wanted, "redacted:") || same.Evidence.Records[0].Fields["customer"] != wanted {
+		m.t.Errorf("equal values are shown as %q and %v", wanted, same.Evidence.Records)
+	}
+	if len(other.Mismatches) != 1 || !strings.HasPrefix(other.Mismatches[0].Want, "redacted:") || !strings.HasPrefix(other.Mismatches[0].Got, "redacted:") || other.Mismatches[0].Want == other.Mismatches[0].Got {
+		m.t.Errorf("values that differ are shown as %+v", other.Mismatches)
+	}
 }

@@ -278,6 +278,7 @@ var sealedToken = regexp.MustCompile(`rbs1:[A-Za-z0-9_-]{1,32}:[0-9a-f]{64}:[A-Z
 func TestCanaries(t *testing.T) {
 	m := newMine(t)
 	m.stories()
+	m.compared()
 	s := m.sieve(t)
 	for place, text := range m.outputs() {
 		if least := leastOf(place); len(text) < least {
