@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,15 +105,21 @@ func signer(t testing.TB) (*signing.Signer, signing.Keys) {
 
 // drawer keeps heads in memory.
 type drawer struct {
+	mu    sync.Mutex
 	heads []signing.Envelope
-	fail  error
 }
 
 func (d *drawer) Keep(_ context.Context, head signing.Envelope) error {
-	if d.fail == nil {
-		d.heads = append(d.heads, head)
-	}
-	return d.fail
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.heads = append(d.heads, head)
+	return nil
+}
+
+func (d *drawer) all() []signing.Envelope {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.heads)
 }
 
 func open(t testing.TB, path string) *sqlite.Ledger {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +115,12 @@ func (f *flaky) Keep(ctx context.Context, e signing.Envelope) error {
 	return err
 }
 
+func (f *flaky) all() []audit.Head {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.kept)
+}
+
 // stuck never answers.
 type stuck struct{}
 
@@ -137,14 +144,14 @@ func TestWork(t *testing.T) {
 			time.Sleep(2 * time.Minute) //nolint:forbidigo // in the bubble it moves the fake clock
 		}
 		synctest.Wait()
-		if len(good.heads) != 5 || len(bad.kept) != 0 || idle.Stats().Entries != 0 {
-			t.Errorf("the good keeper has %d, the bad %d, the idle sealer sealed %d", len(good.heads), len(bad.kept), idle.Stats().Entries)
+		if len(good.all()) != 5 || len(bad.all()) != 0 || idle.Stats().Entries != 0 {
+			t.Errorf("the good keeper has %d, the bad %d, the idle sealer sealed %d", len(good.all()), len(bad.all()), idle.Stats().Entries)
 		}
 		time.Sleep(20 * time.Minute) //nolint:forbidigo // likewise
 		synctest.Wait()
 		stats := s.Stats()
-		if len(bad.kept) != 1 || bad.kept[0].Entries != 25 || stats.Keepers["bad"].Dropped != 4 || stats.Keepers["bad"].Failures == 0 || stats.Keepers["stuck"].Waiting != 1 {
-			t.Errorf("the bad keeper has %+v; stats %+v", bad.kept, stats)
+		if kept := bad.all(); len(kept) != 1 || kept[0].Entries != 25 || stats.Keepers["bad"].Dropped != 4 || stats.Keepers["bad"].Failures == 0 || stats.Keepers["stuck"].Waiting != 1 {
+			t.Errorf("the bad keeper has %+v; stats %+v", kept, stats)
 		}
 		end()
 		working.Wait()
