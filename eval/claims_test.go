@@ -56,7 +56,17 @@ type claimed struct {
 	state, settlement string
 }
 
-func TestClaims(t *testing.T) {
+// claimsCase is what was claimed of one order, and what is there.
+type claimsCase struct {
+	options              simulated.Options
+	claims               []claimed
+	world                func(*stage)
+	want                 string
+	silent, over, aborts int
+	reason               string
+}
+
+func claimsCases() map[string]claimsCase {
 	plain := simulated.Plain.Options()
 	hopeless := plain
 	hopeless.Horizon = connectors.Bound{}
@@ -64,14 +74,7 @@ func TestClaims(t *testing.T) {
 	create := declared(intent.Create, "A-1", 0).Stamp()
 	mine := func(s *stage) { s.there("A-1", 100, create) }
 	nothing := func(*stage) {}
-	for name, c := range map[string]struct {
-		options              simulated.Options
-		claims               []claimed
-		world                func(*stage)
-		want                 string
-		silent, over, aborts int
-		reason               string
-	}{
+	return map[string]claimsCase{
 		"verified and there": {plain, []claimed{{intent.Create, "settled", "verified"}}, mine,
 			"exactly pass, expected pass, verified pass, undeclared pass", 0, 0, 0, "as it should be"},
 		"verified and gone": {plain, []claimed{{intent.Create, "settled", "verified"}}, nothing,
@@ -112,7 +115,11 @@ func TestClaims(t *testing.T) {
 			mine(s)
 			s.there("B-2", 1, declared(intent.Create, "B-2", 9).Stamp())
 		}, "exactly pass, expected pass, verified pass, undeclared fail", 0, 0, 0, "a stamp of ours that no declared write has"},
-	} {
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for name, c := range claimsCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, c.options)

@@ -111,7 +111,18 @@ const two = head + `run:
     - {destination: orders, kind: order, key: {order_id: A-2}, expect: {amount_cents: 100}}
 `
 
-func TestTier1(t *testing.T) {
+// tier1Case is one world and what is to be said of it.
+type tier1Case struct {
+	options simulated.Options
+	world   func(*stage)
+	checks  string
+	want    string
+	verdict eval.Verdict
+	says    []string
+	reason  string
+}
+
+func tier1Cases() map[string]tier1Case {
 	stamp := intent.WriteIntent{Tenant: "t", Workflow: "other", Tool: "x"}.Stamp()
 	lagging := simulated.Lagging.Options()
 	unbounded := lagging
@@ -130,15 +141,7 @@ func TestTier1(t *testing.T) {
 		}
 	}
 	both := func(s *stage) { s.there("A-1", 100, ""); s.there("A-2", 100, "") }
-	for name, c := range map[string]struct {
-		options simulated.Options
-		world   func(*stage)
-		checks  string
-		want    string
-		verdict eval.Verdict
-		says    []string
-		reason  string
-	}{
+	return map[string]tier1Case{
 		"as declared": {simulated.Plain.Options(), both, two + "checks: {exactly: true, expected: true}\n",
 			"exactly pass, expected pass", eval.VerdictPassed, []string{"not asked for: unaccounted, collateral, verified, undeclared"}, "one of each"},
 		"twice": {simulated.Plain.Options(), func(s *stage) { both(s); s.there("A-2", 100, "") }, two + "checks: {exactly: true, expected: true}\n",
@@ -180,7 +183,11 @@ func TestTier1(t *testing.T) {
 			"unaccounted pass", eval.VerdictPassed, nil, "it was there before"},
 		"stamps that nobody knows": {simulated.Plain.Options(), both, two + "checks: {undeclared: [{destination: orders, kind: order}]}\n",
 			"undeclared not-checked", eval.VerdictUnchecked, []string{"name no stamps"}, "without stamps what was sent cannot be told"},
-	} {
+	}
+}
+
+func TestTier1(t *testing.T) {
+	for name, c := range tier1Cases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, c.options)
