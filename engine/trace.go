@@ -59,6 +59,13 @@ func WithTraceparent(ctx context.Context, text string) context.Context {
 	return ctx
 }
 
+// InTrace returns a context whose calls belong to that trace alone, or to none
+// where there is no such trace: for whoever carries on what was begun in a call of
+// somebody else.
+func InTrace(ctx context.Context, text string) context.Context {
+	return trace.ContextWithSpanContext(ctx, parseTrace(text).WithRemote(true))
+}
+
 func traceparent(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""

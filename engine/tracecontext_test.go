@@ -243,3 +243,22 @@ func TestVerdictsAreEvents(t *testing.T) {
 		}
 	})
 }
+
+// An undoing is in the trace of the write that it undoes, whoever asked for it and
+// whether anybody records it or not.
+func TestAnUndoingKeepsTheTraceOfItsWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), nil)
+		out, err := b.engine.Do(within(t), compensable(order("A-1", intent.Create)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		undone, err := b.engine.Undo(engine.WithTraceparent(t.Context(), reviewers), "acme", out.ID, unwanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if child := b.state(undone.Undoing); child.Trace != callers {
+			t.Errorf("the undoing is in trace %q, want %q", child.Trace, callers)
+		}
+	})
+}

@@ -51,6 +51,15 @@ func TestASagaStaysInItsTrace(t *testing.T) {
 			if r.Trace != begunIn || r.CorrelationID != s.CorrelationID {
 				t.Errorf("write %s of step %s: trace %q, correlation %q", r.ID, r.Step, r.Trace, r.CorrelationID)
 			}
+			events, err := b.ledger.Events(ctx, "acme", r.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range events {
+				if e.Trace != "" {
+					t.Errorf("write %s: %s is said to be caused in trace %q", r.ID, e.Kind, e.Trace)
+				}
+			}
 		}
 	})
 }
