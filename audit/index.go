@@ -150,7 +150,7 @@ func (w *sealedWrite) compare(life ledger.Life) (wrong []Problem, unsealed []int
 	}
 	if life.Unread != nil {
 		say(Unreadable, 0, w.first(), "%v", life.Unread)
-		return wrong, nil, nil
+		return wrong, nil, nil //nolint:nilerr // that it cannot be read is what is found
 	}
 	prunedTo := int64(0)
 	switch {

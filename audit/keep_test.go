@@ -141,13 +141,13 @@ func TestWork(t *testing.T) {
 		working.Go(func() { must(t, idle.Work(ctx)) })
 		for i := range 5 {
 			life(t, l, "a", string(rune('a'+i)))
-			time.Sleep(2 * time.Minute) //nolint:forbidigo // in the bubble it moves the fake clock
+			time.Sleep(2 * time.Minute)
 		}
 		synctest.Wait()
 		if len(good.all()) != 5 || len(bad.all()) != 0 || idle.Stats().Entries != 0 {
 			t.Errorf("the good keeper has %d, the bad %d, the idle sealer sealed %d", len(good.all()), len(bad.all()), idle.Stats().Entries)
 		}
-		time.Sleep(20 * time.Minute) //nolint:forbidigo // likewise
+		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		stats := s.Stats()
 		if kept := bad.all(); len(kept) != 1 || kept[0].Entries != 25 || stats.Keepers["bad"].Dropped != 4 || stats.Keepers["bad"].Failures == 0 || stats.Keepers["stuck"].Waiting != 1 {
@@ -171,10 +171,10 @@ func TestTurn(t *testing.T) {
 		also, endAll := context.WithCancel(t.Context())
 		working.Go(func() { must(t, second.Work(also)) })
 		life(t, l, "a", "w1")
-		time.Sleep(time.Minute) //nolint:forbidigo // in the bubble it moves the fake clock
+		time.Sleep(time.Minute)
 		end()
 		life(t, l, "a", "w2")
-		time.Sleep(time.Minute) //nolint:forbidigo // likewise
+		time.Sleep(time.Minute)
 		endAll()
 		working.Wait()
 		if a, b := first.Stats().Entries, second.Stats().Entries; a != 5 || b != 5 {

@@ -67,7 +67,7 @@ func (l logger) Emit(ctx context.Context, r log.Record) {
 }
 
 func pair(kv attribute.KeyValue) string {
-	return fmt.Sprintf("%s=%s", strings.TrimPrefix(string(kv.Key), "readback."), kv.Value.Emit())
+	return fmt.Sprintf("%s=%s", strings.TrimPrefix(string(kv.Key), "readback."), kv.Value.String())
 }
 
 // plainly are attributes that every span of a kind has, and values that say
@@ -100,7 +100,7 @@ func (t *tape) tree() []string {
 			line += " NOT ENDED"
 		}
 		for _, kv := range s.Attributes() {
-			if !slices.Contains(plainly, string(kv.Key)) && kv.Value.Emit() != "false" {
+			if !slices.Contains(plainly, string(kv.Key)) && kv.Value.String() != "false" {
 				line += " " + pair(kv)
 			}
 		}

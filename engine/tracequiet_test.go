@@ -34,7 +34,7 @@ func TestSpanAttributes(t *testing.T) {
 		got := map[string]string{}
 		for i, s := range told.Started() {
 			for _, kv := range s.Attributes() {
-				got[fmt.Sprint(i, " ", s.Name(), " ", kv.Key)] = kv.Value.Emit()
+				got[fmt.Sprint(i, " ", s.Name(), " ", kv.Key)] = kv.Value.String()
 			}
 		}
 		want := map[string]string{}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrNoIdentity: the first event of a write does not say which write it is, as
+// ErrNoIdentity says that the first event of a write does not say which write it is, as
 // in ledgers that were written before events did. It cannot be rebuilt.
 var ErrNoIdentity = errors.New("the reserved event does not say which write it is")
 

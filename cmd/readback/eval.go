@@ -141,10 +141,10 @@ func exitOf(v eval.Verdict) int {
 	return exitUnchecked
 }
 
-// written writes a file whole: nothing is there where making it fails.
-func written(path string, make func(io.Writer) error) error {
+// written writes a file whole: nothing is there where filling it fails.
+func written(path string, fill func(io.Writer) error) error {
 	var b bytes.Buffer
-	if err := make(&b); err != nil {
+	if err := fill(&b); err != nil {
 		return err
 	}
 	return os.WriteFile(path, b.Bytes(), 0o600)

@@ -45,8 +45,8 @@ func about(p ledger.Paper) string { return "paper\n" + p.Kind + "\n" + p.ID }
 
 // File implements [ledger.Papers].
 func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error) {
-	clear := f.Papers
-	f.Papers = slices.Clone(clear)
+	given := f.Papers
+	f.Papers = slices.Clone(given)
 	var err error
 	for i := range f.Papers {
 		if f.Papers[i], err = s.seal(f.Papers[i]); err != nil {
@@ -70,8 +70,8 @@ func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error)
 	}
 	filed, err := s.Ledger.File(ctx, f)
 	for i := range filed.Papers {
-		if i < len(clear) {
-			filed.Papers[i].Body, filed.Papers[i].Trace = clear[i].Body, clear[i].Trace
+		if i < len(given) {
+			filed.Papers[i].Body, filed.Papers[i].Trace = given[i].Body, given[i].Trace
 		}
 	}
 	return filed, err

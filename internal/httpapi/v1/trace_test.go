@@ -7,7 +7,6 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/ledger"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -33,7 +32,7 @@ func TestTheTraceComesIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, simulated.Native.Options(), nil)
 			out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", c.change)), append(c.headers, "Prefer: wait=60")...))
-			rec, err := b.ledger.Get(t.Context(), "acme", ledger.ID(out.ID))
+			rec, err := b.ledger.Get(t.Context(), "acme", out.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
