@@ -54,6 +54,7 @@ type Engine struct {
 	flights map[ledger.ID]*flight
 	closed  bool
 	tracer  *tracer // nil: nobody is told
+	meter   metered
 }
 
 // Options are what an engine can be told. The zero value works.
@@ -87,7 +88,8 @@ type Options struct {
 	Lag Lag
 	// Verify says which writes are looked at when. Default: every one at once.
 	Verify []policies.Verification
-	// Meter is told what happens. Default: nobody.
+	// Meter is told what happens, while it happens: it must not wait for anything.
+	// What panics in it is ignored. Default: nobody.
 	Meter Meter
 	// MaxFlights bounds the writes that callers of this engine have in hand at
 	// once; more are refused with [ledger.ErrFull]. Default 10,000.
@@ -105,8 +107,10 @@ type Options struct {
 	// marks fields as sensitive is refused, as is one for a destination that marks
 	// some.
 	Vault *redact.Vault
-	// Tracer records spans of what is done. Default: none are made; the trace that
-	// a caller is in is passed on all the same.
+	// Tracer records spans of what is done, while it is done: what it hands them to
+	// must have a queue and never wait, as the batch processor of OpenTelemetry's
+	// SDK does. What panics in it is ignored. Default: none are made; the trace
+	// that a caller is in is passed on all the same.
 	Tracer trace.TracerProvider
 	// Events receives the verdicts as events gen_ai.evaluation.result, as well as
 	// they are in spans. It counts only with a Tracer. Default: none are made.
@@ -165,7 +169,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 		keeper.KeepWith(e.SealRecord)
 	}
 	e.SetRisks(e.opts.Risks)
-	e.tracer = newTracer(e.opts)
+	e.tracer, e.meter = newTracer(e.opts), metered{e.opts.Meter}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e
 }
@@ -219,22 +223,22 @@ func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (out Outcome, err
 	if err != nil {
 		return Outcome{}, e.turnedAway(ctx, asked, err)
 	}
-	out, err = e.do(ctx, w, rec)
+	out, err = e.do(ctx, asked, w, rec)
 	if err == nil && out.Replayed {
 		e.repeated(rec)
 	}
 	return out, err
 }
 
-func (e *Engine) do(ctx context.Context, w intent.WriteIntent, rec ledger.Record) (Outcome, error) {
+func (e *Engine) do(ctx context.Context, asked, w intent.WriteIntent, rec ledger.Record) (Outcome, error) {
 	var mine *flight
 	defer func() { e.vacate(mine) }()
 	if n := e.callers.Add(1); n > int64(e.opts.MaxFlights) {
-		return Outcome{}, fmt.Errorf("%w: %d calls are in hand already, at most %d may be", ledger.ErrFull, n-1, e.opts.MaxFlights)
+		return Outcome{}, e.turnedAway(ctx, asked, fmt.Errorf("%w: %d calls are in hand already, at most %d may be", ledger.ErrFull, n-1, e.opts.MaxFlights))
 	}
 	f, began, err := e.board(rec.ID, rec.Digest, false)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, e.turnedAway(ctx, asked, err)
 	}
 	if !began {
 		return e.join(ctx, f, rec)

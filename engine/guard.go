@@ -55,7 +55,7 @@ func (t *task) tellHeld() {
 	if t.hold == nil {
 		return
 	}
-	t.e.opts.Meter.Held(t.rec, *t.hold)
+	t.e.meter.Held(t.rec, *t.hold)
 	t.log().Debug("a guard holds the send back", "rule", t.hold.Rule, "reason", t.hold.Reason)
 	t.hold = nil
 }

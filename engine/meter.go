@@ -8,24 +8,41 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
+// metered tells a meter what happens, as far as it wants to hear it, and keeps
+// from the work whatever panics in it.
+type metered struct{ meter Meter }
+
+func (m metered) Sent(rec ledger.Record, s Sent) { quietly(func() { m.meter.Sent(rec, s) }) }
+
+func (m metered) Looked(rec ledger.Record, v verify.Verdict, took time.Duration) {
+	quietly(func() { m.meter.Looked(rec, v, took) })
+}
+
+func (m metered) Ended(rec ledger.Record) { quietly(func() { m.meter.Ended(rec) }) }
+
+func (m metered) Held(rec ledger.Record, h Hold) { quietly(func() { m.meter.Held(rec, h) }) }
+
+func (m metered) Failed(rec ledger.Record, err error) { quietly(func() { m.meter.Failed(rec, err) }) }
+
 // repeated counts a call that was answered with the outcome of an earlier one.
 func (e *Engine) repeated(rec ledger.Record) {
-	if m, ok := e.opts.Meter.(RepeatMeter); ok {
-		m.Repeated(rec)
+	if m, ok := e.meter.meter.(RepeatMeter); ok {
+		quietly(func() { m.Repeated(rec) })
 	}
 }
 
 // shown tells that a read is the first that showed an effect of a write.
 func (e *Engine) shown(rec ledger.Record, j verify.Judgement) {
-	if m, ok := e.opts.Meter.(EffectMeter); ok && !rec.EffectSeen {
-		m.Shown(rec, j.Verdict, max(j.Since, 0))
+	if m, ok := e.meter.meter.(EffectMeter); ok && !rec.EffectSeen {
+		quietly(func() { m.Shown(rec, j.Verdict, max(j.Since, 0)) })
 	}
 }
 
 // called tells how long a call took.
 func (e *Engine) called(w intent.WriteIntent, o Outcome, err error, took time.Duration) {
-	if m, ok := e.opts.Meter.(CallMeter); ok {
-		m.Called(ledger.Record{Tenant: w.Tenant, ID: o.ID, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind}, o, err, took)
+	if m, ok := e.meter.meter.(CallMeter); ok {
+		rec := ledger.Record{Tenant: w.Tenant, ID: o.ID, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind}
+		quietly(func() { m.Called(rec, o, err, took) })
 	}
 }
 

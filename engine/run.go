@@ -295,7 +295,7 @@ func (t *task) send() error {
 	res := t.sending(ctx, r)
 	s := Sent{Fate: res.Fate, Code: res.Code, RetryAfter: res.RetryAfter, Took: time.Since(began)}
 	t.left(s)
-	t.e.opts.Meter.Sent(t.rec, s)
+	t.e.meter.Sent(t.rec, s)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
 		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version}
 	if res.Err != nil {

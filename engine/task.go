@@ -185,7 +185,7 @@ func (t *task) tellEnded(was ledger.Record) {
 	now := t.rec
 	over := now.State == ledger.Settled || now.State == ledger.Review
 	if over && was.State != now.State || unverified(now) && !unverified(was) {
-		t.e.opts.Meter.Ended(now)
+		t.e.meter.Ended(now)
 	}
 }
 
@@ -248,7 +248,7 @@ func (t *task) look() error {
 	ctx, span := t.reading()
 	j, seen := verify.Look(ctx, t.reader(), t.query(), t.judgeCase())
 	t.wasRead(span, j, seen, false)
-	t.e.opts.Meter.Looked(t.rec, j.Verdict, time.Since(began))
+	t.e.meter.Looked(t.rec, j.Verdict, time.Since(began))
 	if j.Verdict == t.judged.Verdict {
 		t.agreeing++
 	} else {

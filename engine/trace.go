@@ -133,15 +133,18 @@ func quietly(tell func()) {
 	tell()
 }
 
-// start begins a span; the nil span tells nothing. The context carries it.
+// start begins a span; the nil span tells nothing. The context carries it, and
+// nothing else of what the tracer gives back.
 func (t *tracer) start(ctx context.Context, name string, o ...trace.SpanStartOption) (with context.Context, s trace.Span) {
 	if t == nil {
 		return ctx, nil
 	}
 	with = ctx
 	quietly(func() {
-		c, span := t.spans.Start(ctx, name, o...)
-		with, s = c, span
+		_, span := t.spans.Start(ctx, name, o...)
+		if span != nil {
+			with, s = trace.ContextWithSpan(ctx, span), span
+		}
 	})
 	return with, s
 }

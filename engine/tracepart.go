@@ -32,6 +32,7 @@ func (e *Engine) part(ctx context.Context, name string, kind trace.SpanKind) (co
 // reserve takes the structural key of a write.
 func (e *Engine) reserve(ctx context.Context, l life, res ledger.Reservation) (ledger.Record, bool, error) {
 	_, span := e.part(l.hard, spanReserve, trace.SpanKindInternal)
+	defer finish(span, "panic", func() []attribute.KeyValue { return nil }) // unless it has ended
 	rec, fresh, err := e.ledger.Reserve(ctx, res)
 	if span == nil {
 		return rec, fresh, err

@@ -84,7 +84,7 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 		switch {
 		case err != nil && ending.Err() == nil:
 			e.opts.Logger.Error("the ledger cannot be worked on", "error", err)
-			e.opts.Meter.Failed(ledger.Record{}, err)
+			e.meter.Failed(ledger.Record{}, err)
 			sleep(ending, ending, failing.NextBackOff())
 			continue
 		case n == 0:
@@ -265,7 +265,7 @@ func (e *Engine) failed(rec ledger.Record, err error) {
 		return
 	}
 	e.log(rec).Warn("a write was put back", "error", e.text(rec, err.Error()))
-	e.opts.Meter.Failed(rec, err)
+	e.meter.Failed(rec, err)
 }
 
 // longestLease is a lease that suits every registered destination. What goes to

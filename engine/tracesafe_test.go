@@ -1,0 +1,148 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/embedded"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+// struck is a meter that cannot count.
+type struck struct{}
+
+func (struck) Sent(ledger.Record, engine.Sent)                            { panic("the meter is down") }
+func (struck) Looked(ledger.Record, verify.Verdict, time.Duration)        { panic("the meter is down") }
+func (struck) Ended(ledger.Record)                                        { panic("the meter is down") }
+func (struck) Held(ledger.Record, engine.Hold)                            { panic("the meter is down") }
+func (struck) Failed(ledger.Record, error)                                { panic("the meter is down") }
+func (struck) Repeated(ledger.Record)                                     { panic("the meter is down") }
+func (struck) Shown(ledger.Record, verify.Verdict, time.Duration)         { panic("the meter is down") }
+func (struck) Called(ledger.Record, engine.Outcome, error, time.Duration) { panic("the meter is down") }
+
+// A meter that panics fails no write, and costs it nothing.
+func TestAMeterThatPanicsFailsNoWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Native.Options(), &engine.Options{Meter: struck{}})
+		began := time.Now()
+		for range 2 {
+			if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+				t.Errorf("%+v", out)
+			}
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// cutting is a tracer that gives back another context than it got: one that is
+// over, or none.
+type cutting struct {
+	embedded.Tracer
+	to trace.Tracer
+	as context.Context
+}
+
+// provided is a provider of one tracer.
+type provided struct {
+	embedded.TracerProvider
+	only trace.Tracer
+}
+
+func (p provided) Tracer(string, ...trace.TracerOption) trace.Tracer { return p.only }
+
+func (c cutting) Start(ctx context.Context, name string, o ...trace.SpanStartOption) (context.Context, trace.Span) {
+	_, span := c.to.Start(ctx, name, o...)
+	return c.as, span
+}
+
+// nothing is a tracer that makes no span.
+type nothing struct{ embedded.Tracer }
+
+func (nothing) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
+	return ctx, nil
+}
+
+// What a tracer gives back decides nothing about a write but the trace it is in.
+func TestATracerCannotEndAWrite(t *testing.T) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	real := sdk.NewTracerProvider().Tracer("")
+	for name, tracer := range map[string]trace.Tracer{
+		"a context that is over": cutting{to: real, as: over}, "no context": cutting{to: real}, "no span": nothing{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Native.Options(), &engine.Options{Tracer: provided{only: tracer}})
+				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+					t.Errorf("%+v", out)
+				}
+			})
+		})
+	}
+}
+
+// falling is a ledger in which a reservation panics.
+type falling struct{ ledger.Ledger }
+
+func (falling) Reserve(context.Context, ledger.Reservation) (ledger.Record, bool, error) {
+	panic("the ledger is broken")
+}
+
+// Each call leaves a span, and each span ends, also where nothing came of it.
+func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
+	const failed = " stage=new status=refused sends=0 error.type="
+	for name, c := range map[string]struct {
+		reason string
+		do     func(b *bench, told *tape) error
+		want   []string
+	}{
+		"a closed engine": {"whoever asks for too long", func(b *bench, told *tape) error {
+			e := b.newEngine(told.options())
+			e.Close()
+			_, err := e.Do(b.t.Context(), order("A-1", intent.Create))
+			return err
+		}, []string{"execute_tool orders.create" + failed + "closed"}},
+		"too many calls": {"a flood is seen", func(b *bench, told *tape) error {
+			opts := told.options()
+			opts.MaxFlights = 1
+			ctx, cancel := context.WithCancel(b.t.Context())
+			defer cancel()
+			b.set(simulated.Fault{Vice: simulated.LateCommit, Times: 1})
+			e := b.newEngine(opts)
+			go func() { _, _ = e.Do(ctx, order("A-1", intent.Create)) }()
+			synctest.Wait()
+			told.Reset()
+			_, err := e.Do(b.t.Context(), order("A-2", intent.Create))
+			return err
+		}, []string{"execute_tool orders.create" + failed + "full"}},
+		"a ledger that panics": {"the work is over, and so are its spans", func(b *bench, told *tape) error {
+			_, err := b.engineOn(falling{b.ledger}, b.world.Destination(), told.options()).Do(b.t.Context(), order("A-1", intent.Create))
+			return err
+		}, []string{"execute_tool orders.create stage=new status=in_progress sends=0 error.type=panic", "  read (client) before=true records=0 verdict=indeterminate", "  reserve error.type=panic"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				told := newTape()
+				if err := c.do(newBench(t, simulated.Native.Options(), nil), told); err == nil || errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				if diff := cmp.Diff(c.want, told.tree()); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+				}
+			})
+		})
+	}
+}
