@@ -3,6 +3,8 @@ package mcpgate_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +71,45 @@ func TestPromptsAndResourcesPassThrough(t *testing.T) {
 	other := b.stdio(agent("other"), nil)
 	if listed, err := other.ListResources(ctx, nil); err == nil && len(listed.Resources) > 0 {
 		t.Errorf("a stranger sees resources: %+v", listed.Resources)
+	}
+}
+
+// What callers pass on among themselves stays here, whatever they ask for: the
+// server behind learns the trace at most.
+func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
+	b, up := shop(t, false, nil)
+	up.MCP.AddPrompt(&sdk.Prompt{Name: "greet"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{}, nil
+	})
+	var mu sync.Mutex
+	told := map[string]map[string]any{}
+	up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if p := req.GetParams(); p != nil && method != "initialize" {
+				mu.Lock()
+				told[method] = maps.Clone(p.GetMeta())
+				mu.Unlock()
+			}
+			return next(ctx, method, req)
+		}
+	})
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	envelope := func() sdk.Meta {
+		return sdk.Meta{"traceparent": parent, "tracestate": "vendor=canary", "baggage": "customer=canary"}
+	}
+	ctx, s := context.Background(), b.stdio(agent("acme"), nil)
+	_, err := s.GetPrompt(ctx, &sdk.GetPromptParams{Meta: envelope(), Name: "greet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = s.ReadResource(ctx, &sdk.ReadResourceParams{Meta: envelope(), URI: "shop://none"})
+	_, _ = s.CallTool(ctx, &sdk.CallToolParams{Meta: envelope(), Name: mcptest.Get, Arguments: map[string]any{"id": "o-9"}})
+	mu.Lock()
+	defer mu.Unlock()
+	for _, method := range []string{"prompts/get", "resources/read", "tools/call"} {
+		if told[method]["traceparent"] != parent || told[method]["tracestate"] != nil || told[method]["baggage"] != nil {
+			t.Errorf("%s was sent with _meta %v, want the trace and nothing else of the caller's", method, told[method])
+		}
 	}
 }
 

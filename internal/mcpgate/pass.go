@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi"
 )
@@ -116,6 +117,7 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 	if err != nil {
 		return nil, plain(err)
 	}
+	enveloped(req.GetParams())
 	r, err := forward(ctx, s, req.GetParams())
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound {
@@ -127,6 +129,17 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 		return nil, plain(err)
 	}
 	return r, nil
+}
+
+// enveloped leaves of what a question came with, its _meta, the trace alone: the
+// rest is between the client and us, and none of it goes along with calls of tools
+// either.
+func enveloped(p sdk.Params) {
+	text, _ := p.GetMeta()["traceparent"].(string)
+	p.SetMeta(nil)
+	if text = engine.Traceparent(engine.WithTraceparent(context.Background(), text)); text != "" {
+		p.SetMeta(map[string]any{"traceparent": text})
+	}
 }
 
 func forward(ctx context.Context, s *sdk.ClientSession, params sdk.Params) (sdk.Result, error) {
