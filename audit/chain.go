@@ -32,6 +32,8 @@ type Entry struct {
 	// Digest is that of the event ([EventDigest]), of the paper
 	// ([ledger.Paper.Digest]) or of the tombstone ([ledger.Stone]).
 	Digest string `json:"digest,omitempty"`
+	// Names is the digest of a paper's names ([ledger.Mark]), where they were known.
+	Names string `json:"names,omitempty"`
 	// Intent is the SHA-256 of the intent as it is stored, with the first event.
 	Intent string `json:"intent,omitempty"`
 	// Found says that it was there when sealing began: what happened to it before,
@@ -159,7 +161,7 @@ func strictly(text []byte, into any) error {
 func entriesOf(r ledger.Run) ([]Entry, error) {
 	if m := r.Mark; m != nil {
 		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, PaperKind: m.PaperKind, PaperID: m.PaperID, Version: m.Version,
-			Digest: m.Digest, Rule: m.Rule, At: m.At, Found: r.Found}}, nil
+			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Found: r.Found}}, nil
 	}
 	var entries []Entry
 	next := r.First

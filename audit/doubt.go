@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 
 	"github.com/readback-go/readback/ledger"
 )
@@ -11,32 +10,58 @@ import (
 type doubts struct {
 	x      *index
 	writes map[writeName]bool
-	papers map[paperName]bool
+	fresh  map[writeName][]int64 // events that are not sealed, of writes that do not differ
+	papers map[paperName]*glance // nil: it is not there
 
 	// What came since: events and marks that are not sealed, or were only lately.
 	unsealed map[writeName]map[int64]bool
 	later    *index
 	gone     map[writeName]bool  // forgotten since
-	dropped  map[paperName]bool  // likewise
+	buried   map[writeName]bool  // pruned since
+	dropped  map[paperName]bool  // forgotten since
 	filed    map[paperName]int64 // the newest version that is not sealed, or was only lately
 }
 
-// settle looks a second time at what differed: first at the writes and papers
-// themselves, then at what is not sealed, then at pages that are new. What was
-// committed before the first is in the second or in the third.
-func (v *verifier) settle(ctx context.Context, d *doubts) error {
-	if len(d.writes)+len(d.papers) == 0 {
+// glance is what was seen of a paper.
+type glance struct {
+	version       int64
+	digest, names sum
+}
+
+func glanceOf(p ledger.Paper) (*glance, error) {
+	m, err := p.Found()
+	if err != nil || m == nil {
+		return nil, err
+	}
+	return &glance{p.Version, sumOf(m.Digest), sumOf(m.Names)}, nil
+}
+
+func newDoubts(x *index) *doubts {
+	return &doubts{x: x, writes: make(map[writeName]bool), fresh: make(map[writeName][]int64), papers: make(map[paperName]*glance)}
+}
+
+// enough settles doubts where there are many: none is left out, however many there
+// are.
+func (v *verifier) enough(ctx context.Context, d *doubts) error {
+	if len(d.writes) < maxDoubtful && len(d.fresh)+len(d.papers) < maxWaiting {
 		return nil
 	}
-	if n := len(d.writes) + len(d.papers); n > maxDoubtful {
-		v.report.More += d.limit(maxDoubtful)
+	return v.settle(ctx, d)
+}
+
+// settle looks a second time at what differed: first at the writes themselves, then
+// at what is not sealed, then at pages that are new. What was committed before the
+// first is in the second or in the third.
+func (v *verifier) settle(ctx context.Context, d *doubts) error {
+	if len(d.writes)+len(d.fresh)+len(d.papers) == 0 {
+		return nil
 	}
-	lives, papers, err := v.again(ctx, d)
+	lives, err := v.again(ctx, d)
 	if err != nil {
 		return err
 	}
 	d.unsealed, d.later = make(map[writeName]map[int64]bool), newIndex()
-	d.gone, d.dropped, d.filed = make(map[writeName]bool), make(map[paperName]bool), make(map[paperName]int64)
+	d.gone, d.buried, d.dropped, d.filed = make(map[writeName]bool), make(map[writeName]bool), make(map[paperName]bool), make(map[paperName]int64)
 	if err := v.waiting(ctx, d); err != nil {
 		return err
 	}
@@ -48,53 +73,29 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 			return err
 		}
 	}
-	for name := range d.papers {
-		if err := v.judgePaper(d, name, papers[name]); err != nil {
-			return err
-		}
+	for name, seqs := range d.fresh {
+		v.judgeFresh(d, name, seqs)
 	}
+	for name, p := range d.papers {
+		v.judgePaper(d, name, p)
+	}
+	*d = *newDoubts(d.x)
 	return nil
 }
 
-// limit leaves out what is too much, and says how much that is.
-func (d *doubts) limit(most int) (left int) {
-	for name := range d.writes {
-		if most--; most < 0 {
-			delete(d.writes, name)
-			left++
-		}
-	}
-	for name := range d.papers {
-		if most--; most < 0 {
-			delete(d.papers, name)
-			left++
-		}
-	}
-	return left
-}
-
 // again reads what is in doubt anew.
-func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*ledger.Life, papers map[paperName]*ledger.Paper, err error) {
-	lives, papers = make(map[writeName]*ledger.Life), make(map[paperName]*ledger.Paper)
+func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*ledger.Life, err error) {
+	lives = make(map[writeName]*ledger.Life)
 	for name := range d.writes {
 		found, err := v.store.Lives(ctx, before(name.id), 1)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if len(found) == 1 && found[0].Record.ID == name.id && found[0].Record.Tenant == name.tenant {
 			lives[name] = &found[0]
 		}
 	}
-	for name := range d.papers {
-		p, err := v.store.Paper(ctx, name.tenant, name.kind, name.id)
-		if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
-			return nil, nil, err
-		}
-		if err == nil {
-			papers[name] = &p
-		}
-	}
-	return lives, papers, nil
+	return lives, nil
 }
 
 // before is an id behind which the next one is this: ids are of one length, of
@@ -117,6 +118,9 @@ func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 		for _, r := range runs {
 			after = r.Ticket
 			if r.Mark == nil {
+				if !d.about(writeName{r.Tenant, r.ID}) {
+					continue // of the rest nothing is held
+				}
 				for seq := r.First; seq <= r.Last; seq++ {
 					d.note(r.Tenant, Entry{Write: r.ID, Seq: seq})
 				}
@@ -126,8 +130,7 @@ func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 			if err != nil {
 				return err
 			}
-			d.note(r.Tenant, entries[0])
-			d.later.add(r.Tenant, entries[0], 0)
+			d.take(r.Tenant, entries[0], 0)
 		}
 	}
 }
@@ -138,14 +141,16 @@ func (v *verifier) lately(ctx context.Context, d *doubts) error {
 	for name := range d.writes {
 		tenants[name.tenant] = true
 	}
+	for name := range d.fresh {
+		tenants[name.tenant] = true
+	}
 	for name := range d.papers {
 		tenants[name.tenant] = true
 	}
 	for tenant := range tenants {
 		err := v.pages(ctx, tenant, v.lengths[tenant].Page, 0, func(p Page) error {
 			for i, e := range p.Entries {
-				d.note(tenant, e)
-				d.later.add(tenant, e, p.First+int64(i))
+				d.take(tenant, e, p.First+int64(i))
 			}
 			return nil
 		}, func(int64, error) {})
@@ -156,12 +161,26 @@ func (v *verifier) lately(ctx context.Context, d *doubts) error {
 	return nil
 }
 
+// about reports whether a write is in doubt.
+func (d *doubts) about(name writeName) bool { return d.writes[name] || d.fresh[name] != nil }
+
+// take takes an entry into account, if it is about something that is in doubt.
+func (d *doubts) take(tenant string, e Entry, number int64) {
+	_, paper := d.papers[paperName{tenant, e.PaperKind, e.PaperID}]
+	if paper || e.PaperID == "" && d.about(writeName{tenant, e.Write}) {
+		d.note(tenant, e)
+		d.later.add(tenant, e, number)
+	}
+}
+
 // note takes note of one thing that was not sealed when the chain was read.
 func (d *doubts) note(tenant string, e Entry) {
 	write, paper := writeName{tenant, e.Write}, paperName{tenant, e.PaperKind, e.PaperID}
 	switch {
 	case e.Mark == ledger.MarkForgotten:
 		d.gone[write] = true
+	case e.Mark == ledger.MarkPruned:
+		d.buried[write] = true
 	case e.Mark == ledger.MarkDropped:
 		d.dropped[paper] = true
 	case e.Mark == ledger.MarkFiled:
@@ -181,10 +200,14 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 		w = &sealedWrite{}
 	}
 	if d.gone[name] { // it was forgotten, and what is there now came after that
+		if len(w.events) > 0 && w.pruned == nil && !d.buried[name] {
+			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Write: name.id, Entry: w.first(),
+				What: "a mark says that a rule forgot it, and no rule had pruned it before"})
+		}
 		w = &sealedWrite{}
 	}
 	if life == nil {
-		if !d.gone[name] && len(w.events)+pruned(w) > 0 {
+		if len(w.events)+pruned(w) > 0 {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Write: name.id, Entry: w.first(),
 				What: "the write is gone with all of its events, and no rule forgot it"})
 		}
@@ -197,8 +220,17 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 	if err != nil {
 		return err
 	}
-	v.report.Problems = append(v.report.Problems, wrong...)
-	for _, seq := range unsealed {
+	for _, p := range wrong {
+		v.report.add(p)
+	}
+	v.judgeFresh(d, name, unsealed)
+	return nil
+}
+
+// judgeFresh says which events of a write do not wait to be sealed, and were not
+// lately.
+func (v *verifier) judgeFresh(d *doubts, name writeName, seqs []int64) {
+	for _, seq := range seqs {
 		if d.unsealed[name][seq] {
 			v.report.Unsealed++
 			continue
@@ -206,10 +238,13 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 		if v.cannotTell(name.tenant) {
 			continue
 		}
-		v.report.add(Problem{Kind: Inserted, Tenant: name.tenant, Write: name.id, Seq: seq, Entry: w.near(seq),
+		entry := int64(0)
+		if w := d.x.writes[name]; w != nil {
+			entry = w.near(seq)
+		}
+		v.report.add(Problem{Kind: Inserted, Tenant: name.tenant, Write: name.id, Seq: seq, Entry: entry,
 			What: "it is in the ledger, does not wait to be sealed, and never was sealed"})
 	}
-	return nil
 }
 
 func pruned(w *sealedWrite) int {
@@ -230,29 +265,28 @@ func (w *sealedWrite) near(seq int64) (entry int64) {
 }
 
 // judgePaper says what is wrong with a paper that was in doubt.
-func (v *verifier) judgePaper(d *doubts, name paperName, p *ledger.Paper) error {
+func (v *verifier) judgePaper(d *doubts, name paperName, p *glance) {
 	sealed := d.x.papers[name]
 	if p == nil {
 		if sealed != nil && !sealed.dropped && !d.dropped[name] {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Paper: name.kind + " " + name.id, Entry: sealed.entry,
 				What: "it was filed, and is gone; no rule forgot it"})
 		}
-		return nil
+		return
 	}
-	if newest, filed := d.filed[name]; filed && newest >= p.Version {
+	if newest, filed := d.filed[name]; filed && newest >= p.version && !(sealed != nil && !sealed.dropped && !d.dropped[name] && sealed.version == p.version) {
 		v.report.Unsealed++
-		if later := d.later.papers[name]; later == nil || later.dropped || later.version != p.Version {
-			return nil
-		} else {
-			sealed = later
+		later := d.later.papers[name]
+		if later == nil || later.dropped || later.version != p.version {
+			return
 		}
+		if sealed != nil && !d.dropped[name] && later.names == (sum{}) {
+			later.names = sealed.names
+		}
+		sealed = later
 	}
-	wrong, err := sealed.compare(*p)
-	if wrong != nil && wrong.Kind == Inserted && v.cannotTell(name.tenant) {
-		return nil
-	}
-	if err == nil && wrong != nil {
+	wrong := sealed.compare(name, *p)
+	if wrong != nil && (wrong.Kind != Inserted || !v.cannotTell(name.tenant)) {
 		v.report.add(*wrong)
 	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 type index struct {
 	writes map[writeName]*sealedWrite
 	papers map[paperName]*sealedPaper
+	wrong  []Problem // entries that contradict each other
 }
 
 type writeName struct {
@@ -51,9 +52,11 @@ type sealedWrite struct {
 }
 
 // sealedPaper is a paper as it was filed last; none when it was dropped since.
+// Names is the digest of its names, which never change; none where they are not
+// known.
 type sealedPaper struct {
 	version, entry int64
-	digest         sum
+	digest, names  sum
 	dropped, seen  bool
 }
 
@@ -87,6 +90,9 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 				if e.Found {
 					v.report.Found++
 				}
+				if e.Mark == ledger.MarkForgotten || e.Mark == ledger.MarkDropped {
+					v.report.Forgotten++
+				}
 				v.report.Repeated += x.add(tenant, e, p.First+int64(i))
 			}
 			return nil
@@ -94,6 +100,9 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range x.wrong {
+		v.report.add(p)
 	}
 	return x, nil
 }
@@ -106,15 +115,11 @@ func (e Entry) about() string {
 	return string(e.Write)
 }
 
-// add takes an entry, and says how many were there already.
+// add takes an entry, and says how many were there already. What was sealed first
+// counts: whoever alters something and has it sealed again does not get away with it.
 func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
 	if e.PaperID != "" {
-		name := paperName{tenant, e.PaperKind, e.PaperID}
-		if e.Mark == ledger.MarkDropped {
-			x.papers[name] = &sealedPaper{dropped: true, entry: number}
-		} else if have := x.papers[name]; have == nil || have.dropped || e.Version >= have.version {
-			x.papers[name] = &sealedPaper{version: e.Version, digest: sumOf(e.Digest), entry: number}
-		}
+		x.addPaper(paperName{tenant, e.PaperKind, e.PaperID}, e, number)
 		return 0
 	}
 	name := writeName{tenant, e.Write}
@@ -126,19 +131,62 @@ func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
 	sealed := sealedEvent{seq: e.Seq, entry: number, digest: sumOf(e.Digest), missing: e.Mark == MarkMissing}
 	switch e.Mark {
 	case ledger.MarkForgotten:
+		if w.pruned == nil && len(w.events) > 0 {
+			x.say(Missing, name, 0, w.first(), "entry %d says that a rule forgot it (%s), and no rule had pruned it before", number, e.Rule)
+		}
 		delete(x.writes, name)
 	case ledger.MarkPruned:
-		w.pruned = &sealed
+		if w.pruned == nil {
+			w.pruned = &sealed
+		} else if w.pruned.digest != sealed.digest {
+			x.say(Altered, name, 0, w.pruned.entry, "entry %d says that it was pruned once more, to another tombstone", number)
+		}
 	default:
-		if e.Intent != "" {
-			w.intent = sumOf(e.Intent)
-		}
-		if slices.ContainsFunc(w.events, func(have sealedEvent) bool { return have.seq == e.Seq && have.digest == sealed.digest }) {
-			return 1
-		}
-		w.events = append(w.events, sealed)
+		return x.addEvent(name, w, e, sealed)
 	}
 	return 0
+}
+
+func (x *index) addEvent(name writeName, w *sealedWrite, e Entry, sealed sealedEvent) (repeated int) {
+	switch said := sumOf(e.Intent); {
+	case w.intent == (sum{}):
+		w.intent = said
+	case said != (sum{}) && said != w.intent:
+		x.say(Altered, name, e.Seq, w.first(), "entry %d seals another intent for it", sealed.entry)
+	}
+	at := slices.IndexFunc(w.events, func(have sealedEvent) bool { return have.seq == e.Seq })
+	switch {
+	case at < 0:
+		w.events = append(w.events, sealed)
+		return 0
+	case w.events[at].digest != sealed.digest:
+		x.say(Altered, name, e.Seq, w.events[at].entry, "entry %d seals it once more, as something else", sealed.entry)
+	}
+	return 1
+}
+
+func (x *index) addPaper(name paperName, e Entry, number int64) {
+	have := x.papers[name]
+	switch {
+	case e.Mark == ledger.MarkDropped:
+		x.papers[name] = &sealedPaper{dropped: true, entry: number}
+		return
+	case have == nil || have.dropped:
+		x.papers[name] = &sealedPaper{version: e.Version, digest: sumOf(e.Digest), names: sumOf(e.Names), entry: number}
+		return
+	case e.Version == have.version && sumOf(e.Digest) != have.digest:
+		x.wrong = append(x.wrong, Problem{Kind: Altered, Tenant: name.tenant, Paper: name.kind + " " + name.id, Entry: have.entry,
+			What: fmt.Sprintf("entry %d seals version %d of it once more, as something else", number, e.Version)})
+	case e.Version > have.version:
+		have.version, have.digest, have.entry = e.Version, sumOf(e.Digest), number
+	}
+	if have.names == (sum{}) {
+		have.names = sumOf(e.Names)
+	}
+}
+
+func (x *index) say(kind string, of writeName, seq, entry int64, format string, args ...any) {
+	x.wrong = append(x.wrong, Problem{Kind: kind, Tenant: of.tenant, Write: of.id, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
 }
 
 // compare says what is wrong with a write, and how many of its events were never
@@ -166,6 +214,8 @@ func (w *sealedWrite) compare(life ledger.Life) (wrong []Problem, unsealed []int
 		if sumOf(stone) != w.pruned.digest {
 			say(Altered, 0, w.pruned.entry, "the tombstone says something else than when it was made")
 		}
+	case w.pruned != nil:
+		say(Altered, 0, w.pruned.entry, "it was pruned, and is no tombstone")
 	}
 	c, err := w.lifeOf(life)
 	if err != nil {

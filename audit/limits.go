@@ -51,12 +51,17 @@ const (
 	// checked: some 100 MB. Where a chain has more it is walked through more often.
 	maxIndexed = 500_000
 
-	// maxDoubtful is how many writes and papers are looked at a second time in one
-	// walk; where more differ, this is no chance of the moment.
-	maxDoubtful = 10_000
+	// maxDoubtful is how many writes that differ are looked at a second time at
+	// once: they are held in memory then. maxWaiting is how many writes and papers,
+	// of which little is held, are looked for at once among what is not sealed.
+	maxDoubtful = 500
+	maxWaiting  = 100_000
 
 	// maxProblems is how many problems a report names. The first is what matters.
 	maxProblems = 100
+
+	// maxHeld is how many problems are held until the first of them are known.
+	maxHeld = 10_000
 
 	// livesAtOnce is how many writes or papers are read at once for a check.
 	livesAtOnce = 100

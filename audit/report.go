@@ -24,11 +24,13 @@ type Report struct {
 	// what happens to them until they are, nobody sees.
 	Unsealed int `json:"unsealed"`
 	// Found counts entries for what was there when sealing began, Pruned writes that
-	// retention has pruned since, Repeated entries that stand twice, as a sealer
+	// retention has pruned since, Forgotten entries that say that a tombstone or a
+	// paper was forgotten by rule, Repeated entries that stand twice, as a sealer
 	// leaves them that was killed.
-	Found    int `json:"found,omitempty"`
-	Pruned   int `json:"pruned,omitempty"`
-	Repeated int `json:"repeated,omitempty"`
+	Found     int `json:"found,omitempty"`
+	Pruned    int `json:"pruned,omitempty"`
+	Forgotten int `json:"forgotten,omitempty"`
+	Repeated  int `json:"repeated,omitempty"`
 	// Notes say what was not checked, and why.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -113,8 +115,12 @@ func (p Problem) place() int64 {
 // OK reports whether nothing is wrong.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// add adds a problem.
-func (r *Report) add(p Problem) { r.Problems = append(r.Problems, p) }
+// add adds a problem. Of very many the first are kept.
+func (r *Report) add(p Problem) {
+	if r.Problems = append(r.Problems, p); len(r.Problems) > maxHeld {
+		r.finish()
+	}
+}
 
 // finish sorts the problems and leaves out what is too much.
 func (r *Report) finish() {

@@ -18,7 +18,7 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 	if err != nil {
 		return err
 	}
-	d := &doubts{x: x, writes: make(map[writeName]bool), papers: make(map[paperName]bool)}
+	d := newDoubts(x)
 	err = v.lives(ctx, func(life ledger.Life) error {
 		r := life.Record
 		if partOf(r.Tenant, string(r.ID), parts) != part {
@@ -34,17 +34,26 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 		if r.Tombstone && w.pruned != nil {
 			v.report.Pruned++
 		}
-		if len(wrong) > 0 || len(unsealed) > 0 {
+		switch {
+		case err != nil:
+			return err
+		case len(wrong) > 0:
 			d.writes[name] = true
+		case len(unsealed) > 0:
+			d.fresh[name] = unsealed
 		}
-		return err
+		return v.enough(ctx, d)
 	})
 	if err != nil {
 		return err
 	}
 	for name, w := range x.writes {
-		if !w.seen {
-			d.writes[name] = true
+		if w.seen {
+			continue
+		}
+		d.writes[name] = true
+		if err := v.enough(ctx, d); err != nil {
+			return err
 		}
 	}
 	if err := v.keptPapers(ctx, d, part, parts); err != nil {
@@ -59,10 +68,23 @@ func (v *verifier) compare(w *sealedWrite, life ledger.Life) (wrong []Problem, u
 	if err != nil || len(wrong) > 0 || life.Record.Tombstone {
 		return wrong, unsealed, err
 	}
-	if why := follows(life); why != "" {
+	if why := w.behind(life.Record); why != "" {
+		wrong = append(wrong, Problem{Kind: RowDiffers, Tenant: life.Record.Tenant, Write: life.Record.ID, Seq: life.Record.Seq, Entry: w.first(), What: why})
+	} else if why := follows(life); why != "" {
 		wrong = append(wrong, Problem{Kind: RowDiffers, Tenant: life.Record.Tenant, Write: life.Record.ID, Entry: w.first(), What: why})
 	}
 	return wrong, unsealed, nil
+}
+
+// behind says that a row ends before events that were sealed: the chain is read
+// first.
+func (w *sealedWrite) behind(r ledger.Record) string {
+	for _, e := range w.events {
+		if e.seq > r.Seq {
+			return fmt.Sprintf("its row is that of event %d, and event %d was sealed: an earlier state was put back", r.Seq, e.seq)
+		}
+	}
+	return ""
 }
 
 // follows says how the state of a write differs from what its events make it.
@@ -161,12 +183,15 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 			if sealed != nil {
 				sealed.seen = true
 			}
-			wrong, err := sealed.compare(p)
-			if err != nil {
+			seen, err := glanceOf(p)
+			if err != nil || seen == nil {
 				return err
 			}
-			if wrong != nil {
-				d.papers[name] = true
+			if sealed.compare(name, *seen) != nil {
+				d.papers[name] = seen
+			}
+			if err := v.enough(ctx, d); err != nil {
+				return err
 			}
 		}
 		if len(kept) < livesAtOnce {
@@ -174,31 +199,34 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 		}
 	}
 	for name, p := range d.x.papers {
-		if !p.seen && !p.dropped {
-			d.papers[name] = true
+		if p.seen || p.dropped {
+			continue
+		}
+		d.papers[name] = nil
+		if err := v.enough(ctx, d); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // compare says what is wrong with a paper.
-func (s *sealedPaper) compare(p ledger.Paper) (*Problem, error) {
-	of := &Problem{Tenant: p.Tenant, Paper: p.Kind + " " + p.ID}
+func (s *sealedPaper) compare(name paperName, p glance) *Problem {
+	of := &Problem{Tenant: name.tenant, Paper: name.kind + " " + name.id}
 	if s == nil || s.dropped {
 		of.Kind, of.What = Inserted, "it is in the ledger, and was never sealed"
-		return of, nil
+		return of
 	}
 	of.Kind, of.Entry = Altered, s.entry
-	d, err := p.Digest()
 	switch {
-	case err != nil:
-		return nil, err
-	case p.Version != s.version:
-		of.What = fmt.Sprintf("it has version %d; version %d is the last that was sealed", p.Version, s.version)
-	case sumOf(d) != s.digest:
-		of.What = fmt.Sprintf("version %d of it says something else than when it was filed", p.Version)
+	case p.version != s.version:
+		of.What = fmt.Sprintf("it has version %d; version %d is the last that was sealed", p.version, s.version)
+	case p.digest != s.digest:
+		of.What = fmt.Sprintf("version %d of it says something else than when it was filed", p.version)
+	case s.names != (sum{}) && p.names != s.names:
+		of.What = "its binder, subject or trace are others than when it was first filed"
 	default:
-		return nil, nil
+		return nil
 	}
-	return of, nil
+	return of
 }

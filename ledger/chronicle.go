@@ -92,6 +92,10 @@ type Mark struct {
 	Version   int64  `json:"version,omitempty"`
 	// Digest is that of the paper or of the tombstone.
 	Digest string `json:"digest,omitempty"`
+	// Names is the digest of what never changes about a paper: its binder, subject and
+	// trace. It stands with version 1, and with what was found; who files a later
+	// version need not know them.
+	Names string `json:"names,omitempty"`
 	// Rule says by which rule something was pruned or forgotten, At when, on the
 	// ledger's clock.
 	Rule string    `json:"rule,omitempty"`
@@ -101,11 +105,27 @@ type Mark struct {
 // Filed is the mark of a paper as it is to stand, with the version that it has
 // then; nil for one of [AuditKind].
 func (p Paper) Filed() (*Mark, error) {
+	if p.Version == 1 {
+		return p.Found()
+	}
 	if p.Kind == AuditKind {
 		return nil, nil
 	}
 	digest, err := p.Digest()
 	return &Mark{Kind: MarkFiled, Tenant: p.Tenant, PaperKind: p.Kind, PaperID: p.ID, Version: p.Version, Digest: digest}, err
+}
+
+// Found is the mark of a paper as it was read, with the digest of its names; nil
+// for one of [AuditKind].
+func (p Paper) Found() (m *Mark, err error) {
+	if p.Kind == AuditKind {
+		return nil, nil
+	}
+	m = &Mark{Kind: MarkFiled, Tenant: p.Tenant, PaperKind: p.Kind, PaperID: p.ID, Version: p.Version}
+	if m.Digest, err = p.Digest(); err == nil {
+		m.Names, err = p.Names()
+	}
+	return m, err
 }
 
 // Dropped is the mark of a paper that is forgotten; nil for one of [AuditKind].
@@ -147,7 +167,7 @@ func RunOf(ticket int64, mark []byte) Run {
 // Digest is the SHA-256, in hex, over the canonical JSON of what a paper says:
 // its name, version, state, due time, whether it is done, and the SHA-256 of its
 // body. What never changes about it once it is there (binder, subject, trace) is
-// left out.
+// left out: see [Paper.Names].
 func (p Paper) Digest() (string, error) {
 	body := sha256.Sum256(p.Body)
 	due := ""
@@ -158,6 +178,12 @@ func (p Paper) Digest() (string, error) {
 		"tenant": p.Tenant, "kind": p.Kind, "id": p.ID, "version": fmt.Sprint(p.Version), "state": p.State, "due": due, "done": p.Done,
 		"body": hex.EncodeToString(body[:]),
 	})
+}
+
+// Names is the SHA-256, in hex, over the canonical JSON of what never changes about
+// a paper: its binder, subject and trace.
+func (p Paper) Names() (string, error) {
+	return digestOf(map[string]any{"binder": p.Binder, "subject": p.Subject, "trace": p.Trace})
 }
 
 // Stone is the SHA-256, in hex, over the canonical JSON of what a tombstone says

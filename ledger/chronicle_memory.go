@@ -26,7 +26,7 @@ func (c *chronicle) add(r Run) {
 	}
 	c.ticket++
 	r.Ticket = c.ticket
-	c.runs = append(c.runs[:len(c.runs):len(c.runs)], r) // a snapshot may hold the list
+	c.runs = append(c.runs, r) // what a snapshot holds of the list stays as it is
 }
 
 // mark adds a mark, if there is one.
@@ -67,7 +67,7 @@ func (m *Memory) Chronicle(ctx context.Context, on bool) (changed bool, err erro
 		m.chronicle.add(run)
 	}
 	for _, name := range m.paperOrder {
-		filed, err := m.papers[name].Filed()
+		filed, err := m.papers[name].Found()
 		if err != nil {
 			return false, err
 		}
@@ -90,10 +90,9 @@ func (m *Memory) Unsealed(ctx context.Context, after int64, limit int) (runs []R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, r := range m.chronicle.runs {
-		if r.Ticket <= after || len(runs) == RunLimit(limit) {
-			continue
-		}
+	all := m.chronicle.runs
+	from, _ := slices.BinarySearchFunc(all, after+1, func(r Run, ticket int64) int { return cmp.Compare(r.Ticket, ticket) })
+	for _, r := range all[from:min(from+RunLimit(limit), len(all))] {
 		if r.Mark == nil {
 			for _, e := range m.events[r.ID] {
 				if e.Seq >= r.First && e.Seq <= r.Last {

@@ -183,7 +183,7 @@ func (l *Ledger) foundPaper(ctx context.Context, ticket int64, m ledger.Mark) (l
 	}
 	run := ledger.Run{Ticket: ticket, Tenant: m.Tenant, Found: true}
 	if err == nil {
-		run.Mark, err = p.Filed()
+		run.Mark, err = p.Found()
 	}
 	return run, err
 }

@@ -1,0 +1,108 @@
+package audit_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/ledger"
+)
+
+// next is a ticket that was never given, as SQL.
+const next = `(SELECT 1000 + count(*) FROM ledger_unsealed)`
+
+// mark leaves a mark for the sealer as the ledger itself would.
+func (c *crime) mark(t *testing.T, m ledger.Mark) {
+	t.Helper()
+	text, err := m.Encode()
+	must(t, err)
+	c.sql(t, `INSERT INTO ledger_unsealed (ticket, first, last, mark) VALUES (%s, 0, 0, '%s')`, next, text)
+}
+
+// resealed are tamperings by somebody who knows how sealing works, and has what
+// they did sealed by whoever seals.
+var resealed = map[string]tampering{
+	"alter an event": {"a second entry of another digest is no other event", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %[1]s AND seq = 2;
+			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 2, 2)`, c.n(1), next)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"alter an event as found": {"what was sealed is not found a second time as something else", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %[1]s AND seq = 2;
+			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 0, 5)`, c.n(1), next)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"alter an intent": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET intent = json_set(intent, '$.expect.state', 'paid') WHERE n = %[1]s;
+			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 1, 1)`, c.n(1), next)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 1}},
+	"switch off, alter, and on again": {"as if it was from before the chain", func(t *testing.T, c *crime) {
+		_, err := c.l.Chronicle(t.Context(), false)
+		must(t, err)
+		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2`, c.n(1))
+		_, err = c.l.Chronicle(t.Context(), true)
+		must(t, err)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"alter a paper": {"an approval of the same version is the same", func(t *testing.T, c *crime) {
+		c.more(t)
+		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", PaperKind: "gate", PaperID: "approval"})
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+	"forget a live write": {"a rule forgets tombstones alone", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
+		c.mark(t, ledger.Mark{Kind: ledger.MarkForgotten, Tenant: "a", Write: c.recs[1].ID, Seq: 5, Rule: "retention: remember 1h"})
+	}, audit.Problem{Kind: audit.Missing, Tenant: "a"}},
+	"dig a write out": {"what was pruned does not come back as something else", func(t *testing.T, c *crime) {
+		c.mark(t, ledger.Mark{Kind: ledger.MarkPruned, Tenant: "a", Write: c.recs[1].ID, Seq: 5, Digest: "00", Rule: "retention: keep 1h"})
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
+	"alter a tombstone": {"it is made once", func(t *testing.T, c *crime) {
+		c.bury(t, 2, "18")
+		c.more(t)
+		c.bury(t, 2, "19")
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
+	"roll a row back": {"a state that was once true is not true any more", func(t *testing.T, c *crime) {
+		r := reserve(t, c.l, "a", "rolled", announced)
+		c.sql(t, `CREATE TABLE kept AS SELECT body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence FROM ledger_writes WHERE id = '%s'`, r.ID)
+		grow(t, c.l, r, sent, seen, done)
+		c.head(t)
+		c.sql(t, `UPDATE ledger_writes SET (body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence) = (SELECT * FROM kept) WHERE id = '%s'; DROP TABLE kept`, r.ID)
+	}, audit.Problem{Kind: audit.RowDiffers, Tenant: "a"}},
+	"swap binders": {"whose step it is", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_papers SET subject = 'another' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+}
+
+// more lets the chain of tenant a go on: what a sealer filed last it files no second
+// time anyway.
+func (c *crime) more(t *testing.T) {
+	t.Helper()
+	c.recs = append(c.recs, life(t, c.l, "a", "more"))
+	c.head(t)
+}
+
+// bury makes a tombstone of a write, with a mark, as retention would.
+func (c *crime) bury(t *testing.T, i int, ref string) {
+	t.Helper()
+	c.sql(t, `UPDATE ledger_writes SET tombstone = 1, intent = '', before = NULL, evidence = NULL, body = json_set(body, '$.tombstone', json('true'), '$.ref', '%[2]s') WHERE n = %[1]s;
+		DELETE FROM ledger_events WHERE write = %[1]s`, c.n(i), ref)
+	r := c.recs[i]
+	r.Ref, r.Tombstone = ref, true
+	digest, err := ledger.Stone(r)
+	must(t, err)
+	c.mark(t, ledger.Mark{Kind: ledger.MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "retention: keep 1h"})
+}
+
+func TestForgeriesThatAreSealedAreFound(t *testing.T) {
+	for name, crime := range resealed {
+		t.Run(name, func(t *testing.T) {
+			c := scene(t)
+			crime.do(t, c)
+			_, err := c.s.Seal(t.Context())
+			must(t, err)
+			_, err = c.s.SignHeads(t.Context())
+			must(t, err)
+			r := check(t, c.l, audit.VerifyOptions{Heads: c.heads.heads, Keys: c.keys})
+			if !slices.ContainsFunc(r.Problems, func(p audit.Problem) bool { return fits(crime.want, p) }) {
+				t.Errorf("found %v; reason: %s", r.Problems, crime.reason)
+			}
+		})
+	}
+}
