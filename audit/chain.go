@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -113,25 +111,29 @@ func rawDigest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest is over the canonical JSON of what is made of text, bools and whole
-// numbers here. The same code as behind intent.Canonical makes it canonical, without
-// the look for numbers that others wrote and that a double cannot hold.
+// digest is over the canonical JSON of a struct.
 func digest(what any) (string, error) {
-	text, err := json.Marshal(what)
+	text, err := canonical(what)
 	if err != nil {
-		return "", fmt.Errorf("audit: %w", err)
+		return "", err
 	}
-	value := jsontext.Value(text)
-	if err := value.Canonicalize(); err != nil {
-		return "", fmt.Errorf("audit: canonical JSON: %w", err)
-	}
-	return rawDigest(value), nil
+	return rawDigest(text), nil
 }
 
 // hash is what the hash of the page should be.
 func (p Page) hash() (string, error) {
 	p.Hash = ""
 	return digest(p)
+}
+
+// seal gives the page its hash, and returns it as it is filed.
+func (p *Page) seal() (body []byte, err error) {
+	p.Hash = ""
+	if body, err = canonical(*p); err != nil {
+		return nil, err
+	}
+	p.Hash = rawDigest(body)
+	return append(body[:len(body)-1], `,"hash":"`+p.Hash+`"}`...), nil
 }
 
 // head is the end of the chain with this page as its last.

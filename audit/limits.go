@@ -11,9 +11,16 @@ const (
 	// 4 MiB and 100 papers.
 	maxFiled = 10
 
-	// runsAtOnce is how many runs are read at once. Each may hold megabytes of
-	// evidence.
+	// runsAtOnce is how many runs are read at once: each may hold megabytes of
+	// evidence. After a batch with less than smallBatch bytes of it, and entries for
+	// less than a filing, it is manyRuns: fewer batches are fewer filings.
 	runsAtOnce = 200
+	manyRuns   = 1000
+	smallBatch = 4 << 20
+
+	// firstBuffer is how many bytes are held ready for what is made canonical: an
+	// event has less.
+	firstBuffer = 1 << 10
 
 	// maxTries is how often a batch is begun anew because another sealer was
 	// quicker; then it is left to them.

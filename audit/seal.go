@@ -77,16 +77,20 @@ type Sealer struct {
 	ends   map[string]end
 	moved  map[string]bool // tenants whose newest head is behind
 	unread map[int64]bool  // runs that could not be read, and were told of
+	limit  int             // how many runs are read next
 
 	count counts
 }
 
-// end is where the chain of a tenant stands, and what its last filing sealed, so
-// that nothing is sealed again that was not marked as sealed in time.
+// end is where the chain of a tenant stands.
 type end struct {
 	tip     Head
 	version int64 // of the paper that says so
-	last    map[key]bool
+	// last is what the last filing sealed, so that nothing is sealed again that was
+	// not marked as sealed in time. It is known of an end that was read. After what
+	// this sealer filed nothing is sealed before that is marked, or the end is read
+	// again.
+	last map[key]bool
 }
 
 // key is what an entry is about.
@@ -121,7 +125,7 @@ func New(l ledger.Ledger, o Options) *Sealer {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Sealer{o: o, ends: make(map[string]end), moved: make(map[string]bool), unread: make(map[int64]bool)}
+	s := &Sealer{o: o, ends: make(map[string]end), moved: make(map[string]bool), unread: make(map[int64]bool), limit: runsAtOnce}
 	s.store, s.err = storeOf(l)
 	for name, k := range o.Keepers {
 		s.keep = append(s.keep, &keeping{name: name, keeper: k, pending: make(map[string]signing.Envelope), wake: make(chan struct{}, 1)})
@@ -218,7 +222,9 @@ func (s *Sealer) note(ctx context.Context, name string) (ledger.Note, error) {
 // The ends of the chains are known before the runs are read: whatever a quicker
 // sealer has done since then is either in neither or in both.
 func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err error) {
-	runs, err := s.store.Unsealed(ctx, after, runsAtOnce)
+	limit := s.limit
+	s.limit = runsAtOnce
+	runs, err := s.store.Unsealed(ctx, after, limit)
 	for err == nil {
 		strange := s.strangers(runs)
 		if len(strange) == 0 {
@@ -229,7 +235,7 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 				return 0, 0, err
 			}
 		}
-		runs, err = s.store.Unsealed(ctx, after, runsAtOnce)
+		runs, err = s.store.Unsealed(ctx, after, limit)
 	}
 	if err != nil || len(runs) == 0 {
 		return 0, 0, err
@@ -240,7 +246,7 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 		sealed, err := s.chain(ctx, tenant.name, tenant.runs)
 		n += sealed
 		if err != nil {
-			delete(s.ends, tenant.name)
+			clear(s.ends)
 			return n, 0, errors.Join(err, s.store.Sealed(ctx, tickets))
 		}
 		for _, r := range tenant.runs {
@@ -251,7 +257,22 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 		clear(s.ends) // of what was filed it is not known whether it was marked
 		return n, 0, err
 	}
+	if small(runs) && n <= maxEntries*maxFiled/(manyRuns/runsAtOnce) {
+		s.limit = manyRuns
+	}
 	return n, runs[len(runs)-1].Ticket, nil
+}
+
+// small reports whether runs hold little: then more of them are read at once.
+func small(runs []ledger.Run) bool {
+	bytes := 0
+	for _, r := range runs {
+		bytes += len(r.Intent)
+		for _, e := range r.Events {
+			bytes += len(e.Evidence) + len(e.Mismatches) + len(e.Prepared)
+		}
+	}
+	return bytes < smallBatch
 }
 
 // strangers are the tenants of runs of whose chain the end is not known.
@@ -354,7 +375,7 @@ func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n
 		}
 		before := len(entries)
 		for _, e := range of {
-			if !at.last[e.key()] {
+			if len(at.last) == 0 || !at.last[e.key()] {
 				entries = append(entries, e)
 			}
 		}
@@ -383,7 +404,7 @@ func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n
 
 // file files entries as the next pages, together with where the chain ends then.
 func (s *Sealer) file(ctx context.Context, tenant string, at end, entries []Entry) (end, error) {
-	next := end{version: at.version + 1, last: make(map[key]bool, len(entries)), tip: at.tip}
+	next := end{version: at.version + 1, tip: at.tip}
 	now := time.Now().UTC()
 	var filing ledger.Filing
 	for rest := entries; len(rest) > 0; {
@@ -391,19 +412,12 @@ func (s *Sealer) file(ctx context.Context, tenant string, at end, entries []Entr
 		rest = rest[len(part):]
 		p := Page{Format: format, Ledger: s.id, Tenant: tenant, Number: next.tip.Page + 1, First: next.tip.Entries + 1,
 			Previous: next.tip.Hash, Sealed: now, Entries: part}
-		var err error
-		if p.Hash, err = p.hash(); err != nil {
-			return at, err
-		}
-		body, err := json.Marshal(p)
+		body, err := p.seal()
 		if err != nil {
-			return at, fmt.Errorf("audit: %w", err)
+			return at, err
 		}
 		filing.Papers = append(filing.Papers, ledger.Paper{Tenant: tenant, Kind: ledger.AuditKind, ID: pageID(p.Number), Body: body})
 		next.tip = p.head()
-	}
-	for _, e := range entries {
-		next.last[e.key()] = true
 	}
 	body, err := json.Marshal(filedTip{next.tip, at.tip.Page + 1})
 	if err != nil {

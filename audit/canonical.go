@@ -1,0 +1,204 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// canonical is the canonical JSON (RFC 8785) of a struct of text, bools, whole
+// numbers, times and bytes, of lists of such structs, and of such structs. It is
+// what slowly says, made in one go: an event is digested for each commit of each
+// write.
+func canonical(what any) ([]byte, error) {
+	v := reflect.ValueOf(what)
+	if text, err := appendStruct(make([]byte, 0, firstBuffer), v); err == nil {
+		return text, nil
+	}
+	return slowly(what)
+}
+
+// slowly makes canonical what encoding/json makes of anything.
+func slowly(what any) ([]byte, error) {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	value := jsontext.Value(text)
+	if err := value.Canonicalize(); err != nil {
+		return nil, fmt.Errorf("audit: canonical JSON: %w", err)
+	}
+	return value, nil
+}
+
+// errSlowly says that something has to be made canonical slowly: text that is no
+// UTF-8, a number that a double cannot hold, a type that writes itself.
+var errSlowly = errors.New("this is made canonical slowly")
+
+// member is one of a struct, by the name that it has in JSON.
+type member struct {
+	name  string
+	quote []byte // the name, quoted, and a colon
+	field int
+	omits rune // 'e' where it is empty, 'z' where it is zero, 0 never
+	write func(b []byte, v reflect.Value) ([]byte, error)
+}
+
+var shapes sync.Map // []member by reflect.Type
+
+// membersOf are those of a struct, in the order in which RFC 8785 wants their
+// names, all of which are ASCII.
+func membersOf(t reflect.Type) []member {
+	if known, ok := shapes.Load(t); ok {
+		return known.([]member)
+	}
+	var all []member
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		m := member{name: name, quote: strconv.AppendQuoteToASCII(nil, name), field: i, write: writerOf(f.Type)}
+		m.quote = append(m.quote, ':')
+		switch {
+		case options == "omitempty":
+			m.omits = 'e'
+		case options == "omitzero":
+			m.omits = 'z'
+		case options != "":
+			m.write = writeSlowly
+		}
+		if f.Anonymous || !f.IsExported() || name == "" || name == "-" {
+			m.write = writeSlowly
+			m.omits = 0
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.name, b.name) })
+	shapes.Store(t, all)
+	return all
+}
+
+func appendStruct(b []byte, v reflect.Value) (_ []byte, err error) {
+	b = append(b, '{')
+	first := true
+	for _, m := range membersOf(v.Type()) {
+		f := v.Field(m.field)
+		if m.omits == 'z' && zero(f) || m.omits == 'e' && empty(f) {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		if b, err = m.write(append(b, m.quote...), f); err != nil {
+			return b, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// zero is what omitzero means by it.
+func zero(v reflect.Value) bool {
+	if t, ok := reflect.TypeAssert[time.Time](v); ok {
+		return t.IsZero()
+	}
+	return v.IsZero()
+}
+
+// empty is what omitempty means by it.
+func empty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Array:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}
+
+var (
+	timeType      = reflect.TypeFor[time.Time]()
+	marshalerType = reflect.TypeFor[json.Marshaler]()
+	texterType    = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+)
+
+func writerOf(t reflect.Type) func([]byte, reflect.Value) ([]byte, error) {
+	switch {
+	case t == timeType:
+		return writeTime
+	case t.Implements(marshalerType) || t.Implements(texterType) || reflect.PointerTo(t).Implements(marshalerType):
+		return writeSlowly
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return writeText
+	case reflect.Bool:
+		return func(b []byte, v reflect.Value) ([]byte, error) { return strconv.AppendBool(b, v.Bool()), nil }
+	case reflect.Int, reflect.Int64:
+		return writeWhole
+	case reflect.Struct:
+		return appendStruct
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return writeBytes
+		}
+		if t.Elem().Kind() == reflect.Struct && t.Elem() != timeType {
+			return writeList
+		}
+	}
+	return writeSlowly
+}
+
+func writeSlowly(b []byte, _ reflect.Value) ([]byte, error) { return b, errSlowly }
+
+func writeText(b []byte, v reflect.Value) ([]byte, error) { return jsontext.AppendQuote(b, v.String()) }
+
+func writeWhole(b []byte, v reflect.Value) ([]byte, error) {
+	const exact = 1 << 53
+	if n := v.Int(); n < exact && n > -exact {
+		return strconv.AppendInt(b, n, 10), nil
+	}
+	return b, errSlowly
+}
+
+func writeTime(b []byte, v reflect.Value) ([]byte, error) {
+	t, ok := reflect.TypeAssert[time.Time](v)
+	if !ok {
+		return b, errSlowly
+	}
+	b, err := t.AppendText(append(b, '"'))
+	return append(b, '"'), err
+}
+
+func writeBytes(b []byte, v reflect.Value) ([]byte, error) {
+	if v.IsNil() {
+		return append(b, "null"...), nil
+	}
+	b = base64.StdEncoding.AppendEncode(append(b, '"'), v.Bytes())
+	return append(b, '"'), nil
+}
+
+func writeList(b []byte, v reflect.Value) (_ []byte, err error) {
+	if v.IsNil() {
+		return append(b, "null"...), nil
+	}
+	b = append(b, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = appendStruct(b, v.Index(i)); err != nil {
+			return b, err
+		}
+	}
+	return append(b, ']'), nil
+}
