@@ -145,7 +145,7 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	var events []ledger.Event
 	s.BindInt64(1, r.n)
 	err = each(l.path, s, func() error {
-		e, err := scanEvent(s)
+		e, err := scanEvent(s, 0)
 		if err != nil {
 			return fmt.Errorf("write %s: %w", r.rec.ID, err)
 		}

@@ -126,12 +126,13 @@ func text(s *sqlite.Stmt, col int) []byte {
 	return b
 }
 
-func scanEvent(s *sqlite.Stmt) (ledger.Event, error) {
+// scanEvent reads the three columns of an event, from one on.
+func scanEvent(s *sqlite.Stmt, at int) (ledger.Event, error) {
 	var e ledger.Event
-	if err := driver.Decode(text(s, 0), &e); err != nil {
+	if err := driver.Decode(text(s, at), &e); err != nil {
 		return e, fmt.Errorf("an event: %w", err)
 	}
-	e.Evidence, e.Mismatches = text(s, 1), text(s, 2)
+	e.Evidence, e.Mismatches = text(s, at+1), text(s, at+2)
 	return e, nil
 }
 

@@ -1,1 +1,1 @@
-DELETE FROM ledger_unsealed WHERE ticket = ?1
+DELETE FROM ledger_unsealed WHERE ticket BETWEEN ?2 AND ?1
