@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 )
 
 // compensate registers the write that undoes this one. It is on disk, with
@@ -27,7 +28,7 @@ func (t *task) compensate(d policies.Decision) error {
 	}
 	var child ledger.Record
 	if err == nil {
-		child, err = t.e.newRecord(w)
+		child, err = newUndoing(w, t.scope())
 	}
 	if err != nil {
 		d.Reason = "it cannot be undone: " + err.Error()
@@ -116,7 +117,7 @@ func hopeless(err error) bool {
 // was asked for, and verified. One that removed a surplus record has that key
 // too, and undid nothing.
 func (t *task) undid(child ledger.Record) bool {
-	w, err := t.e.openChild(t.rec)
+	w, _, err := t.e.openChild(t.rec)
 	if err != nil {
 		return false
 	}
@@ -162,17 +163,17 @@ func (t *task) awaitUndoing() (handled bool, err error) {
 // advance carries the compensating write of a record as far as it goes without
 // a long wait, and returns its record.
 func (e *Engine) advance(parent ledger.Record, l life) (ledger.Record, error) {
-	w, err := e.openChild(parent)
+	w, s, err := e.openChild(parent)
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	return e.carry(parent, w, l)
+	return e.carry(parent, w, s, l)
 }
 
 // carry takes a compensating write as far as it goes without a long wait, and
-// returns its record.
-func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, l life) (ledger.Record, error) {
-	rec, err := e.newRecord(w)
+// returns its record. The scope has met what is sensitive in it.
+func (e *Engine) carry(parent ledger.Record, w intent.WriteIntent, s *redact.Scope, l life) (ledger.Record, error) {
+	rec, err := newUndoing(w, s)
 	if err != nil {
 		return ledger.Record{}, err
 	}

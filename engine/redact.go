@@ -42,7 +42,17 @@ func (e *Engine) newRecord(w intent.WriteIntent) (ledger.Record, error) {
 	if err != nil {
 		return rec, err
 	}
-	return e.kept(rec, w)
+	return kept(e.sealer(rec), rec, w)
+}
+
+// newUndoing is newRecord for what undoes a write, or removes a surplus record of
+// it: what was sensitive there is so in it, wherever it stands.
+func newUndoing(w intent.WriteIntent, of *redact.Scope) (ledger.Record, error) {
+	rec, err := ledger.NewRecord(w)
+	if err != nil {
+		return rec, err
+	}
+	return kept(of.Beside(string(rec.ID)), rec, w)
 }
 
 // asked is newRecord for an intent of a caller, in which nothing is sealed.
@@ -54,12 +64,11 @@ func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 	if err != nil {
 		return rec, err
 	}
-	return e.kept(rec, w)
+	return kept(e.sealer(rec), rec, w)
 }
 
 // kept seals what is sensitive in the intent of a new record.
-func (e *Engine) kept(rec ledger.Record, w intent.WriteIntent) (ledger.Record, error) {
-	s := e.sealer(rec)
+func kept(s *redact.Scope, rec ledger.Record, w intent.WriteIntent) (ledger.Record, error) {
 	if s.Idle() && len(w.Sensitive) == 0 && !redact.Sealed(rec.Intent) {
 		return rec, nil
 	}
@@ -122,20 +131,23 @@ func fieldsOf(seen connectors.Observation) []intent.Fields {
 	return all
 }
 
-// openChild is the compensating intent that a record keeps.
-func (e *Engine) openChild(parent ledger.Record) (intent.WriteIntent, error) {
+// openChild is the compensating intent that a record keeps, and what opened it.
+func (e *Engine) openChild(parent ledger.Record) (intent.WriteIntent, *redact.Scope, error) {
 	s := e.sealer(ledger.Record{Tenant: parent.Tenant, ID: parent.Child, Destination: parent.Destination, Kind: parent.Kind})
 	w, err := s.OpenIntent(parent.ChildIntent)
 	if err != nil {
 		err = unopened(parent.ID, "the stored compensation", err)
 	}
-	return w, err
+	return w, s, err
 }
 
 // scope seals for the write of a task.
 func (t *task) scope() *redact.Scope {
-	if t.seals == nil { // what its intent marks is not known here
+	if t.seals == nil {
 		t.seals = t.e.sealer(t.rec)
+		if _, err := t.seals.OpenIntent(t.rec.Intent); err != nil {
+			t.log().Debug("what is sensitive in this write is not known here: of what is said of it only what a pattern finds is taken out", "error", err)
+		}
 	}
 	return t.seals
 }
@@ -235,6 +247,23 @@ func (e *Engine) text(rec ledger.Record, sentence string) string {
 		s.LearnIntent(w)
 	}
 	return s.Text(sentence)
+}
+
+// unnamed is what an intent that was refused is told under: its names without what
+// is sensitive in them, which can be why.
+func (e *Engine) unnamed(w intent.WriteIntent) ledger.Record {
+	rec := ledger.Record{Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind,
+		CorrelationID: w.CorrelationID}
+	_, p, err := e.reg.Lookup(w.Destination, w.Kind)
+	if err != nil {
+		p = connectors.Profile{}
+	}
+	s := e.opts.Vault.Scope(w.Tenant, "", p.Sensitive, w.Sensitive)
+	s.LearnIntent(w)
+	for _, name := range []*string{&rec.Tenant, &rec.Workflow, &rec.Step, &rec.Tool, &rec.Destination, &rec.Kind, &rec.CorrelationID} {
+		*name = s.Text(*name)
+	}
+	return rec
 }
 
 // Opened is the intent of a record as it was asked for, for what gives it to the

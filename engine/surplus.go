@@ -138,7 +138,7 @@ func (t *task) beginRemoval() error {
 // carried carries the removal on, and keeps the lease on this write meanwhile.
 func (t *task) carried(w intent.WriteIntent) (ledger.Record, error) {
 	defer t.keepLease()()
-	return t.e.carry(t.rec, w, t.life)
+	return t.e.carry(t.rec, w, t.scope(), t.life)
 }
 
 // afterRemoval says what follows from how far the removal is. It is a write of

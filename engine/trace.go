@@ -240,8 +240,7 @@ func (e *Engine) turnedAway(ctx context.Context, w intent.WriteIntent, why error
 	if e.tracer == nil {
 		return why
 	}
-	rec := ledger.Record{Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind,
-		CorrelationID: w.CorrelationID}
+	rec := e.unnamed(w)
 	_, s := e.stretch(e.lifeFor(ctx), &rec, stageNew)
 	defer s.end()
 	return s.done(why)

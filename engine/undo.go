@@ -117,7 +117,7 @@ func (e *Engine) sameUndoing(rec ledger.Record, u Undoing) error {
 	if u.Intent == nil || rec.Child == "" {
 		return nil
 	}
-	w, err := e.openChild(rec)
+	w, _, err := e.openChild(rec)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) 
 		}
 		return ev, err
 	}
-	child, err := t.e.newRecord(w)
+	child, err := newUndoing(w, t.scope())
 	if err != nil {
 		return ev, err
 	}

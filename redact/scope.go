@@ -32,6 +32,12 @@ func (v *Vault) Scope(tenant, write string, marks ...[]string) *Scope {
 	return s
 }
 
+// Beside is a scope for another write of the tenant, of which all is sensitive
+// that is so here: by its place, and by having been met.
+func (s *Scope) Beside(write string) *Scope {
+	return &Scope{vault: s.vault, tenant: s.tenant, write: write, paths: s.paths, marks: s.marks, met: s.met.copied()}
+}
+
 // Marks is all that several lists mark, sorted, each path once.
 func Marks(lists ...[]string) []string {
 	n := 0
@@ -310,8 +316,9 @@ func (s *Scope) OpenBytes(b []byte) ([]byte, error) {
 	return s.vault.open(s.tenant, s.write, string(b))
 }
 
-// Open is a document with what its tokens were made of in their places. It fails
-// with [ErrNoKey] or [ErrToken], and never returns a token.
+// Open is a document with what its tokens were made of in their places, which is
+// remembered: what was sensitive once stays so. It fails with [ErrNoKey] or
+// [ErrToken], and never returns a token.
 func (s *Scope) Open(document json.RawMessage) (json.RawMessage, error) {
 	if !Sealed(document) {
 		return document, nil
@@ -336,7 +343,11 @@ func (s *Scope) opened(v any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return decoded(text)
+		plain, err := decoded(text)
+		if err == nil {
+			s.meet(plain)
+		}
+		return plain, err
 	case map[string]any:
 		for _, name := range slices.Collect(maps.Keys(v)) {
 			inner, err := s.opened(v[name])

@@ -22,7 +22,13 @@ import (
 // member's name that a pattern is found in, and more than fits.
 func (s *Scope) SealIntent(w intent.WriteIntent) ([]byte, error) {
 	if s.Idle() && len(w.Sensitive) == 0 {
-		return w.Encode()
+		text, err := w.Encode()
+		if err == nil {
+			err = CheckClear(text)
+		}
+		if err == nil || s.vault == nil {
+			return text, err
+		}
 	}
 	if s.vault == nil {
 		return nil, noKeys(w, s.paths)

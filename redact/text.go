@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"html"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -45,6 +46,18 @@ func beginningOf(letters []rune, at int) (b beginning) {
 
 // any reports whether any value was met.
 func (l *literals) any() bool { return len(l.known) > 0 || l.many }
+
+// copied is a copy that goes its own way.
+func (l *literals) copied() literals {
+	all := literals{short: slices.Clone(l.short), known: maps.Clone(l.known), many: l.many}
+	if l.by != nil {
+		all.by = make(map[beginning][]literal, len(l.by))
+	}
+	for first, list := range l.by {
+		all.by[first] = slices.Clone(list)
+	}
+	return all
+}
 
 // add remembers a string, a number or a boolean.
 func (l *literals) add(v any, digest func() string) {
