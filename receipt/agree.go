@@ -2,6 +2,7 @@ package receipt
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -9,13 +10,26 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+// field is whether a field of a record is what follows from its events.
+type field struct {
+	name string
+	same bool
+}
+
 // agree holds a record against what follows from its events, field by field, but
-// for those that no event says: the intent's body, the lease and its owner.
+// for those that no event says, the intent's body, the lease and its owner, and for
+// those that say what comes next and nothing of what was.
 func agree(r, rebuilt ledger.Record) error {
-	for _, field := range []struct {
-		name string
-		same bool
-	}{
+	for _, f := range append(whichWrite(r, rebuilt), whatBecame(r, rebuilt)...) {
+		if !f.same {
+			return contradiction("write %s: its %s is not what follows from its events", r.ID, f.name)
+		}
+	}
+	return nil
+}
+
+func whichWrite(r, rebuilt ledger.Record) []field {
+	return []field{
 		{"id", r.ID == rebuilt.ID},
 		{"tenant", r.Tenant == rebuilt.Tenant},
 		{"workflow", r.Workflow == rebuilt.Workflow},
@@ -24,38 +38,51 @@ func agree(r, rebuilt ledger.Record) error {
 		{"call", r.Call == rebuilt.Call},
 		{"structural_key", r.StructuralKey == rebuilt.StructuralKey},
 		{"digest", r.Digest == rebuilt.Digest},
+		{"key_digest", r.KeyDigest == rebuilt.KeyDigest},
 		{"idempotency_key", r.IdempotencyKey == rebuilt.IdempotencyKey},
+		{"correlation_id", r.CorrelationID == rebuilt.CorrelationID},
 		{"destination", r.Destination == rebuilt.Destination},
 		{"kind", r.Kind == rebuilt.Kind},
 		{"entrusted", r.Entrusted == rebuilt.Entrusted},
 		{"requested_by", r.RequestedBy == rebuilt.RequestedBy},
 		{"trace", r.Trace == rebuilt.Trace},
 		{"parent", r.Parent == rebuilt.Parent},
+	}
+}
+
+func whatBecame(r, rebuilt ledger.Record) []field {
+	return []field{
 		{"state", r.State == rebuilt.State},
 		{"settlement", r.Settlement == rebuilt.Settlement},
 		{"verdict", r.Verdict == rebuilt.Verdict},
 		{"rule", r.Rule == rebuilt.Rule},
+		{"reason", r.Reason == rebuilt.Reason},
 		{"sends", r.Sends == rebuilt.Sends},
 		{"unsent", r.Unsent == rebuilt.Unsent},
 		{"reads", r.Reads == rebuilt.Reads},
 		{"unknown", r.Unknown == rebuilt.Unknown},
 		{"answered", r.Answered == rebuilt.Answered},
+		{"last_fate", r.LastFate == rebuilt.LastFate},
+		{"effect_seen", r.EffectSeen == rebuilt.EffectSeen},
+		{"owes_recheck", r.OwesRecheck == rebuilt.OwesRecheck},
+		{"unverified", r.Unverified == rebuilt.Unverified},
+		{"yielded", r.Yielded == rebuilt.Yielded},
+		{"agreed", slices.Equal(r.Agreed, rebuilt.Agreed)},
+		{"directed", r.Directed == rebuilt.Directed},
 		{"ref", r.Ref == rebuilt.Ref},
 		{"url", r.URL == rebuilt.URL},
+		{"version", r.Version == rebuilt.Version},
 		{"child", r.Child == rebuilt.Child},
+		{"child_intent", sameJSON(r.ChildIntent, rebuilt.ChildIntent)},
 		{"evidence", sameJSON(r.Evidence, rebuilt.Evidence)},
+		{"mismatches", sameJSON(r.Mismatches, rebuilt.Mismatches)},
 		{"before", sameJSON(r.Before, rebuilt.Before)},
 		{"seq", r.Seq == rebuilt.Seq},
 		{"created", near(r.Created, rebuilt.Created)},
 		{"first_send", near(r.FirstSend, rebuilt.FirstSend)},
 		{"last_send", near(r.LastSend, rebuilt.LastSend)},
 		{"settled_at", near(r.SettledAt, rebuilt.SettledAt)},
-	} {
-		if !field.same {
-			return contradiction("write %s: its %s is not what follows from its events", r.ID, field.name)
-		}
 	}
-	return nil
 }
 
 // near reports whether two times are one: databases keep times to the microsecond,

@@ -63,7 +63,8 @@ func (l *life) undone(o Options) (*life, error) {
 	if child.rec.Settlement != ledger.Verified {
 		return nil, unobserved("write %s is compensated, and its undoing %s is %s", r.ID, child.rec.ID, child.rec.Phase())
 	}
-	return child, nil
+	_, err = child.rechecks()
+	return child, err
 }
 
 // last is the last read before the write was settled, and whether anything was
@@ -207,12 +208,21 @@ func askedBy(p connectors.Profile, path string) []string {
 	return by
 }
 
+// agrees are, for each settlement that there are receipts of, what a look since
+// can be judged to show that does not speak against it. Of a write that was undone
+// nothing is to be left: a look that finds it is one at what came back.
+var agrees = map[ledger.Settlement][]string{
+	ledger.Verified:    {verdictVerified, verdictVacuous, verdictUnavailable},
+	ledger.Compensated: {verdictAbsent, verdictStale, verdictUnavailable},
+	ledger.NotApplied:  {verdictAbsent, verdictStale, verdictUnavailable},
+}
+
 // rechecks are the reads since the write was settled. One that did not show what
 // the receipt would say, and about which nothing is decided yet, is a reason to
-// issue none.
+// issue none, whatever was seen or not seen after it.
 func (l *life) rechecks() (*Rechecks, error) {
 	var since *Rechecks
-	open := false
+	open := ""
 	for _, e := range l.events[l.settling()+1:] {
 		switch e.Kind {
 		case ledger.EvRead:
@@ -221,13 +231,15 @@ func (l *life) rechecks() (*Rechecks, error) {
 			}
 			since.Reads += max(e.Count, 1)
 			since.Last, since.Verdict = utc(e.At.Add(-e.Ago)), e.Verdict
-			open = true
+			if !slices.Contains(agrees[l.rec.Settlement], e.Verdict) {
+				open = e.Verdict
+			}
 		case ledger.EvRechecked:
-			open = false
+			open = ""
 		}
 	}
-	if open && since.Verdict != verdictUnavailable && !slices.Contains(verdicts[l.rec.Settlement], since.Verdict) {
-		return nil, unobserved("write %s was looked at again and judged %q, and nothing is decided about that; ask again later", l.rec.ID, since.Verdict)
+	if open != "" {
+		return nil, unobserved("write %s was looked at again and judged %q, and nothing is decided about that; ask again later", l.rec.ID, open)
 	}
 	return since, nil
 }

@@ -120,14 +120,8 @@ func TestWhatAReceiptSays(t *testing.T) {
 func TestWhatWasUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Plain.Options())
-		w := order(intent.Create)
-		w.Reversibility = intent.Compensable
-		out := b.do(w)
-		undone, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "cancelled"})
-		if err != nil || undone.Status != engine.StatusCompensated {
-			t.Fatal(undone, err)
-		}
-		s, err := b.receipt(out.ID, receipt.Options{})
+		undone := b.undone()
+		s, err := b.receipt(undone.ID, receipt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +129,7 @@ func TestWhatWasUndone(t *testing.T) {
 		if p.Settlement != ledger.Compensated || p.Undoing == nil || p.Undoing.Name != string(undone.Undoing) || p.Observed.Records != 0 {
 			t.Errorf("%+v", p)
 		}
-		rec, events := b.life(out.ID)
+		rec, events := b.life(undone.ID)
 		_, err = receipt.Of(rec, events, b.profile, receipt.Options{Version: version})
 		if !errors.Is(err, receipt.ErrNotObserved) || !strings.Contains(err.Error(), "is not there to show it") {
 			t.Errorf("without its undoing: %v", err)
@@ -218,6 +212,18 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 		"accepted":      {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAccept) }, "a person took responsibility"},
 		"abandoned":     {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAbandon) }, "a person gave it up"},
 		"looked at now": {func(b *bench) ledger.ID { return b.lookedAgain("absent") }, `was looked at again and judged "absent"`},
+		"found doubled, and not readable since": {func(b *bench) ledger.ID {
+			return b.lookedAgain("duplicated", notYet, ledger.Event{Kind: ledger.EvRead, Verdict: "unavailable"}, notYet)
+		}, `was looked at again and judged "duplicated"`},
+		"undone, and there again": {func(b *bench) ledger.ID {
+			out := b.undone()
+			return b.appended(out.ID, ledger.Event{Kind: ledger.EvRead, Verdict: "verified"}, notYet)
+		}, `was looked at again and judged "verified"`},
+		"undone, and the undoing is in doubt": {func(b *bench) ledger.ID {
+			out := b.undone()
+			b.appended(out.Undoing, ledger.Event{Kind: ledger.EvRead, Verdict: "mismatched"}, notYet)
+			return out.ID
+		}, `was looked at again and judged "mismatched"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,6 +265,23 @@ func TestLooksSinceAreTold(t *testing.T) {
 	})
 }
 
+// Of a write that was undone a look since says what is left of it.
+func TestLooksSinceAtWhatWasUndone(t *testing.T) {
+	for _, verdict := range []string{"absent", "stale", "unavailable"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Plain.Options())
+			id := b.appended(b.undone().ID, ledger.Event{Kind: ledger.EvRead, Verdict: verdict}, notYet)
+			s, err := b.receipt(id, receipt.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := s.Predicate.Rechecks; r == nil || r.Verdict != verdict || s.Predicate.Verdict != "verified" {
+				t.Errorf("rechecks %+v of a write whose undoing was %s", r, s.Predicate.Verdict)
+			}
+		})
+	}
+}
+
 func (b *bench) held() ledger.ID {
 	w := order(intent.Create)
 	w.Risk = intent.RiskApprove
@@ -278,18 +301,39 @@ func (b *bench) decided(id ledger.ID, word engine.Word) ledger.ID {
 	return id
 }
 
+// notYet puts off what is to be decided about a look.
+var notYet = ledger.Event{Kind: ledger.EvDeferred, In: time.Minute}
+
+// undone is a write that was verified and then undone.
+func (b *bench) undone() engine.Outcome {
+	b.t.Helper()
+	w := order(intent.Create)
+	w.Reversibility = intent.Compensable
+	out, err := b.engine.Undo(b.t.Context(), "acme", b.do(w).ID, engine.Undoing{By: "ada", Reason: "cancelled"})
+	if err != nil || out.Status != engine.StatusCompensated {
+		b.t.Fatal(out, err)
+	}
+	return out
+}
+
+// appended is a write to which something has happened besides.
+func (b *bench) appended(id ledger.ID, events ...ledger.Event) ledger.ID {
+	b.t.Helper()
+	rec, _ := b.life(id)
+	if _, err := b.ledger.Append(b.t.Context(), id, rec.Fence, events...); err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
 // lookedAgain is a verified write that was read once more, with a verdict, and
 // what was decided about that.
 func (b *bench) lookedAgain(verdict string, then ...ledger.Event) ledger.ID {
 	b.t.Helper()
 	out := b.do(order(intent.Create))
-	rec, events := b.life(out.ID)
-	seen := events[len(events)-2].Evidence
-	look := ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: seen}
-	if _, err := b.ledger.Append(b.t.Context(), out.ID, rec.Fence, append([]ledger.Event{look}, then...)...); err != nil {
-		b.t.Fatal(err)
-	}
-	return out.ID
+	_, events := b.life(out.ID)
+	look := ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: events[len(events)-2].Evidence}
+	return b.appended(out.ID, append([]ledger.Event{look}, then...)...)
 }
 
 // Whatever is altered in the row of the table of states, in the intent or in the
@@ -310,13 +354,19 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 		"the digest":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Digest = strings.Repeat("0", 64) }, receipt.ErrContradiction},
 		"the destination":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Destination = "other" }, receipt.ErrContradiction},
 		"the tenant":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Tenant = "other" }, receipt.ErrContradiction},
+		"who approved it":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Agreed = []string{"eve"} }, receipt.ErrContradiction},
+		"that nobody did":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Agreed = nil }, receipt.ErrContradiction},
+		"who did, as it says": {func(_ *ledger.Record, e *[]ledger.Event) { event(*e, ledger.EvApproved).By = "eve" }, receipt.ErrContradiction},
+		"the reason":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Reason = "all is well" }, receipt.ErrContradiction},
+		"what differed":       {func(r *ledger.Record, _ *[]ledger.Event) { r.Mismatches = []byte(`[]`) }, receipt.ErrContradiction},
+		"the undoing":         {func(r *ledger.Record, _ *[]ledger.Event) { r.ChildIntent = []byte(`{}`) }, receipt.ErrContradiction},
 		"the time":            {func(r *ledger.Record, _ *[]ledger.Event) { r.SettledAt = r.SettledAt.Add(-time.Hour) }, receipt.ErrContradiction},
 		"the intent":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = foreign }, receipt.ErrContradiction},
 		"no intent":           {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = []byte(`{}`) }, receipt.ErrContradiction},
 		"pruned":              {func(r *ledger.Record, _ *[]ledger.Event) { r.Tombstone = true }, receipt.ErrNotObserved},
 		"an earlier version":  {func(_ *ledger.Record, e *[]ledger.Event) { (*e)[0].Evidence = nil }, receipt.ErrNotObserved},
 		"no events":           {func(_ *ledger.Record, e *[]ledger.Event) { *e = nil }, receipt.ErrContradiction},
-		"no read":             {func(_ *ledger.Record, e *[]ledger.Event) { *e = slices.Delete(*e, 3, 4) }, receipt.ErrContradiction},
+		"no read":             {func(_ *ledger.Record, e *[]ledger.Event) { *e = slices.Delete(*e, len(*e)-2, len(*e)-1) }, receipt.ErrContradiction},
 		"no end":              {func(_ *ledger.Record, e *[]ledger.Event) { *e = (*e)[:len(*e)-1] }, receipt.ErrContradiction},
 		"what the event shows": {func(_ *ledger.Record, e *[]ledger.Event) {
 			read(*e).Evidence = []byte(`{"records":[],"at":"2000-01-01T00:00:00Z"}`)
@@ -331,7 +381,7 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, simulated.Unique.Options())
-				rec, events := b.life(b.do(order(intent.Create)).ID)
+				rec, events := b.life(b.decided(b.held(), engine.WordApprove))
 				if _, err := receipt.Of(rec, events, b.profile, receipt.Options{Version: version}); err != nil {
 					t.Fatalf("unaltered: %v", err)
 				}
@@ -345,9 +395,12 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 }
 
 // read is the last read among events.
-func read(events []ledger.Event) *ledger.Event {
+func read(events []ledger.Event) *ledger.Event { return event(events, ledger.EvRead) }
+
+// event is the last event of a kind.
+func event(events []ledger.Event, kind ledger.EventKind) *ledger.Event {
 	for i := range slices.Backward(events) {
-		if events[i].Kind == ledger.EvRead {
+		if events[i].Kind == kind {
 			return &events[i]
 		}
 	}

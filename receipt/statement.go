@@ -169,8 +169,10 @@ type By struct {
 type Rechecks struct {
 	Reads int `json:"reads"`
 	// Last is when the last one had its answer, and Verdict what it was judged to
-	// show. Where that is not what the receipt says, another write of ours had
-	// changed the record by then.
+	// show of the write: of one that was undone, absent or stale where nothing of it
+	// is left. Unavailable: it could not be read. Where it is something else that does
+	// not follow from the receipt, the record was changed since, by others or by
+	// another write of ours, which takes nothing back of what was seen before.
 	Last    time.Time `json:"last"`
 	Verdict string    `json:"verdict"`
 }

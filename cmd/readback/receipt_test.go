@@ -190,3 +190,30 @@ func TestReceiptsTellNothingSensitive(t *testing.T) {
 	p.configure(p.url, "receipts: {key_file: receipts.pem}\n")
 	says(t, p.want(exitNotObserved, p.run("receipt", "export", id)), "there is no key here that opens them")
 }
+
+// A database gives back values, and not the texts that it was given: what is held
+// against each other for a receipt is the same all the same.
+func TestReceiptsFromPostgres(t *testing.T) {
+	p, _ := newPlaceInPostgres(t, simulated.Plain.Options())
+	file := filepath.Join(p.dir, "receipts.pem")
+	p.want(0, p.run("key", "new", "--out", file))
+	config, err := os.ReadFile(p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("readback.yaml", string(config)+"receipts: {key_file: receipts.pem}\n")
+	approved := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
+	p.want(exitVerified, p.run("review", approved, "approve", "--by", "ann", "--reason", "agreed"))
+	// Exponents, escapes and nothing: what a database writes otherwise.
+	odd := `,"payload":{"note":"\u00e9 \u0026 <b>","factor":1.50e2,"none":null}`
+	for name, id := range map[string]string{
+		"approved": approved,
+		"odd":      made(t, p.submit(exitVerified, order("A-2", odd), "--json")),
+		"vacuous":  made(t, p.submit(exitVerified, strings.Replace(strings.Replace(order("A-1", ""), "step-A-1", "again", 1), `"create"`, `"update"`, 1), "--json")),
+	} {
+		text := p.want(0, p.run("receipt", "export", id, "--values")).out
+		if s := p.said(text, file+".pub"); s.Subject[0].Name != id || s.Predicate.Observed.Value == "" {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
