@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -137,17 +138,26 @@ func (t *tx) dropped(s *sqlite.Stmt, p ledger.Prune, now time.Time) (marks []*le
 	return marks, gone, err
 }
 
-// Sealed implements [ledger.Chronicler].
+// Sealed implements [ledger.Chronicler]. Tickets without a gap between them go in
+// one statement.
 func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
+	tickets = slices.Clone(tickets)
+	slices.Sort(tickets)
 	for len(tickets) > 0 {
 		part := tickets[:min(len(tickets), maxChanges)]
 		tickets = tickets[len(part):]
 		err := l.writer.do(ctx, func(t *tx) error {
 			t.wrote = true
-			for _, ticket := range part {
-				if err := t.onRow(t.sealed, ticket); err != nil {
+			for from := 0; from < len(part); {
+				to := from
+				for to+1 < len(part) && part[to+1] <= part[to]+1 {
+					to++
+				}
+				t.sealed.BindInt64(2, part[from])
+				if err := t.onRow(t.sealed, part[to]); err != nil {
 					return err
 				}
+				from = to + 1
 			}
 			return nil
 		})
@@ -160,6 +170,7 @@ func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 
 // Unsealed implements [ledger.Chronicler].
 func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []ledger.Run, err error) {
+	limit = ledger.RunLimit(limit)
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		if _, err := l.clock(conn); err != nil {
 			return err
@@ -169,43 +180,69 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []l
 			return err
 		}
 		s.BindInt64(1, after)
-		s.BindInt64(2, int64(ledger.RunLimit(limit)))
-		return each(l.path, s, func() error {
-			run, err := l.unsealed(conn, s)
-			runs = append(runs, run)
-			return err
+		err = each(l.path, s, func() error {
+			if ticket := s.ColumnInt64(0); len(runs) == 0 || runs[len(runs)-1].Ticket != ticket {
+				if len(runs) == limit {
+					return errEnough
+				}
+				run, err := l.unsealed(conn, s)
+				if err != nil {
+					if !ofOneRow(err) {
+						return err
+					}
+					run = ledger.Run{Unread: err}
+				}
+				run.Ticket = ticket
+				runs = append(runs, run)
+			}
+			addEvent(s, &runs[len(runs)-1])
+			return nil
 		})
+		if errors.Is(err, errEnough) {
+			return nil
+		}
+		return err
 	})
 	return runs, err
 }
 
-// unsealed is one run. What is wrong with it alone is said in it.
+// unsealed is one run, without its events. What is wrong with it alone is said in
+// it.
 func (l *Ledger) unsealed(conn *sqlite.Conn, s *sqlite.Stmt) (run ledger.Run, err error) {
-	ticket, n := s.ColumnInt64(0), s.ColumnInt64(1)
+	n := s.ColumnInt64(1)
 	switch {
 	case !s.ColumnIsNull(4):
-		if run = ledger.RunOf(ticket, text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkFound {
-			run, err = l.foundPaper(conn, *run.Mark)
+		if run = ledger.RunOf(s.ColumnInt64(0), text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkFound {
+			return l.foundPaper(conn, *run.Mark)
 		}
+		return run, nil
 	case s.ColumnIsNull(5):
-		err = damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
-	default:
-		run = ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
-		if run.Found = run.First == 0; run.Found {
-			run.First = 1
-		}
-		if run.Found && s.ColumnBool(7) {
-			run.Mark, err = l.foundStone(conn, n)
-		} else {
-			run.Intent = text(s, 8)
-			run.Events, err = l.runEvents(conn, n, run)
-		}
+		return run, damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
 	}
-	if err != nil && ofOneRow(err) {
-		return ledger.Run{Ticket: ticket, Unread: err}, nil
+	run = ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
+	if run.Found = run.First == 0; run.Found {
+		run.First = 1
 	}
-	run.Ticket = ticket
-	return run, err
+	if run.Found && s.ColumnBool(7) {
+		run.Mark, err = l.foundStone(conn, n)
+		return run, err
+	}
+	run.Intent = text(s, 8)
+	return run, nil
+}
+
+// addEvent adds the event of a row to its run, if there is one.
+func addEvent(s *sqlite.Stmt, run *ledger.Run) {
+	const event = 9
+	if run.Unread != nil || s.ColumnIsNull(event) {
+		return
+	}
+	e, err := scanEvent(s, event)
+	if err != nil {
+		*run = ledger.Run{Ticket: run.Ticket, Unread: damaged(fmt.Errorf("write %s: %w", run.ID, err))}
+		return
+	}
+	run.Events = append(run.Events, e)
 }
 
 func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events []ledger.Event, err error) {
@@ -217,7 +254,7 @@ func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events [
 	s.BindInt64(2, run.First)
 	s.BindInt64(3, run.Last)
 	err = each(l.path, s, func() error {
-		e, err := scanEvent(s)
+		e, err := scanEvent(s, 0)
 		if err != nil {
 			return damaged(fmt.Errorf("write %s: %w", run.ID, err))
 		}
