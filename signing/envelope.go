@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -75,11 +76,17 @@ func (s *Signer) ID() string { return s.public.shown.ID }
 // Public is the public half, as SPKI in PEM.
 func (s *Signer) Public() []byte { return []byte(s.public.shown.PEM) }
 
-// String names the key by its id, so that no log ever holds the key itself.
-func (s *Signer) String() string { return "signer " + s.public.shown.ID }
+// String names the key by its id.
+func (s *Signer) String() string {
+	if s == nil {
+		return "no signer"
+	}
+	return "signer " + s.public.shown.ID
+}
 
-// GoString is as String.
-func (s *Signer) GoString() string { return s.String() }
+// Format is String whatever is asked for, of a copy too, so that no message and no
+// log ever holds the key itself.
+func (s Signer) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // Sign puts a payload of a type into an envelope with one signature. The type
 // is a media type of at most 255 bytes, the payload has at most [MaxPayload].

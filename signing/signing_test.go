@@ -102,11 +102,15 @@ func TestASignerIsNeverPrinted(t *testing.T) {
 	block, _ := pem.Decode(key.private)
 	secret := block.Bytes[len(block.Bytes)-ed25519.SeedSize:]
 	signer := key.signer(t)
-	for _, form := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		text := fmt.Sprintf(form, signer)
-		if strings.Contains(text, hex.EncodeToString(secret)) || strings.Contains(text, fmt.Sprint(secret)[1:40]) {
-			t.Errorf("%s prints the key: %s", form, text)
+	for _, form := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%b"} {
+		for name, what := range map[string]any{"it": signer, "a copy": *signer, "what has it": struct{ S *signing.Signer }{signer}, "what has a copy": []signing.Signer{*signer}} {
+			if text := fmt.Sprintf(form, what); strings.Contains(text, hex.EncodeToString(secret)) || strings.Contains(text, fmt.Sprint(secret)[1:40]) {
+				t.Errorf("%s prints the key of %s: %s", form, name, text)
+			}
 		}
+	}
+	if text, err := json.Marshal(signer); err != nil || string(text) != "{}" {
+		t.Errorf("as JSON: %s, %v", text, err)
 	}
 }
 
