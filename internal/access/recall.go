@@ -92,8 +92,12 @@ func (c *recall) resting() bool {
 	return within(c.now(), c.failed, restFor)
 }
 
-// read asks the ledger, on behalf of everybody who waits for the same.
+// read asks the ledger, on behalf of everybody who waits for the same, unless
+// others did while the caller was on the way here.
 func (c *recall) read(name string) (recalled, error) {
+	if have, _ := c.look(name); have.fresh {
+		return have, nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)
 	defer cancel()
 	select {
