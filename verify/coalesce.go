@@ -220,6 +220,9 @@ func (c *Coalescer) run(ctx context.Context, one *call) {
 	defer c.ended(began)
 	answers, smaller, err := c.read(ctx, one.asked)
 	c.learn(answers, smaller)
+	if err != nil && len(one.asked) > 1 {
+		err = shared(err, one.asked)
+	}
 	for i, a := range one.asked {
 		if err != nil {
 			a.err = err

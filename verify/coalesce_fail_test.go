@@ -1,7 +1,9 @@
 package verify_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +74,45 @@ func TestABulkReadThatFails(t *testing.T) {
 				}
 				if whole := s.bulks[len(s.bulks)-1] == 40; whole != d.whole {
 					t.Errorf("bulk reads of %v: %s", s.bulks, d.reason)
+				}
+			})
+		})
+	}
+}
+
+// What a destination says of a bulk read is told to all whose reads were in it,
+// unless it names what one of them asked for.
+func TestABulkReadThatFailsNamesNobodyElse(t *testing.T) {
+	for name, key := range map[string]any{"text": "anna@acme.example", "odd": `A "b" <c>&d`, "a number": json.Number("4711"), "deep": map[string]any{"of": []any{"anna@acme.example"}}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{takes: 10 * time.Millisecond, fail: func(qs []connectors.Query) error {
+					said, err := json.Marshal(qs)
+					if err != nil {
+						t.Error(err)
+					}
+					return connectors.Throttled(time.Minute, fmt.Errorf("429 for %s", said))
+				}}
+				c, p := coalesced(s, nil)
+				var wg sync.WaitGroup
+				errs := make([]error, 3)
+				for i := range errs {
+					q := asks(i)
+					if i == 2 {
+						q.Intent.Key = intent.Fields{"id": key}
+					}
+					wg.Go(func() { _, errs[i] = verify.Read(t.Context(), c, p, q) })
+					synctest.Wait()
+				}
+				wg.Wait()
+				for i, err := range errs[1:] {
+					if err == nil || !strings.Contains(err.Error(), "2 records in one call failed") || strings.Contains(err.Error(), "429") {
+						t.Errorf("read %d: %v; want no word of what the other asked for", i+1, err)
+					}
+					var known *connectors.Error
+					if !errors.As(err, &known) || known.RetryAfter != time.Minute {
+						t.Errorf("read %d: %v; want what is known by its kind", i+1, err)
+					}
 				}
 			})
 		})

@@ -38,4 +38,7 @@ const (
 	// grow. Where none works at all, it costs two queries in so long one
 	// failed read.
 	bulkRest = 10 * time.Second
+	// minNamed is how many letters a value must have to be looked for in what was
+	// said of a bulk read: shorter ones stand in any text.
+	minNamed = 4
 )
