@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/otel"
-	"github.com/readback-go/readback/internal/otel/oteltest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/signing"
@@ -51,9 +52,7 @@ func (v evidence) options(tb testing.TB) (options func(*connectors.Registry) *en
 	if !v.telling {
 		return func(*connectors.Registry) *engine.Options { return nil }, func() {}
 	}
-	r := oteltest.Start(tb)
-	r.Forget()
-	k, err := otel.Start(tb.Context(), otel.Settings{Endpoint: r.URL, Env: func(string) string { return "" }})
+	k, err := otel.Start(tb.Context(), otel.Settings{Endpoint: elsewhere(tb).receiver, Env: func(string) string { return "" }})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -93,20 +92,40 @@ func (v evidence) sealer(tb testing.TB, l ledger.Ledger) *audit.Sealer {
 	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, Keepers: map[string]audit.Keeper{"file": keeper}, Logger: slog.New(slog.DiscardHandler)})
 }
 
+// setting is what writes are made in: a ledger, and a destination. Its engine is
+// made with options, and its n-th write is of a batch.
+type setting struct {
+	name   string
+	ledger func(testing.TB) ledger.Ledger
+	engine func(testing.TB, ledger.Ledger, func(*connectors.Registry) *engine.Options) *engine.Engine
+	intent func(batch string, n int) intent.WriteIntent
+}
+
+// settings are what a user has, a destination behind HTTP and a ledger on disk; and
+// the worst cases, in which everything but the evidence costs little.
+func settings() []setting {
+	memory := func(testing.TB) ledger.Ledger { return ledger.NewMemory() }
+	return []setting{
+		{"sqlite/http", onDisk, engineOverHTTP, order},
+		{"sqlite/costless", onDisk, engineWith, Intent},
+		{"memory/costless", memory, engineWith, Intent},
+	}
+}
+
 // BenchmarkEvidence measures writes from intent to verified outcome with nothing
-// told and kept beside them, with spans, metrics and events told to a receiver on
-// this machine, with every event sealed into a chain whose heads are signed, and
-// with all of that, in turns. ×name is the rate against that without.
+// told and kept beside them, with spans, metrics and events told to a receiver in
+// another process, with every event sealed into a chain whose heads are signed, and
+// with all of that, in turns. ×name is the rate against that without, cpu×name the
+// same of processor time, of this process alone: destination and receiver are in
+// another one.
 func BenchmarkEvidence(b *testing.B) {
-	for name, open := range map[string]func(testing.TB) ledger.Ledger{
-		"sqlite": onDisk, "memory": func(testing.TB) ledger.Ledger { return ledger.NewMemory() },
-	} {
+	for _, in := range settings() {
 		for _, callers := range Callers {
-			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
+			b.Run(fmt.Sprintf("%s/callers=%d", in.name, callers), func(b *testing.B) {
 				var sides []side
 				spent, last := make([]time.Duration, len(allEvidence)), time.Duration(0)
 				for i, v := range allEvidence {
-					s := v.writing(b, open(b), fmt.Sprint(v.name, callers, "-", b.N))
+					s := v.writing(b, in, fmt.Sprint(v.name, callers, "-", b.N, "-", runs.Add(1)))
 					sides = append(sides, side{do: s.do, rest: func() {
 						s.rest()
 						now := processor(b)
@@ -116,6 +135,7 @@ func BenchmarkEvidence(b *testing.B) {
 				last = processor(b)
 				took := inTurns(b, callers, b.N, sides...)
 				b.ReportMetric(perSecond(took[0]), "writes/s")
+				b.ReportMetric(float64(spent[0].Microseconds())/float64(rounds*max(b.N/rounds, callers)), "cpu-µs/write")
 				for i, v := range allEvidence[1:] {
 					b.ReportMetric(float64(took[0])/float64(took[i+1]), "×"+v.name)
 					b.ReportMetric(float64(spent[0])/float64(spent[i+1]), "cpu×"+v.name)
@@ -125,6 +145,9 @@ func BenchmarkEvidence(b *testing.B) {
 		}
 	}
 }
+
+// runs makes the writes of each run new to a destination that goes on.
+var runs atomic.Int64
 
 // processor is the time that this process has had of it.
 func processor(tb testing.TB) time.Duration {
@@ -137,8 +160,9 @@ func processor(tb testing.TB) time.Duration {
 }
 
 // writing is one side: an engine and what goes on beside it.
-func (v evidence) writing(b *testing.B, l ledger.Ledger, batch string) side {
+func (v evidence) writing(b *testing.B, in setting, batch string) side {
 	b.Helper()
+	l := in.ledger(b)
 	seal := func() {}
 	if v.seals {
 		ctx, end := context.WithCancel(context.Background())
@@ -161,10 +185,10 @@ func (v evidence) writing(b *testing.B, l ledger.Ledger, batch string) side {
 		})
 	}
 	options, flush := v.options(b)
-	e := engineWith(b, l, options)
+	e := in.engine(b, l, options)
 	return side{
 		do: func(i int) error {
-			out, err := e.Do(context.Background(), Intent(batch, i))
+			out, err := e.Do(context.Background(), in.intent(batch, i))
 			if err == nil && out.Status != engine.StatusVerified {
 				err = fmt.Errorf("outcome %+v", out)
 			}

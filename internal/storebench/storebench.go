@@ -247,7 +247,13 @@ func engineWith(b testing.TB, l ledger.Ledger, options func(*connectors.Registry
 	if err != nil {
 		b.Fatal(err)
 	}
-	e := engine.New(l, &reg, options(&reg))
+	return engineBefore(b, l, &reg, options)
+}
+
+// engineBefore is an engine before registered destinations.
+func engineBefore(b testing.TB, l ledger.Ledger, reg *connectors.Registry, options func(*connectors.Registry) *engine.Options) *engine.Engine {
+	b.Helper()
+	e := engine.New(l, reg, options(reg))
 	b.Cleanup(e.Close)
 	return e
 }
