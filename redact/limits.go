@@ -18,6 +18,9 @@ const (
 	// cutLiteral is how many of its first letters stand for a longer value: what
 	// others say of it is often cut short, and seldom shorter than this.
 	cutLiteral = 40
+	// minCut is how many letters a value must have left, and at least half of its
+	// own, to be found where a sentence was cut short in it.
+	minCut = 6
 	// maxLiterals is how many values of one write are looked for in sentences; of
 	// a write with more of them no sentence is kept. Searching for more would make
 	// each sentence cost milliseconds.
@@ -28,6 +31,12 @@ const (
 	// maxText is the longest text that is searched, in bytes: what an error says is
 	// cut to less anyway. A longer one is replaced as a whole.
 	maxText = 16 << 10
+	// searchLetter and searchLeast bound what looking for values in one text may
+	// take: so many letters compared for each of its own, and for a short one. Of
+	// values that nearly are the text a thousand cost a thousand times as much;
+	// such a text is not kept.
+	searchLetter = 500
+	searchLeast  = 100_000
 	// shownDigest is how many hex digits of a digest are shown: 64 bits, in which
 	// two of the values that a person compares are never alike by chance.
 	shownDigest = 16

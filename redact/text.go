@@ -108,7 +108,7 @@ func inserted(list []literal, one literal) []literal {
 }
 
 // ways are how a value is written by others: as it is, in JSON, in Go's quotes,
-// in URLs and in HTML.
+// in URLs and in HTML, and what these make of each other.
 func ways(text string) []string {
 	all := []string{text}
 	add := func(way string) {
@@ -125,6 +125,13 @@ func ways(text string) []string {
 	add(url.QueryEscape(text))
 	add(url.PathEscape(text))
 	add(html.EscapeString(text))
+	for _, way := range slices.Clone(all[1:]) { // what quotes an answer quotes what is quoted in it
+		if quoted, err := json.Marshal(way); err == nil {
+			add(string(quoted[1 : len(quoted)-1]))
+		}
+		add(strconv.Quote(way)[1 : len(strconv.Quote(way))-1])
+		add(url.QueryEscape(way))
+	}
 	return all
 }
 
@@ -150,17 +157,32 @@ func folded(letters []rune) []rune {
 	return letters
 }
 
-// found is how many letters of a text from a place on are this literal, 0 for
-// none. One that is long is found by its beginning.
-func (l *literal) found(text []rune, at int) int {
+// same is how many letters of a text from a place on are those of this literal.
+func (l *literal) same(text []rune, at int) int {
 	n := 0
 	for n < len(l.letters) && at+n < len(text) && text[at+n] == l.letters[n] {
 		n++
 	}
-	if n < min(len(l.letters), cutLiteral) || l.word && !bounded(text, at, n) {
+	return n
+}
+
+// found is how many letters of a text from a place on are this literal, 0 for
+// none.
+func (l *literal) found(text []rune, at int) int { return l.counts(text, at, l.same(text, at), true) }
+
+// counts is found of what has so many of its letters. One that is long is found by
+// its beginning, in a sentence also one that is cut short where that ends.
+func (l *literal) counts(text []rune, at, n int, inside bool) int {
+	whole := n >= min(len(l.letters), cutLiteral) || !inside && n >= max(minCut, len(l.letters)/2) && ends(text[at+n:])
+	if !whole || l.word && !bounded(text, at, n) {
 		return 0
 	}
 	return n
+}
+
+// ends reports whether nothing follows, or what says that something was left out.
+func ends(rest []rune) bool {
+	return len(rest) == 0 || rest[0] == '…' || len(rest) >= 3 && string(rest[:3]) == "..."
 }
 
 // bounded reports whether a part of a text is a word of its own.
@@ -196,17 +218,23 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 	case l.many || len(text) > maxText:
 		return nil, true
 	}
-	letters, at := make([]rune, 0, len(text)), make([]int, 0, len(text)+1)
+	letters, at, effort := make([]rune, 0, len(text)), make([]int, 0, len(text)+1), searchLeast+searchLetter*len(text)
 	for i, r := range text {
 		letters, at = append(letters, fold(r)), append(at, i)
 	}
 	at = append(at, len(text))
 	for i := range letters {
-		if _, n := foundIn(l.short, letters, i, false); n > 0 && !inside {
-			return nil, true
+		if !inside {
+			if _, n := foundIn(l.short, letters, i, false, &effort); n > 0 {
+				return nil, true
+			}
 		}
 		// Also where another one has begun before: it may end later.
-		if one, n := foundIn(l.by[beginningOf(letters, i)], letters, i, inside); n > 0 {
+		one, n := foundIn(l.by[beginningOf(letters, i)], letters, i, inside, &effort)
+		if effort < 0 {
+			return nil, true
+		}
+		if n > 0 {
 			if one.more && n == len(one.letters) {
 				return nil, true
 			}
@@ -217,12 +245,17 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 }
 
 // foundIn is the first of several that is found at a place, and how long it is.
-func foundIn(list []literal, text []rune, at int, inside bool) (*literal, int) {
+// What it takes is taken off the effort; where that is used up nothing is found.
+func foundIn(list []literal, text []rune, at int, inside bool, effort *int) (*literal, int) {
 	for j := range list {
 		if inside && list[j].word {
 			continue
 		}
-		if n := list[j].found(text, at); n > 0 {
+		same := list[j].same(text, at)
+		if *effort -= same + 1; *effort < 0 {
+			return nil, 0
+		}
+		if n := list[j].counts(text, at, same, inside); n > 0 {
 			return &list[j], n
 		}
 	}

@@ -3,7 +3,9 @@ package redact
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,9 +15,9 @@ import (
 func TestText(t *testing.T) {
 	v := vault(t, []Key{key("k1", 1)}, cards, Pattern{"mail", regexp.MustCompile(`[a-z.]+@[a-z.]+[a-z]`)})
 	long := strings.Repeat("0123456789", 9)
-	f := fields(t, `{"name":"Jürgen \"J\" <O'Neil>/1","pin":"Q7z","one":"X","vip":true,"sum":129.5,"list":["alpha-beta","beta-gamma-delta"],"open":"plain"}`)
+	f := fields(t, `{"name":"Jürgen \"J\" <O'Neil>/1","pin":"Q7z","one":"X","vip":true,"sum":129.5,"card":"4111111111111111","list":["alpha-beta","beta-gamma-delta"],"open":"plain"}`)
 	f["long"], f["huge"] = long, strings.Repeat("abcdefgh", 200)
-	marks := []string{"/huge", "/name", "/pin", "/one", "/vip", "/sum", "/list", "/long"}
+	marks := []string{"/huge", "/name", "/pin", "/one", "/vip", "/sum", "/card", "/list", "/long"}
 	shown := func(v2 any) string { return shortened(v.Scope("acme", "w").Digest(v2)) }
 	name := f["name"].(string)
 	for title, tc := range map[string]struct{ reason, text, want string }{
@@ -36,6 +38,14 @@ func TestText(t *testing.T) {
 		"boolean":        {"as a word of its own", "vip is true, construed", "vip is " + shown(true) + ", construed"},
 		"overlapping":    {"no part of either may stay", "alpha-beta-gamma-delta", shown("alpha-beta")},
 		"cut":            {"what is long is often cut", "got " + long[:60] + "… (90 bytes)", "got " + shown(long) + "… (90 bytes)"},
+		"cut early":      {"who cuts does not look where", "you said card 41111111111111", "you said card " + shown("4111111111111111")},
+		"cut with dots":  {"and says so", "you said alpha-be… (90 bytes)", "you said " + shown("alpha-beta") + "… (90 bytes)"},
+		"not cut":        {"a word that a value begins with", "the alpha-betics", "the alpha-betics"},
+		"not cut, short": {"little of it says little", "all about alpha", "all about alpha"},
+		"in the middle":  {"it is another word there", "beta-gamma is a ray", "beta-gamma is a ray"},
+		"JSON in JSON":   {"an answer quoted in an answer", `{"body":"{\"got\":\"Jürgen \\\"J\\\" <O'Neil>/1\"}"}`, `{"body":"{\"got\":\"` + shown(name) + `\"}"}`},
+		"JSON in Go":     {"an answer quoted in an error", strconv.Quote(`{"got":"Jürgen \"J\" \u003cO'Neil\u003e/1"}`), `"{\"got\":\"` + shown(name) + `\"}"`},
+		"JSON in a URL":  {"a query that is JSON", url.QueryEscape(`{"q":"Jürgen \"J\" <O'Neil>/1"}`), url.QueryEscape(`{"q":"`) + shown(name) + url.QueryEscape(`"}`)},
 		"long":           {"it goes on for longer than is looked for", "got " + f["huge"].(string), withheld},
 		"pattern":        {"whoever's it is", "mail to a.b@c.example, please", "mail to " + shown("a.b@c.example") + ", please"},
 		"too long":       {"it is not searched", strings.Repeat("y", maxText+1), withheld},
@@ -62,6 +72,28 @@ func TestTooManyValues(t *testing.T) {
 	}
 	if !s.Tells("anything") {
 		t.Error("a name was not taken to tell a value")
+	}
+}
+
+// TestSearchIsBounded: a text that is nearly each of very many values costs what
+// any other does, and tells none of them.
+func TestSearchIsBounded(t *testing.T) {
+	s := vault(t, []Key{key("a", 1)}).Scope("t", "w", []string{"/a"})
+	for i := range maxLiterals {
+		s.meet(strings.Repeat("a", cutLiteral-1) + strconv.Itoa(i))
+	}
+	for name, c := range map[string]struct {
+		text      string
+		withholds bool
+		reason    string
+	}{
+		"nearly each of them": {strings.Repeat("a", maxText), true, "looking through it would take a second"},
+		"long and harmless":   {strings.Repeat("b", maxText), false, "it is looked through at once"},
+		"short":               {strings.Repeat("a", 2*minLiteral), false, "few letters are few comparisons"},
+	} {
+		if _, withhold := s.met.find(c.text, true); withhold != c.withholds {
+			t.Errorf("%s: withheld is %t: %s", name, withhold, c.reason)
+		}
 	}
 }
 
