@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +31,7 @@ func (t *target) untold() string {
 	case t.seen.err != nil:
 		return "it could not be read: " + t.seen.err.Error()
 	case !t.seen.firm:
-		return t.seen.why
+		return cmp.Or(t.seen.why, "nobody knows how old the read is")
 	}
 	return ""
 }
@@ -56,10 +57,16 @@ func (t *target) strangers() int {
 	}
 	var stamps []string
 	for _, m := range t.members {
-		if m.stamp == "" || m.intent.Write == intent.Update || m.intent.Write == intent.Upsert {
+		switch {
+		case m.intent.Write == intent.Delete: // it leaves no stamp
+		case m.intent.Write != intent.Create || m.stamp == "":
 			return 0
+		default:
+			stamps = append(stamps, m.stamp)
 		}
-		stamps = append(stamps, m.stamp)
+	}
+	if len(stamps) == 0 {
+		return 0
 	}
 	n := 0
 	for _, r := range t.seen.records {
@@ -71,13 +78,23 @@ func (t *target) strangers() int {
 }
 
 func (t *target) countHolds() bool {
-	n := len(t.seen.records)
-	return n >= t.least && n <= t.most && t.strangers() == 0
+	n, strangers := len(t.seen.records), t.strangers()
+	if !t.based { // nothing was surely made here: what is somebody else's may be there
+		n, strangers = n-strangers, 0
+	}
+	return n >= t.least && n <= t.most && strangers == 0
+}
+
+// creates reports whether a record of its own is declared, which explains no other
+// effect.
+func (t *target) creates() bool {
+	return t.least > 0 && slices.ContainsFunc(t.members, func(m member) bool { return m.intent.Write == intent.Create })
 }
 
 // exactly: exactly N effects per key.
 func (b *bound) exactly() Check {
 	c := Check{Name: "exactly", About: "as many records under each key as declared"}
+	counted := map[string]string{}
 	for _, t := range b.targets {
 		c.Looked++
 		if why := t.untold(); why != "" {
@@ -85,13 +102,37 @@ func (b *bound) exactly() Check {
 			continue
 		}
 		c.rests(string(t.seen.strength), "")
-		if !t.countHolds() {
+		switch twin := t.countedFor(counted); {
+		case !t.countHolds():
 			c.wrong(t.named(t.counted()))
+		case twin != "":
+			c.wrong(t.named("its record is that of " + twin + ": one record for two declared ones"))
 		}
 	}
 	b.operations(&c)
 	c.settle("keys have as many records as declared", "keys have another number of records than declared")
 	return c
+}
+
+// countedFor notes for which target each record of a create counts, and names
+// another one for which it counted before: keys that differ for us (in case, say)
+// may be the same for the destination.
+func (t *target) countedFor(counted map[string]string) (twin string) {
+	if !t.creates() {
+		return ""
+	}
+	for _, r := range t.seen.records {
+		name := t.profile.Destination + "/" + t.profile.Kind + " " + r.Ref
+		if r.Ref == "" {
+			continue
+		}
+		if first, there := counted[name]; there {
+			twin = first
+			continue
+		}
+		counted[name] = t.name
+	}
+	return twin
 }
 
 // operations: one business operation has the effects of one write, whatever keys
@@ -161,6 +202,20 @@ func shown(v any) string {
 	return clip(string(text), most)
 }
 
+// unseen reports whether there is nothing to compare, since an export hides all of
+// what was declared.
+func (t *target) unseen() bool {
+	if t.masked == 0 || len(t.intent.Absent) > 0 {
+		return false
+	}
+	for name := range t.intent.Expect {
+		if !slices.Contains(t.intent.Ignore, string(intent.Pointer("").AppendToken(name))) {
+			return false
+		}
+	}
+	return true
+}
+
 // expected: every expected field as declared.
 func (b *bound) expected() Check {
 	c := Check{Name: "expected", About: "every expected field as declared"}
@@ -175,6 +230,9 @@ func (b *bound) expected() Check {
 			continue
 		case t.unsure:
 			c.unknown(t.named("a write that names its fields is not settled"))
+			continue
+		case t.unseen():
+			c.unknown(t.named("the export shows none of its fields"))
 			continue
 		case len(t.seen.records) == 0 && t.least == 0:
 			continue
@@ -250,7 +308,7 @@ func (b *bound) unaccounted(lists []listing) Check {
 			}
 			c.Looked++
 			switch {
-			case known.has(l, r, b.stamps):
+			case known.has(l, r, b.stamps), ours(r) && b.elsewhere[r.Stamp], known.isElsewhere(l, r):
 			case unknown:
 				c.unknown(strange(l, r, "nobody declared it, and the destination does not say when it was made: it may be older"))
 			default:
@@ -283,14 +341,16 @@ func strange(l listing, r connectors.Listed, says string) Named {
 // accounted are the records that declared effects explain: by their refs, by
 // their keys as text, and those whose keys are compared by rules.
 type accounted struct {
-	refs   map[string]bool
-	keys   map[string]bool
-	forms  map[string][][]string // the members of keys, by place
-	likely map[string][]*target
+	refs map[string]bool
+	keys map[string]bool
+	// elsewhere are those of writes that are not meant here.
+	elsewhere map[string]bool
+	forms     map[string][][]string // the members of keys, by place
+	likely    map[string][]*target
 }
 
 func (b *bound) known() accounted {
-	a := accounted{refs: map[string]bool{}, keys: map[string]bool{}, forms: map[string][][]string{}, likely: map[string][]*target{}}
+	a := accounted{refs: map[string]bool{}, keys: map[string]bool{}, elsewhere: map[string]bool{}, forms: map[string][][]string{}, likely: map[string][]*target{}}
 	for _, t := range b.targets {
 		place := t.profile.Destination + "/" + t.profile.Kind
 		for _, r := range t.seen.records {
@@ -301,11 +361,8 @@ func (b *bound) known() accounted {
 		if t.profile.FreshKeys {
 			continue // many records share such a key
 		}
-		form := slices.Sorted(maps.Keys(t.intent.Key))
+		form := a.form(place, t.intent.Key)
 		a.keys[recordName(t.profile.Destination, t.profile.Kind, t.intent.Key)] = true
-		if !slices.ContainsFunc(a.forms[place], func(f []string) bool { return slices.Equal(f, form) }) {
-			a.forms[place] = append(a.forms[place], form)
-		}
 		if slices.ContainsFunc(form, func(name string) bool {
 			path := string(intent.Pointer("").AppendToken(name))
 			return len(t.profile.Compare[path])+len(t.intent.Compare[path]) > 0
@@ -313,7 +370,23 @@ func (b *bound) known() accounted {
 			a.likely[place] = append(a.likely[place], t)
 		}
 	}
+	for _, w := range b.f.others {
+		place := w.intent.Destination + "/" + w.intent.Kind
+		if _, p, err := b.reg.Lookup(w.intent.Destination, w.intent.Kind); err == nil && !p.FreshKeys {
+			a.form(place, w.intent.Key)
+			a.elsewhere[recordName(w.intent.Destination, w.intent.Kind, w.intent.Key)] = true
+		}
+	}
 	return a
+}
+
+// form notes of which members the keys of a place are made.
+func (a accounted) form(place string, key intent.Fields) []string {
+	form := slices.Sorted(maps.Keys(key))
+	if !slices.ContainsFunc(a.forms[place], func(f []string) bool { return slices.Equal(f, form) }) {
+		a.forms[place] = append(a.forms[place], form)
+	}
+	return form
 }
 
 // has reports whether a declared effect explains a record: it was found by its
@@ -323,19 +396,33 @@ func (a accounted) has(l listing, r connectors.Listed, stamps map[string]bool) b
 	if a.refs[place+" "+r.Ref] || r.Stamp != "" && stamps[r.Stamp] {
 		return true
 	}
-	for _, form := range a.forms[place] {
-		key := intent.Fields{}
-		for _, name := range form {
-			key[name] = r.Fields[name]
-		}
-		if a.keys[recordName(l.scope.Destination.Value, l.scope.Kind.Value, key)] {
-			return true
-		}
+	if a.key(a.keys, l, r) {
+		return true
 	}
 	return slices.ContainsFunc(a.likely[place], func(t *target) bool {
 		asked := intent.WriteIntent{Key: t.intent.Key, Compare: t.intent.Compare}
 		return len(verify.Diff(asked, t.profile.Compare, r.Fields)) == 0
 	})
+}
+
+// key reports whether a record has one of some keys.
+func (a accounted) key(among map[string]bool, l listing, r connectors.Listed) bool {
+	for _, form := range a.forms[l.scope.Destination.Value+"/"+l.scope.Kind.Value] {
+		key := intent.Fields{}
+		for _, name := range form {
+			key[name] = r.Fields[name]
+		}
+		if among[recordName(l.scope.Destination.Value, l.scope.Kind.Value, key)] {
+			return true
+		}
+	}
+	return false
+}
+
+// isElsewhere reports whether a record has the key of a write that the export has
+// and that is not meant here.
+func (a accounted) isElsewhere(l listing, r connectors.Listed) bool {
+	return a.key(a.elsewhere, l, r)
 }
 
 // undeclared: nothing bears a stamp of ours but what was declared.
@@ -360,7 +447,7 @@ func (b *bound) undeclared(lists []listing) Check {
 			}
 			c.Looked++
 			switch {
-			case b.stamps[r.Stamp]:
+			case b.stamps[r.Stamp], b.elsewhere[r.Stamp]:
 			case unknown:
 				c.unknown(strange(l, r, "no declared write has this stamp, and the destination does not say when it was made: it may be older"))
 			default:

@@ -127,6 +127,11 @@ func (b *bound) verified() (Check, *Claims) {
 	c := Check{Name: "verified", About: "every outcome that was claimed is still true"}
 	all := &Claims{}
 	claimed := false
+	for _, s := range b.strays {
+		claimed = true
+		c.Looked++
+		c.unknown(Named{Name: s, Says: "nobody declared it, so that nobody can look for it"})
+	}
 	for _, t := range b.targets {
 		for _, m := range t.members {
 			if m.status == "" {

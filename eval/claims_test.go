@@ -198,7 +198,7 @@ func TestClaimsBesideARun(t *testing.T) {
 {"destination":"orders","kind":"order","key":{"order_id":"Z"},"status":"review"}
 `)
 		r := s.eval(workflowChecks + "outcomes: outcomes.jsonl\n")
-		if got := results(r); got != "exactly pass, expected pass, verified pass, undeclared fail" || r.Claims.Judged != 1 {
+		if got := results(r); got != "exactly pass, expected pass, verified not-checked, undeclared fail" || r.Claims.Judged != 1 {
 			t.Errorf("%s, %d judged\n%s", got, r.Claims.Judged, r.Text())
 		}
 		says(t, r, "wr_unknown (outcomes.jsonl:2)", `orders/order {"order_id":"Z"} (outcomes.jsonl:3)`)

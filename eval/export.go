@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -100,10 +101,48 @@ func (w write) id() string { return idOf(w.intent) }
 // idOf follows from the structural key; a test compares it with ledger.IDOf.
 func idOf(w intent.WriteIntent) string { return "wr_" + w.StructuralKey()[:32] }
 
-// readWrites reads an export: what was declared, and what was claimed of it.
-func readWrites(ps *problems, path string) []write {
+// readExport reads what was declared, all of it: an export that has only the first
+// pages of a list is refused, unless they reach back beyond a time.
+func readExport(ps *problems, path string, from time.Time) []write {
+	pages, goesOn := readPages(ps, path)
+	all := readWrites(ps, pages)
+	reaches := !from.IsZero() && slices.ContainsFunc(all, func(w write) bool {
+		return !w.exported.Created.IsZero() && w.exported.Created.Before(from)
+	})
+	if len(goesOn.raw) > 0 && !reaches {
+		ps.say(path, goesOn.n, "before", "says that there are more writes; want the further pages too, from `readback list --json --before %s` on: what was declared is not all there", yamlfile.Clip(string(goesOn.raw)))
+	}
+	return all
+}
+
+// once keeps one of several lines about the same write: pages can overlap. The
+// later one counts, which says what became of it.
+func once(ps *problems, all []write) []write {
+	at := map[string]int{}
+	var kept []write
+	for _, w := range all {
+		i, twice := at[w.id()]
+		if !twice {
+			at[w.id()] = len(kept)
+			kept = append(kept, w)
+			continue
+		}
+		was, err := kept[i].intent.Digest()
+		is, errIs := w.intent.Digest()
+		switch {
+		case err != nil || errIs != nil || was != is:
+			ps.say(w.line.file, w.line.n, "intent", "is of the same write as %s, and asks for something else; want one of them", kept[i].line.where())
+		case w.exported.status() != "":
+			kept[i] = w
+		}
+	}
+	return kept
+}
+
+// readWrites reads what was declared, and what was claimed of it.
+func readWrites(ps *problems, lines []line) []write {
 	var all []write
-	for _, l := range readLines(ps, path) {
+	for _, l := range lines {
 		var e exported
 		if err := json.Unmarshal(l.raw, &e); err != nil {
 			ps.say(l.file, l.n, "", "is no write: %s", err)
@@ -138,12 +177,13 @@ func readWrites(ps *problems, path string) []write {
 		}
 		all = append(all, one)
 	}
+	all = once(ps, all)
 	slices.SortStableFunc(all, func(a, b write) int { return a.exported.Created.Compare(b.exported.Created) })
 	return all
 }
 
-// masked is how a value begins that an export does not show.
-const masked = "redacted:"
+// masked is what stands for a value that an export does not show.
+var masked = regexp.MustCompile("redacted:[0-9a-f]{16}")
 
 // mask leaves out of the comparison what the export does not show.
 func (w *write) mask() {
@@ -159,13 +199,17 @@ func maskedIn(at intent.Pointer, v any) []string {
 	var all []string
 	switch v := v.(type) {
 	case string:
-		if strings.HasPrefix(v, masked) {
+		if masked.MatchString(v) {
 			all = append(all, string(at))
 		}
 	case intent.Fields:
 		return maskedIn(at, map[string]any(v))
 	case map[string]any:
 		for name, m := range v {
+			if masked.MatchString(name) {
+				all = append(all, string(at.AppendToken(name)))
+				continue
+			}
 			all = append(all, maskedIn(at.AppendToken(name), m)...)
 		}
 	case []any:

@@ -30,12 +30,18 @@ const (
 	defaultPatience = time.Minute
 	// firstPause and longestPause lie between two tries of a read that failed.
 	firstPause, longestPause = 100 * time.Millisecond, 10 * time.Second
+	// stalePause lies between two reads that say that they are older than they
+	// can be.
+	stalePause = time.Second
 
 	// defaultConfidence is that of intervals, in percent.
 	defaultConfidence = 95
 	// defaultLeast is how many cases a rate needs before it is compared: with
 	// fewer, intervals are so wide that nothing could ever be worse.
 	defaultLeast = 20
+	// leastSamples is how many samples a mean needs before it is compared, whatever
+	// a file says: what is drawn again and again of fewer is always the same.
+	leastSamples = 3
 	// maxSamples is how many values a baseline keeps of a distribution, evenly
 	// over its quantiles.
 	maxSamples = 1000

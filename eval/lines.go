@@ -27,10 +27,18 @@ func (l line) where() string { return fmt.Sprintf("%s:%d", filepath.Base(l.file)
 // readLines reads the JSON objects of a file: one a line or one after another,
 // in one list, or the pages that `readback list --json` prints.
 func readLines(ps *problems, path string) []line {
+	all, _ := readPages(ps, path)
+	return all
+}
+
+// readPages is readLines, and where the last page goes on: a line with the id of the
+// write before which the rest is, without one where the pages have an end.
+func readPages(ps *problems, path string) ([]line, line) {
+	var goesOn line
 	text, err := yamlfile.ReadBounded(path, maxLines)
 	if err != nil {
 		ps.say(path, 0, "", "cannot be read: %s", reason(err))
-		return nil
+		return nil, goesOn
 	}
 	var all []line
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -39,7 +47,7 @@ func readLines(ps *problems, path string) []line {
 		var raw json.RawMessage
 		err := d.Decode(&raw)
 		if errors.Is(err, io.EOF) {
-			return all
+			return all, goesOn
 		}
 		begins := int(d.InputOffset()) - len(raw)
 		if err != nil { // it stands before what cannot be read, and maybe some lines above it
@@ -49,13 +57,14 @@ func readLines(ps *problems, path string) []line {
 		counted, at = counted+bytes.Count(text[at:max(begins, at)], []byte("\n")), max(begins, at)
 		if err != nil || len(raw) > maxLine {
 			ps.say(path, counted, "", "is no JSON from here on; want one object a line")
-			return nil
+			return nil, line{}
 		}
-		opened, why := opened(raw)
+		opened, before, why := opened(raw)
 		if why != "" {
 			ps.say(path, counted, "", "%s", why)
-			return nil
+			return nil, line{}
 		}
+		goesOn = line{path, counted, []byte(before)}
 		for _, r := range opened {
 			all = append(all, line{path, counted, r})
 		}
@@ -63,29 +72,33 @@ func readLines(ps *problems, path string) []line {
 }
 
 // opened is what a value of a file stands for: itself, the elements of a list, or
-// the writes of a page.
-func opened(raw json.RawMessage) ([]json.RawMessage, string) {
+// the writes of a page, with the write before which the next page begins.
+func opened(raw json.RawMessage) (all []json.RawMessage, before, why string) {
 	if bytes.HasPrefix(raw, []byte("[")) {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, "is no list"
+			return nil, "", "is no list"
 		}
-		return list, ""
+		return list, "", ""
 	}
 	var page struct {
 		Writes *[]json.RawMessage `json:"writes"`
+		Before any                `json:"before"`
 		Error  json.RawMessage    `json:"error"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
-		return nil, "is no object; want JSON objects, one a line"
+		return nil, "", "is no object; want JSON objects, one a line"
 	}
 	switch {
 	case page.Writes == nil:
-		return []json.RawMessage{raw}, ""
+		return []json.RawMessage{raw}, "", ""
 	case len(page.Error) > 0:
-		return nil, "says that some writes could not be read; what was declared is not all there"
+		return nil, "", "says that some writes could not be read; what was declared is not all there"
 	}
-	return *page.Writes, ""
+	if page.Before != nil {
+		before = fmt.Sprint(page.Before)
+	}
+	return *page.Writes, before, ""
 }
 
 // reason is an error without the path, which is told beside it.

@@ -24,6 +24,7 @@ type File struct {
 	patience          time.Duration
 	effects           []placed
 	writes            []write
+	others            []write // of the export, and not meant
 	claims            []claim
 	checks            checksForm
 	snapshot          []snapRecord
@@ -145,7 +146,7 @@ func (l *loader) declared(form *fileForm) {
 		if w.Name.Value == "" && w.Name.Line == 0 {
 			l.Say(w.At.Line, w.At.Field+".name", "is missing; want the workflow whose writes are meant")
 		}
-		l.writes(w.Writes, w.At, func(one write) bool {
+		l.writes(w.Writes, w.At, time.Time{}, func(one write) bool {
 			return one.intent.Workflow == w.Name.Value && (w.Tenant.Value == "" || one.intent.Tenant == w.Tenant.Value)
 		})
 	default:
@@ -155,7 +156,7 @@ func (l *loader) declared(form *fileForm) {
 			l.At(w.At, "wants from and until, the one before the other")
 		}
 		l.f.ended = cmp.Or(l.f.ended, w.Until.Time)
-		l.writes(w.Writes, w.At, func(one write) bool {
+		l.writes(w.Writes, w.At, w.From.Time, func(one write) bool {
 			at := one.exported.Created
 			return (at.IsZero() || !at.Before(w.From.Time) && !at.After(w.Until.Time)) && (w.Tenant.Value == "" || one.intent.Tenant == w.Tenant.Value)
 		})
@@ -215,8 +216,9 @@ func (l *loader) run(r *runForm) {
 	}
 }
 
-// writes reads an export and keeps what is meant.
-func (l *loader) writes(t yamlfile.Text, at yamlfile.Place, meant func(write) bool) {
+// writes reads an export and keeps what is meant. It need not reach back beyond
+// from, where that is given.
+func (l *loader) writes(t yamlfile.Text, at yamlfile.Place, from time.Time, meant func(write) bool) {
 	if t.Value == "" {
 		if t.Line == 0 {
 			l.Say(at.Line, at.Field+".writes", "is missing; want an export of what was declared, such as `readback list --json` prints it")
@@ -227,10 +229,15 @@ func (l *loader) writes(t yamlfile.Text, at yamlfile.Place, meant func(write) bo
 		return // what will be declared is not known; the scopes are
 	}
 	path := l.beside(t)
-	all := readWrites(&l.ps, path)
+	all := readExport(&l.ps, path, from)
 	for _, one := range all {
-		if meant(one) {
-			l.f.writes = append(l.f.writes, one)
+		if !meant(one) {
+			l.f.others = append(l.f.others, one)
+			continue
+		}
+		l.f.writes = append(l.f.writes, one)
+		if last := one.exported.LastSend; !l.f.ended.IsZero() && last.After(l.f.ended) {
+			l.f.ended = last // reads that may be older prove nothing
 		}
 	}
 	if len(all) > 0 && len(l.f.writes) == 0 {

@@ -26,7 +26,7 @@ func readOpinions(ps *problems, path string) []Opinion {
 			ps.say(l.file, l.n, "", "wants by and says: who thinks so, and what")
 			continue
 		}
-		o.About, o.By, o.Says = clip(o.About, maxNamedText), clip(o.By, maxNamedText), clip(o.Says, maxOpinion)
+		o.About, o.By, o.Says = clip(oneLine(o.About), maxNamedText), clip(oneLine(o.By), maxNamedText), clip(oneLine(o.Says), maxOpinion)
 		if len(all) < maxOpinions {
 			all = append(all, o)
 		}

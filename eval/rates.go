@@ -108,7 +108,10 @@ func (l *loader) readRates(form *ratesForm, outcomes []exported) *rates {
 		l.At(form.At, "has a confidence of %d; want 50 to 99, in percent", form.Confidence)
 		r.confidence = defaultConfidence
 	}
-	if r.least == 0 {
+	if r.least < 0 {
+		l.At(form.At, "has least: %d; want 1 or more: with so few cases nothing is compared", r.least)
+	}
+	if r.least <= 0 {
 		r.least = defaultLeast
 	}
 	names := slices.Sorted(maps.Keys(known))
@@ -122,13 +125,16 @@ func (l *loader) readRates(form *ratesForm, outcomes []exported) *rates {
 			}
 			l.At(c.At, "is not known; %s", want)
 		}
+		if c.Least < 0 {
+			l.At(c.At, "has least: %d; want 1 or more: with so few cases nothing is compared", c.Least)
+		}
 		if w := c.Worse.Value; w != "" && w != "up" && w != "down" && w != "either" {
 			l.At(c.Worse.Place, "is %q; want up, down or either: which way it gets worse", yamlfile.Clip(w))
 		}
 	}
 	writes := l.f.writes
 	if form.Writes.Value != "" {
-		writes = readWrites(&l.ps, l.beside(form.Writes))
+		writes = readWrites(&l.ps, readLines(&l.ps, l.beside(form.Writes)))
 	}
 	all := outcomes
 	if len(writes) > 0 {
@@ -319,6 +325,9 @@ func (r *rates) against(one *Rate, now, was measure, form rateForm) {
 	least := r.least
 	if form.Least > 0 {
 		least = form.Least
+	}
+	if now.samples != nil { // of one value there is no interval
+		least = max(least, leastSamples)
 	}
 	up, down := d.Low > form.More.value, -d.High > form.More.value
 	worse := form.Worse.Value

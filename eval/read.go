@@ -242,6 +242,12 @@ func (r *reader) firm(s connectors.Strength, at time.Time, p connectors.Profile,
 		return false, time.Time{}, "reads may lag, and the destination declares no settle time (settle: in the configuration declares one)"
 	case !at.Before(shows):
 		return true, time.Time{}, ""
+	case !time.Now().Before(shows): // it is late enough, and the read is older all the same
+		again := time.Now().Add(stalePause)
+		if again.After(end) {
+			again = time.Time{}
+		}
+		return false, again, "reads are older than the last send, however late they are made"
 	case shows.After(end):
 		return false, time.Time{}, fmt.Sprintf("reads may lag by %v, which have not passed since the last send and are more than patience allows", settle)
 	}
@@ -259,7 +265,7 @@ func pauseAfter(tries int, err error) time.Duration {
 }
 
 // signature is equal for reads that found the same.
-func signature(records []connectors.Record) string {
+func signature[R any](records []R) string {
 	text, err := json.Marshal(records)
 	if err != nil {
 		return ""
@@ -270,16 +276,29 @@ func signature(records []connectors.Record) string {
 // list lists one scope until it is firm, or patience has ended.
 func (r *reader) list(ctx context.Context, l connectors.Lister, p connectors.Profile, s connectors.Scope) (connectors.Listing, bool, string, error) {
 	end := r.began.Add(r.patience)
-	for tries := 1; ; tries++ {
+	tries, agree, last := 0, 0, ""
+	for {
 		got, err := l.List(ctx, s)
 		if err != nil {
+			tries, agree = tries+1, 0
 			pause := pauseAfter(tries, err)
 			if errors.Is(err, connectors.ErrScope) || time.Now().Add(pause).After(end) || !sleep(ctx, pause) {
 				return got, false, "", err
 			}
 			continue
 		}
+		found := signature(got.Records)
+		if agree++; found != last {
+			agree = 1
+		}
+		tries, last = 0, found
 		firm, again, why := r.firm(got.Strength, got.At, p, end)
+		if firm && agree < p.Confirm() {
+			firm, again, why = false, time.Now().Add(firstPause), fmt.Sprintf("%d lists in a row did not agree in time", p.Confirm())
+			if again.After(end) {
+				again = time.Time{}
+			}
+		}
 		if firm || again.IsZero() || !sleep(ctx, time.Until(again)) {
 			return got, firm, why, nil
 		}

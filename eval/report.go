@@ -3,6 +3,7 @@ package eval
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -59,6 +60,9 @@ type Report struct {
 	Claims *Claims `json:"claims,omitempty"`
 	// Rates are those of tier 2, from what the run counted itself.
 	Rates []Rate `json:"rates,omitempty"`
+	// Recording says that the rates were made to be recorded, and need not be
+	// compared.
+	Recording bool `json:"recording,omitempty"`
 	// Baseline names the file that the rates were compared with.
 	Baseline string `json:"baseline,omitempty"`
 	// Opinions are what models said. They decide nothing.
@@ -141,7 +145,7 @@ const (
 // Verdict is the worst that is known: wrong before worse, worse before what could
 // not be checked.
 func (r Report) Verdict() Verdict {
-	unchecked := len(r.Checks)+len(r.Rates) == 0
+	unchecked := len(r.Checks) == 0 && !slices.ContainsFunc(r.Rates, func(one Rate) bool { return one.Asked || r.Recording })
 	worse := false
 	for _, c := range r.Checks {
 		switch c.Result {
@@ -192,9 +196,23 @@ func (c *Check) unknown(n Named) {
 }
 
 func (n Named) clipped() Named {
-	n.Name, n.Says = clip(n.Name, maxNamedText), clip(n.Says, maxNamedText)
-	n.Refs = n.Refs[:min(len(n.Refs), maxNamed)]
+	n.Name, n.Says = clip(oneLine(n.Name), maxNamedText), clip(oneLine(n.Says), maxNamedText)
+	n.Refs = slices.Clone(n.Refs[:min(len(n.Refs), maxNamed)])
+	for i, ref := range n.Refs {
+		n.Refs[i] = clip(ref, maxNamedText)
+	}
 	return n
+}
+
+// oneLine is a text that others wrote, without line breaks: within a report it
+// would look like lines of the report's own.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // settle decides the result of a check: what is wrong is wrong, whatever else

@@ -32,7 +32,7 @@ func Run(ctx context.Context, f *File, reg *connectors.Registry, o Options) (Rep
 		return Report{}, err
 	}
 	began := time.Now()
-	rep := Report{Evaluation: f.name, File: f.path, Began: began.UTC(), Declared: len(b.targets), Checks: []Check{}, Opinions: f.opinions}
+	rep := Report{Evaluation: f.name, File: f.path, Began: began.UTC(), Declared: len(b.targets), Checks: []Check{}, Recording: o.Recording, Opinions: f.opinions}
 	if o.Tier != 2 {
 		r := &reader{began: began, ended: cmp.Or(f.ended, began), patience: f.patience}
 		b.tier1(ctx, r, &rep)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,11 @@ var snapMembers = []string{"destination", "kind", "ref", "version", "stamp", "fi
 // readSnapshot reads what was there before the run.
 func readSnapshot(ps *problems, path, name string) []snapRecord {
 	all := []snapRecord{}
-	for i, l := range readLines(ps, path) {
+	lines := readLines(ps, path)
+	if len(lines) == 0 {
+		ps.say(path, 0, "", "has nothing; want a snapshot, as `readback eval --snapshot` writes it")
+	}
+	for i, l := range lines {
 		if i == 0 {
 			var head snapHead
 			if !strictly(ps, l, []string{"snapshot", "evaluation", "taken"}, &head) {
@@ -131,6 +136,7 @@ func (b *bound) collateral(lists []listing) Check {
 	for _, l := range lists {
 		b.collateralIn(&c, l, was, touched)
 	}
+	b.vanished(&c, was, touched, lists)
 	if c.Looked == 0 {
 		c.Result, c.Why, c.Strength = NotChecked, "nothing is known of how it was before; want snapshot:, as `readback eval --snapshot` writes it, or unchanged: in effects", "none"
 		return c
@@ -143,17 +149,26 @@ func (b *bound) collateral(lists []listing) Check {
 func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string]bool) {
 	place := t.profile.Destination + "/" + t.profile.Kind + " "
 	asked := intent.WriteIntent{Key: t.intent.Key}
+	made := false
 	for _, m := range t.members {
+		made = made || m.intent.Write != intent.Update
+		if m.claimsNoEffect() {
+			continue // what it asked for was not to be changed
+		}
 		asked.Expect, asked.Payload = joined(asked.Expect, m.intent.Expect), joined(asked.Payload, m.intent.Payload)
 		asked.Absent, asked.Ignore = slices.Concat(asked.Absent, m.intent.Absent), slices.Concat(asked.Ignore, m.intent.Ignore)
 	}
 	for _, r := range t.seen.records {
 		old, known := was[place+r.Ref]
 		touched[place+r.Ref] = true
-		if !known && len(t.unchanged) == 0 {
-			continue // it is new, or nobody knows
+		if !known && len(t.unchanged) == 0 && made {
+			continue // it is new
 		}
 		c.Looked++
+		if !known && len(t.unchanged) == 0 {
+			c.unknown(t.named("it was updated, and nobody knows how it was before; want it in the snapshot"))
+			continue
+		}
 		if why := t.untold(); why != "" {
 			c.unknown(t.named(why))
 			continue
@@ -215,6 +230,38 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 	}
 }
 
+// vanished looks for records that were read for a declared effect before the run,
+// and that neither its read nor a list of their place shows any more.
+func (b *bound) vanished(c *Check, was before, touched map[string]bool, lists []listing) {
+	for _, name := range slices.Sorted(maps.Keys(was)) {
+		old := was[name]
+		inList := slices.ContainsFunc(lists, func(l listing) bool {
+			return l.scope.Destination.Value == old.Destination && l.scope.Kind.Value == old.Kind
+		})
+		if old.Listed || touched[name] || inList || b.mayGo(old) {
+			continue
+		}
+		for _, t := range b.targets {
+			if !t.keyed(old) {
+				continue
+			}
+			c.Looked++
+			if why := t.untold(); why != "" {
+				c.unknown(t.named(why))
+				break
+			}
+			c.wrong(Named{Name: name, Says: "it was there before, and is gone", Refs: []string{old.Ref}})
+			break
+		}
+	}
+}
+
+// keyed reports whether a record of a snapshot has the key of a target.
+func (t *target) keyed(old snapRecord) bool {
+	return t.profile.Destination == old.Destination && t.profile.Kind == old.Kind &&
+		len(verify.Diff(intent.WriteIntent{Key: t.intent.Key, Compare: t.intent.Compare}, t.profile.Compare, old.Fields)) == 0
+}
+
 // shared are the members of one reading that another, made in another way, shows
 // too.
 func shared(of, with intent.Fields) intent.Fields {
@@ -230,7 +277,10 @@ func shared(of, with intent.Fields) intent.Fields {
 // mayGo reports whether a declared write deletes a record.
 func (b *bound) mayGo(old snapRecord) bool {
 	return slices.ContainsFunc(b.targets, func(t *target) bool {
-		return t.profile.Destination == old.Destination && t.profile.Kind == old.Kind && t.least == 0 &&
-			len(verify.Diff(intent.WriteIntent{Key: t.intent.Key}, t.profile.Compare, old.Fields)) == 0
+		deletes := t.based && t.most == 0 // an effect of none
+		for _, m := range t.members {
+			deletes = deletes || m.intent.Write == intent.Delete && !m.claimsNoEffect()
+		}
+		return deletes && t.keyed(old)
 	})
 }

@@ -129,3 +129,95 @@ func TestHalfASnapshot(t *testing.T) {
 		}
 	})
 }
+
+// TestCollateralOfWrites: only what a write that may have been made asked for may
+// change, and only a delete may take a record away.
+func TestCollateralOfWrites(t *testing.T) {
+	edited := func(s *stage, o simulated.Order) {
+		if _, err := s.world.Edit(o.ID, intent.Fields{"amount_cents": json.Number("200")}); err != nil {
+			s.Fatal(err)
+		}
+	}
+	removed := func(s *stage, o simulated.Order) {
+		if err := s.world.Remove(o.ID); err != nil {
+			s.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		write             intent.WriteType
+		state, settlement string
+		run               func(*stage, simulated.Order)
+		want, reason      string
+	}{
+		"an update":                      {intent.Update, "settled", "verified", edited, "collateral pass", "it asked for that"},
+		"an update that waits":           {intent.Update, "review", "", edited, "collateral pass", "it may have been made"},
+		"an update that was denied":      {intent.Update, "settled", "denied", edited, "collateral fail", "nobody was to change that"},
+		"an update that waits, and gone": {intent.Update, "review", "", removed, "collateral fail", "an update takes nothing away"},
+		"a create that waits, and gone":  {intent.Create, "review", "", removed, "collateral fail", "a create takes nothing away"},
+		"a delete":                       {intent.Delete, "settled", "verified", removed, "collateral pass", "it asked for that"},
+		"a delete that was denied":       {intent.Delete, "settled", "denied", removed, "collateral fail", "nobody was to take that away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, simulated.Plain.Options())
+				o := s.there("A-1", 100, "")
+				s.there("A-2", 100, "")
+				const checks = head + "workflow: {name: wf, writes: writes.json}\nchecks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kind: order}]}}\n"
+				f, err := eval.LoadBefore(s.write("checks.yaml", checks))
+				var out bytes.Buffer
+				if err != nil || eval.Snapshot(t.Context(), f, s.registry(), &out) != nil {
+					t.Fatal(err)
+				}
+				s.write("before.jsonl", out.String())
+				in := declared(c.write, "A-1", 0)
+				if c.write == intent.Update {
+					in.Expect = intent.Fields{"amount_cents": json.Number("200")}
+				}
+				s.write("writes.json", exportLine(t, in, c.state, c.settlement, 0))
+				c.run(s, o)
+				if r := s.eval(checks); results(r) != c.want {
+					t.Errorf("%s, want %s: %s\n%s", results(r), c.want, c.reason, r.Text())
+				}
+			})
+		})
+	}
+}
+
+// TestCollateralThatNobodyKnows: a record that was updated and is not in the
+// snapshot was otherwise before, nobody knows how; one that is in it and was put
+// anew under its key is gone.
+func TestCollateralThatNobodyKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, simulated.Plain.Options())
+		s.there("A-1", 100, "")
+		s.write("before.jsonl", `{"snapshot":1,"evaluation":"test","taken":"2000-01-01T00:00:00Z"}`)
+		s.write("writes.json", exportLine(t, declared(intent.Update, "A-1", 0), "settled", "verified", 0))
+		r := s.eval(head + "workflow: {name: wf, writes: writes.json}\nchecks: {collateral: {snapshot: before.jsonl}}\n")
+		if results(r) != "collateral not-checked" {
+			t.Errorf("an update of what nobody knows: %s\n%s", results(r), r.Text())
+		}
+
+		const checks = two + "checks: {collateral: {snapshot: before.jsonl}}\n"
+		s.there("A-2", 100, "")
+		f, err := eval.LoadBefore(s.write("checks.yaml", checks))
+		var out bytes.Buffer
+		if err != nil || eval.Snapshot(t.Context(), f, s.registry(), &out) != nil {
+			t.Fatal(err)
+		}
+		s.write("before.jsonl", out.String())
+		if r := s.eval(checks); results(r) != "collateral pass" {
+			t.Errorf("nothing changed: %s\n%s", results(r), r.Text())
+		}
+		if err := s.world.Remove(s.world.Records("A-2")[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		s.there("A-2", 100, "")
+		if r := s.eval(checks); results(r) != "collateral fail" {
+			t.Errorf("a record was taken away and made anew: %s\n%s", results(r), r.Text())
+		}
+		s.write("before.jsonl", "")
+		if _, err := eval.Load(s.write("checks.yaml", checks)); err == nil {
+			t.Error("an empty file is taken for a snapshot")
+		}
+	})
+}

@@ -23,7 +23,11 @@ type target struct {
 	least, most int
 	// unsure says that a write of which nobody knows names fields here: they are
 	// not compared.
-	unsure    bool
+	unsure bool
+	// based says that it follows from what was declared how many records there are:
+	// an effect says so, or a write that was surely made. Else there may be one
+	// from before.
+	based     bool
 	unchanged intent.Fields
 	members   []member
 	masked    int
@@ -56,12 +60,15 @@ type bound struct {
 	// strays are claims about writes that nobody declared.
 	strays []string
 	stamps map[string]bool // of all declared writes
-	lines  map[string]bool // names of all targets
+	// elsewhere are the stamps of writes that the export has and that are not
+	// meant here: those of other workflows, times and tenants. They were declared.
+	elsewhere map[string]bool
+	lines     map[string]bool // names of all targets
 }
 
 // bind looks everything up that the file names. The error is an [InvalidError].
 func bind(f *File, reg *connectors.Registry) (*bound, error) {
-	b := &bound{f: f, reg: reg, stamps: map[string]bool{}, lines: map[string]bool{}}
+	b := &bound{f: f, reg: reg, stamps: map[string]bool{}, elsewhere: map[string]bool{}, lines: map[string]bool{}}
 	var ps problems
 	for _, e := range f.effects {
 		b.effect(&ps, e)
@@ -80,6 +87,9 @@ func bind(f *File, reg *connectors.Registry) (*bound, error) {
 			}
 			ps.say(f.path, at.Line, s.At.Field+"."+field, "%s", told(err))
 		}
+	}
+	for _, w := range f.others {
+		b.elsewhere[w.intent.Stamp()] = true
 	}
 	b.claims()
 	for _, t := range b.targets {
@@ -137,7 +147,7 @@ func (b *bound) effect(ps *problems, e placed) {
 	}
 	w.Expect = joined(nil, e.Expect)
 	b.targets = append(b.targets, &target{name: recordName(e.Destination, e.Kind, e.Key), line: e.line, conn: conn, profile: profile,
-		intent: w, least: e.count(), most: e.count(), unchanged: e.Unchanged,
+		intent: w, least: e.count(), most: e.count(), based: true, unchanged: e.Unchanged,
 		members: []member{{intent: w, stamp: e.Stamp, line: e.line, key: e.IdempotencyKey}}})
 }
 
@@ -186,12 +196,16 @@ func (b *bound) writes(ps *problems) {
 func (t *target) fold(m member) {
 	t.members = append(t.members, m)
 	w := m.intent
-	says := statuses[m.status]
-	if says == claimsNothing || says == claimsAbort {
-		return // it says that it left nothing; whether that is so is another check
-	}
-	sure := says == claimsNone || says == claimsEffect
 	n := w.Want()
+	if w.Write != intent.Create && !t.based {
+		t.most = max(t.most, n) // what it was to change or delete was there before, maybe
+	}
+	if m.claimsNoEffect() {
+		return // whether that is so is another check
+	}
+	says := statuses[m.status]
+	sure := says == claimsNone || says == claimsEffect
+	t.based = t.based || sure
 	switch w.Write {
 	case intent.Create:
 		t.most += n
@@ -215,9 +229,22 @@ func (t *target) fold(m member) {
 		t.unsure = true
 		return
 	}
-	t.intent.Expect = joined(t.intent.Expect, w.Expect)
-	t.intent.Absent = w.Absent
-	t.intent.Ignore = slices.Concat(t.intent.Ignore, w.Ignore)
+	t.lay(w)
+}
+
+// claimsNoEffect reports whether it is claimed that a write left nothing.
+func (m member) claimsNoEffect() bool {
+	says := statuses[m.status]
+	return says == claimsNothing || says == claimsAbort
+}
+
+// lay lays what a later write wants over what earlier ones want: where both name a
+// place, the later one counts.
+func (t *target) lay(w intent.WriteIntent) {
+	wants := func(path string) bool { _, there := intent.Lookup(w.Expect, path); return there }
+	t.intent.Absent = slices.Concat(slices.DeleteFunc(slices.Clone(t.intent.Absent), wants), w.Absent)
+	t.intent.Ignore = slices.Concat(slices.DeleteFunc(slices.Clone(t.intent.Ignore), wants), w.Ignore)
+	t.intent.Expect = joined(without(t.intent.Expect, "", w.Absent), w.Expect)
 	t.intent.Compare = maps.Clone(t.intent.Compare)
 	for path, c := range w.Compare {
 		if t.intent.Compare == nil {
@@ -225,6 +252,22 @@ func (t *target) fold(m member) {
 		}
 		t.intent.Compare[path] = c
 	}
+}
+
+// without is fields without the members at some places.
+func without(fields map[string]any, at intent.Pointer, places []string) map[string]any {
+	all := map[string]any{}
+	for name, v := range fields {
+		path := at.AppendToken(name)
+		if slices.Contains(places, string(path)) {
+			continue
+		}
+		if below, ok := v.(map[string]any); ok {
+			v = without(below, path, places)
+		}
+		all[name] = v
+	}
+	return all
 }
 
 // joined lays fields over others; objects are gone through, as updates do.
@@ -247,7 +290,7 @@ func joined(under, over intent.Fields) intent.Fields {
 // write is a stray.
 func (b *bound) claims() {
 	ids, records := map[string]bool{}, map[string]*target{}
-	for _, w := range b.f.writes {
+	for _, w := range slices.Concat(b.f.writes, b.f.others) {
 		ids[w.id()] = true
 	}
 	for _, t := range b.targets {

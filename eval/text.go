@@ -146,5 +146,5 @@ func (o Opinion) text(b *strings.Builder) {
 	if o.Score != nil {
 		score = fmt.Sprintf(" [%g]", *o.Score)
 	}
-	fmt.Fprintf(b, "  %s%s thinks%s: %s\n", o.By, about, score, strings.ReplaceAll(o.Says, "\n", " "))
+	fmt.Fprintf(b, "  %s%s thinks%s: %s\n", o.By, about, score, o.Says)
 }

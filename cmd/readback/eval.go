@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -101,16 +102,26 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 	if err != nil {
 		return 0, err
 	}
-	if err := e.keep(f, rep); err != nil {
-		return 0, err
+	keep := e.keep(f, rep)
+	if keep != nil && !errors.Is(keep, errNotRecorded) {
+		return 0, keep
 	}
 	answer := struct {
 		eval.Report
 		Verdict string `json:"verdict"`
 		Exit    int    `json:"exit"`
 	}{rep, cmp.Or(string(rep.Verdict()), "not_checked"), exitOf(rep.Verdict())}
-	return answer.Exit, a.print(answer, rep.Text)
+	if err := a.print(answer, rep.Text); err != nil {
+		return 0, err
+	}
+	if keep != nil { // the report says why, and decides the exit code
+		_, _ = fmt.Fprintln(a.stderr, "readback:", keep)
+	}
+	return answer.Exit, nil
 }
+
+// errNotRecorded says why there is no baseline.
+var errNotRecorded = errors.New("nothing was recorded: a run that left the world otherwise than declared is no baseline")
 
 // keep writes the files that were asked for.
 func (e evaluating) keep(f *eval.File, rep eval.Report) error {
@@ -123,7 +134,7 @@ func (e evaluating) keep(f *eval.File, rep eval.Report) error {
 		return nil
 	}
 	if rep.Verdict() == eval.VerdictWrong {
-		return fmt.Errorf("%w: nothing was recorded: a run that left the world otherwise than declared is no baseline", eval.ErrInvalid)
+		return errNotRecorded
 	}
 	return written(e.record, func(w io.Writer) error { return eval.Record(f, w, time.Now()) })
 }

@@ -97,7 +97,10 @@ func TestEvalExits(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil || report.Verdict != "wrong" || report.Exit != exitWrong || len(report.Checks) != 5 || report.Checks[0].Wrong != 1 {
 		t.Errorf("%v, %+v\n%s", err, report, r)
 	}
-	says(t, p.want(exitInvalid, p.run("eval", checks, "--record", base)), "nothing was recorded")
+	says(t, p.want(exitWrong, p.run("eval", checks, "--record", base)), "nothing was recorded", "WRONG: the world is not as declared")
+	if again, err := os.ReadFile(base); err != nil || string(again) != string(text) {
+		t.Errorf("%v; the baseline is another one:\n%s", err, again)
+	}
 
 	p.write("checks.yaml", strings.ReplaceAll(workflowEvaluation, "destination: orders", "destination: erp"))
 	says(t, p.want(exitInvalid, p.run("eval", checks)), `checks.yaml:8: checks.unaccounted[0].destination: unknown destination "erp"; registered: orders`, "Nothing was checked")
