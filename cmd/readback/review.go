@@ -32,7 +32,8 @@ For writes in review:
 For held writes, within the time that is shown:
   approve     let it go; where several people must, each of them says so
   deny        do not let it go; nothing was sent
-Whoever asked for a write cannot approve it, nor the same person twice.
+Whoever asked for a write cannot approve it, nor the same person twice. The event
+of the decision keeps the trace that the environment variable TRACEPARENT names.
 
 Agents must not be able to run this command.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -80,7 +81,7 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	}
 	defer d.close()
 	defer e.Close()
-	waiting, cancel := context.WithTimeout(ctx, wait)
+	waiting, cancel := context.WithTimeout(a.traced(ctx), wait)
 	defer cancel()
 	out, err := e.Resolve(waiting, d.tenant, id, decision)
 	if err != nil {

@@ -56,6 +56,9 @@ person stays so: that takes "readback saga resume ID".
 When the wait ends first the saga stays in the ledger, and "readback work" or
 "readback saga resume ID" carries it on. With --wait 0 it is only recorded.
 
+A trace that the environment variable TRACEPARENT names, as W3C writes it, is that of
+the saga and of its writes: their destinations get it.
+
 Exit codes: 0 every step is done, 11 every step is undone, 12 a person closed it,
 20 a person must see to it, 21 a step waits for approval, 22 it goes on.`,
 		Args: cobra.ExactArgs(1),
@@ -206,7 +209,7 @@ func (a *app) runSaga(ctx context.Context, file string, wait time.Duration) (int
 	}
 	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
 		d.log.Info("saga", "saga", plan.ID, "steps", len(plan.Steps), "correlation", plan.CorrelationID)
-		s, err := r.Begin(ctx, plan)
+		s, err := r.Begin(a.traced(ctx), plan)
 		if err != nil {
 			return s, err
 		}
@@ -231,7 +234,7 @@ func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.D
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
 	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
-		s, err := r.Cancel(ctx, d.tenant, id, by, reason)
+		s, err := r.Cancel(a.traced(ctx), d.tenant, id, by, reason)
 		if err != nil {
 			return s, err
 		}
@@ -244,7 +247,7 @@ func (a *app) closeSaga(ctx context.Context, id, by, reason string) (int, error)
 		return 0, err
 	}
 	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
-		return r.Close(ctx, d.tenant, id, by, reason)
+		return r.Close(a.traced(ctx), d.tenant, id, by, reason)
 	})
 }
 

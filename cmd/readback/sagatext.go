@@ -35,6 +35,7 @@ func sagaText(s saga.Saga) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  saga %q\n", strings.ToUpper(string(s.State)), report.Safe(s.ID))
 	b.WriteString(report.Paragraph(report.Safe(sentence(s.Reason)), ""))
+	b.WriteString(report.Paragraph(sagaBegun(s), ""))
 	b.WriteString(turned("It goes back", "cancelled", s.Back) + turned("It goes no further", "cancelled", s.Stopped) + turned("It is over", "closed", s.Closed))
 	rows := []string{"#\tSTEP\tCLASS\tSTATUS\tWRITE\tUNDOING"}
 	for i, step := range s.Steps {
@@ -56,6 +57,21 @@ func sagaText(s saga.Saga) string {
 	return b.String() + sagaNext(s)
 }
 
+// sagaBegun says who began a saga and when, and where that is to be found.
+func sagaBegun(s saga.Saga) string {
+	text := "Begun at " + s.Created.UTC().Format(time.DateTime)
+	if s.By != "" {
+		text += " by " + report.Safe(s.By)
+	}
+	if s.CorrelationID != "" {
+		text += ", correlation " + report.Safe(s.CorrelationID)
+	}
+	if s.Trace != "" {
+		text += ", trace " + report.TraceID(s.Trace)
+	}
+	return text + "."
+}
+
 func sentence(s string) string {
 	if s == "" {
 		return s
@@ -67,7 +83,11 @@ func turned(what, how string, t *saga.Turn) string {
 	if t == nil || t.By == "" {
 		return ""
 	}
-	return report.Paragraph(fmt.Sprintf("%s since %s %s it at %s: %s.", what, report.Safe(t.By), how, t.At.UTC().Format(time.DateTime), report.Safe(t.Reason)), "")
+	in := ""
+	if t.Trace != "" {
+		in = " (trace " + report.TraceID(t.Trace) + ")"
+	}
+	return report.Paragraph(fmt.Sprintf("%s since %s %s it at %s%s: %s.", what, report.Safe(t.By), how, t.At.UTC().Format(time.DateTime), in, report.Safe(t.Reason)), "")
 }
 
 func spokenStatus(s engine.Status) string {

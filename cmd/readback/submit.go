@@ -92,7 +92,7 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	defer d.close()
 	defer e.Close()
 	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
-	ctx = engine.WithTraceparent(engine.As(ctx, engine.Principal{Name: s.by}), a.env("TRACEPARENT"))
+	ctx = a.traced(engine.As(ctx, engine.Principal{Name: s.by}))
 	if w.CorrelationID == "" {
 		w.CorrelationID = engine.TraceID(ctx)
 	}
@@ -114,6 +114,11 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 		return 0, err
 	}
 	return a.outcomeOf(ctx, d, e, out, begun)
+}
+
+// traced is the context of a command in the trace that whoever runs it is in.
+func (a *app) traced(ctx context.Context) context.Context {
+	return engine.WithTraceparent(ctx, a.env("TRACEPARENT"))
 }
 
 // readIntent reads a file, as far as an intent can be long.
