@@ -180,11 +180,11 @@ func (t *target) fieldsDiffer() []verify.Mismatch {
 	return all
 }
 
-// differ says the first of several differences.
-func differ(all []verify.Mismatch) string {
+// differ says the first of several differences, without values that are marked.
+func differ(all []verify.Mismatch, marks []string) string {
 	m := all[0]
 	says := fmt.Sprintf("%s %s", m.Path, m.Problem)
-	if m.Problem == verify.Differs || m.Problem == verify.Changed {
+	if (m.Problem == verify.Differs || m.Problem == verify.Changed) && !hidden(m.Path, marks) {
 		says = fmt.Sprintf("%s is %s, want %s", m.Path, shown(m.Got), shown(m.Want))
 	}
 	if len(all) > 1 {
@@ -242,7 +242,7 @@ func (b *bound) expected() Check {
 		}
 		c.rests(string(t.seen.strength), "")
 		if found := t.fieldsDiffer(); len(found) > 0 {
-			c.wrong(t.named(differ(found)))
+			c.wrong(t.named(t.differ(found)))
 		}
 	}
 	c.settle("keys have the declared fields", "keys have records that differ from what was declared")

@@ -15,7 +15,7 @@ func (t *target) holds() (bool, string) {
 	}
 	if t.most > 0 {
 		if found := t.fieldsDiffer(); len(found) > 0 {
-			return false, differ(found)
+			return false, t.differ(found)
 		}
 	}
 	return true, ""

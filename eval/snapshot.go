@@ -185,7 +185,7 @@ func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string
 		kept := intent.WriteIntent{Expect: t.unchanged, Compare: t.intent.Compare}
 		found = append(found, verify.Diff(kept, t.profile.Compare, r.Fields)...)
 		if len(found) > 0 {
-			n := t.named(differ(found))
+			n := t.named(t.differ(found))
 			n.Refs = []string{r.Ref}
 			c.wrong(n)
 		}
@@ -218,7 +218,7 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 			wasFields, isFields = shared(wasFields, isFields), shared(isFields, wasFields)
 		}
 		if found := verify.Changes(intent.WriteIntent{}, l.profile.Volatile, wasFields, isFields); len(found) > 0 {
-			c.wrong(strange(l, r, differ(found)))
+			c.wrong(strange(l, r, differ(found, l.profile.Sensitive)))
 		}
 	}
 	for name, old := range was {
