@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -200,7 +201,7 @@ func (e *Engine) stretch(l life, rec *ledger.Record, stage string, by ...trace.S
 		}
 		return l, nil
 	}
-	o := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(named(*rec, stage)...)}
+	o := []trace.SpanStartOption{asInternal, trace.WithAttributes(named(*rec, stage)...)}
 	if fresh {
 		o = append(o, trace.WithNewRoot())
 	}
@@ -313,10 +314,8 @@ func (s *stretch) ended() []attribute.KeyValue {
 	if s.out != nil {
 		r.Verdict, r.Sends, r.Reads, r.Rule = s.out.Verdict.String(), s.out.Sends, s.out.Reads, ""
 	}
-	all := []attribute.KeyValue{
-		attribute.String("readback.status", string(s.status())), attribute.Bool("readback.replayed", s.replayed),
-		attribute.Int("readback.sends", r.Sends), attribute.Int("readback.reads", r.Reads),
-	}
+	all := append(make([]attribute.KeyValue, 0, 8), attribute.String("readback.status", string(s.status())), attribute.Bool("readback.replayed", s.replayed),
+		attribute.Int("readback.sends", r.Sends), attribute.Int("readback.reads", r.Reads))
 	return append(withText(all, "readback.verdict", r.Verdict, "readback.rule", r.Rule), s.content()...)
 }
 
@@ -368,16 +367,15 @@ func (s *stretch) evaluated() {
 
 // named are the attributes by which spans of a write are found.
 func named(r ledger.Record, stage string) []attribute.KeyValue {
-	all := []attribute.KeyValue{
-		attribute.String("gen_ai.operation.name", "execute_tool"), attribute.String("gen_ai.tool.name", clipped(r.Tool)),
-		attribute.String("readback.stage", stage),
-	}
+	all := append(make([]attribute.KeyValue, 0, 11), attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", clipped(r.Tool)), attribute.String("readback.stage", stage))
 	return withText(all, "readback.write.id", string(r.ID), "readback.tenant", r.Tenant, "readback.workflow", r.Workflow, "readback.step", r.Step,
 		"readback.destination", r.Destination, "readback.kind", r.Kind, "readback.correlation_id", r.CorrelationID, "readback.undoes", string(r.Parent))
 }
 
 // withText adds attributes, name after name with its value, but for empty ones.
 func withText(all []attribute.KeyValue, pairs ...string) []attribute.KeyValue {
+	all = slices.Grow(all, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
 			all = append(all, attribute.String(pairs[i], clipped(pairs[i+1])))

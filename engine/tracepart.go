@@ -26,8 +26,17 @@ func (e *Engine) part(ctx context.Context, name string, kind trace.SpanKind) (co
 	if e.tracer == nil {
 		return ctx, nil
 	}
-	return e.tracer.start(ctx, name, trace.WithSpanKind(kind))
+	if kind == trace.SpanKindClient {
+		return e.tracer.start(ctx, name, asClient)
+	}
+	return e.tracer.start(ctx, name, asInternal)
 }
+
+// What spans are, made once: a write has half a dozen of them.
+var (
+	asClient   = trace.WithSpanKind(trace.SpanKindClient)
+	asInternal = trace.WithSpanKind(trace.SpanKindInternal)
+)
 
 // reserve takes the structural key of a write.
 func (e *Engine) reserve(ctx context.Context, l life, res ledger.Reservation) (ledger.Record, bool, error) {
@@ -88,8 +97,8 @@ func (t *task) sending(ctx context.Context, r connectors.Request) verify.Result 
 		wrong = ""
 	}
 	finish(span, wrong, func() []attribute.KeyValue {
-		all := []attribute.KeyValue{attribute.Int("readback.attempt", r.Attempt), attribute.Bool("readback.conditional", r.Conditional),
-			attribute.Bool("readback.conflict", res.Conflict)}
+		all := append(make([]attribute.KeyValue, 0, 7), attribute.Int("readback.attempt", r.Attempt),
+			attribute.Bool("readback.conditional", r.Conditional), attribute.Bool("readback.conflict", res.Conflict))
 		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.fate", fateWord(res.Fate), "readback.code", t.scope().Text(res.Code))
 	})
 	return res
@@ -116,8 +125,8 @@ func (t *task) wasRead(span trace.Span, j verify.Judgement, seen connectors.Obse
 		wrong = j.Verdict.String()
 	}
 	finish(span, wrong, func() []attribute.KeyValue {
-		all := []attribute.KeyValue{attribute.Bool("readback.before", before), attribute.Int("readback.records", len(seen.Records)),
-			attribute.String("readback.strength", orElse(string(seen.Strength), "weak"))}
+		all := append(make([]attribute.KeyValue, 0, 7), attribute.Bool("readback.before", before), attribute.Int("readback.records", len(seen.Records)),
+			attribute.String("readback.strength", orElse(string(seen.Strength), "weak")))
 		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.verdict", j.Verdict.String(), "readback.path", seen.Path)
 	})
 }
