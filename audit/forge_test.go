@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -56,6 +57,7 @@ var resealed = map[string]tampering{
 	"alter a tombstone": {"it is made once", func(t *testing.T, c *crime) {
 		c.bury(t, 2, "18")
 		c.more(t)
+		clean(t, c.l, audit.VerifyOptions{})
 		c.bury(t, 2, "19")
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
 	"roll a row back": {"a state that was once true is not true any more", func(t *testing.T, c *crime) {
@@ -104,5 +106,24 @@ func TestForgeriesThatAreSealedAreFound(t *testing.T) {
 				t.Errorf("found %v; reason: %s", r.Problems, crime.reason)
 			}
 		})
+	}
+}
+
+// However much waits to be sealed, nothing that was altered is passed over.
+func TestManyThatWait(t *testing.T) {
+	c := scene(t)
+	const filings, each = 105, 100
+	for i := range filings {
+		var f ledger.Filing
+		for j := range each {
+			f.Papers = append(f.Papers, ledger.Paper{Tenant: "a", Kind: "gate", ID: fmt.Sprintf("p-%d-%d", i, j), State: "asked", Body: []byte(`{}`)})
+		}
+		_, err := c.l.File(t.Context(), f)
+		must(t, err)
+	}
+	c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE seq = 2`)
+	r := check(t, c.l, audit.VerifyOptions{})
+	if len(r.Problems) != len(c.recs) || r.More != 0 || r.Unsealed != filings*each {
+		t.Errorf("%d problems, %d more, %d not sealed; want %d, 0 and %d", len(r.Problems), r.More, r.Unsealed, len(c.recs), filings*each)
 	}
 }

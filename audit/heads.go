@@ -3,6 +3,7 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -32,8 +33,16 @@ func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 	moved := slices.Sorted(maps.Keys(s.moved))
 	clear(s.moved)
 	s.mu.Unlock()
+	var corrupt error
 	for i, tenant := range moved {
 		signed, err := s.signHead(ctx, tenant)
+		if errors.Is(err, ledger.ErrCorrupt) { // it stops no head of another
+			corrupt = err
+			s.mu.Lock()
+			s.moved[tenant] = true
+			s.mu.Unlock()
+			continue
+		}
 		if err != nil {
 			s.mu.Lock()
 			for _, left := range moved[i:] {
@@ -46,7 +55,7 @@ func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 			n++
 		}
 	}
-	return n, nil
+	return n, corrupt
 }
 
 // SignAll is SignHeads for all chains of the ledger, also those that moved while
@@ -55,10 +64,12 @@ func (s *Sealer) SignAll(ctx context.Context) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
-	if err := s.catchUp(ctx); err != nil {
-		return 0, err
+	caught := s.catchUp(ctx)
+	if caught != nil && !errors.Is(caught, ledger.ErrCorrupt) {
+		return 0, caught
 	}
-	return s.SignHeads(ctx)
+	n, err := s.SignHeads(ctx)
+	return n, cmp.Or(err, caught)
 }
 
 // catchUp finds the chains that moved while nobody signed, and hands the newest
@@ -71,8 +82,13 @@ func (s *Sealer) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var corrupt error
 	for _, tenant := range tenants {
 		tip, head, envelope, _, err := s.newest(ctx, tenant)
+		if errors.Is(err, ledger.ErrCorrupt) {
+			corrupt = err
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -85,37 +101,52 @@ func (s *Sealer) catchUp(ctx context.Context) error {
 			s.give(tenant, envelope)
 		}
 	}
-	return nil
+	return corrupt
 }
 
 // newest is where the chain of a tenant ends, and what its newest signed head
-// says.
+// says; nothing where this sealer did not sign it: whoever can write to the ledger
+// could else put one there that is never overtaken, and no head would be signed any
+// more. The head is read first: the chain is never behind it then.
 func (s *Sealer) newest(ctx context.Context, tenant string) (tip, head Head, envelope signing.Envelope, version int64, err error) {
-	p, err := s.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
-	if err != nil {
-		if errors.Is(err, ledger.ErrNoPaper) {
-			err = nil
+	p, err := s.store.Paper(ctx, tenant, ledger.AuditKind, headID)
+	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+		return tip, head, envelope, 0, err
+	}
+	if version = p.Version; err == nil {
+		if head, envelope, err = s.signed(tenant, p.Body); err != nil { // a check says so; the next one takes its place
+			head, envelope = Head{}, signing.Envelope{}
 		}
+	}
+	p, err = s.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
+	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
 		return tip, head, envelope, 0, err
 	}
 	var says filedTip
-	if err := strictly(p.Body, &says); err != nil {
-		return tip, head, envelope, 0, fmt.Errorf("%w: the end of the audit chain of tenant %q: %w", ledger.ErrCorrupt, tenant, err)
+	if err == nil {
+		if err := strictly(p.Body, &says); err != nil {
+			return tip, head, envelope, 0, fmt.Errorf("%w: the end of the audit chain of tenant %q: %w", ledger.ErrCorrupt, tenant, err)
+		}
 	}
-	p, err = s.store.Paper(ctx, tenant, ledger.AuditKind, headID)
-	if errors.Is(err, ledger.ErrNoPaper) {
-		return says.Head, head, envelope, 0, nil
+	if says.Page < head.Page {
+		return tip, head, envelope, 0, fmt.Errorf("%w: the audit chain of tenant %q ends on page %d, and a head of page %d was signed: its end was cut off; `readback audit verify` says more", ledger.ErrCorrupt, tenant, says.Page, head.Page)
 	}
-	if err != nil {
-		return tip, head, envelope, 0, err
+	return says.Head, head, envelope, version, nil
+}
+
+// signed is a head that this sealer signed for a tenant.
+func (s *Sealer) signed(tenant string, body []byte) (head Head, e signing.Envelope, err error) {
+	if e, err = signing.ReadEnvelope(body); err != nil {
+		return head, e, err
 	}
-	if envelope, err = signing.ReadEnvelope(p.Body); err == nil {
-		head, err = ReadHead(envelope)
+	keys, err := signing.ReadKeys(s.o.Signer.Public())
+	if err == nil {
+		head, err = OpenHead(e, keys)
 	}
-	if err != nil { // a check says so; the next one takes its place
-		head, envelope = Head{}, signing.Envelope{}
+	if err == nil && (head.Tenant != tenant || s.id != "" && head.Ledger != s.id) {
+		err = fmt.Errorf("the head is that of tenant %q of ledger %s", head.Tenant, head.Ledger)
 	}
-	return says.Head, head, envelope, p.Version, nil
+	return head, e, err
 }
 
 func (s *Sealer) signHead(ctx context.Context, tenant string) (bool, error) {

@@ -23,8 +23,12 @@ const (
 	firstBuffer = 1 << 10
 
 	// maxTries is how often a batch is begun anew because another sealer was
-	// quicker; then it is left to them.
+	// quicker with the chain of one tenant; then it is left to them.
 	maxTries = 8
+
+	// maxStale is how often in a row that may happen before it is told: two sealers
+	// are never that even, and the end of the chain may have been altered.
+	maxStale = 10
 
 	// maxChains is how many ends of chains are remembered between two batches.
 	maxChains = 10_000

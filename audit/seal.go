@@ -78,6 +78,10 @@ type Sealer struct {
 	moved  map[string]bool // tenants whose newest head is behind
 	unread map[int64]bool  // runs that could not be read, and were told of
 	limit  int             // how many runs are read next
+	// stuck are tenants whose chain cannot go on, and lost counts how often another
+	// sealer was quicker, both for one call of Seal: nobody else waits for them.
+	stuck map[string]error
+	lost  map[string]int
 
 	count counts
 }
@@ -149,29 +153,38 @@ func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.count.tried()
 	defer func() { s.count.looked(err) }()
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
+	s.stuck, s.lost = make(map[string]error), make(map[string]int)
 	after := int64(0)
-	for tries := 0; ; {
+	for {
 		sealed, last, err := s.batch(ctx, after)
 		n += sealed
 		switch {
-		case errors.Is(err, ledger.ErrStale) && tries < maxTries: // another one was quicker
-			tries++
+		case errors.Is(err, ledger.ErrStale): // another one was quicker
 			after = 0
 		case err != nil:
 			return n, err
 		case last == 0:
-			return n, nil
+			return n, s.whyStuck()
 		default:
 			after = last
 		}
 	}
 }
 
-// begin sees to it, once, that the ledger remembers what is to be sealed, and
+// whyStuck says which chains could not go on; nil for none.
+func (s *Sealer) whyStuck() error {
+	for tenant, err := range s.stuck {
+		return fmt.Errorf("%d chains cannot go on, one of them that of tenant %q: %w", len(s.stuck), tenant, err)
+	}
+	return nil
+}
+
+// begin sees to it, once and after each time that a turn was taken, that the ledger remembers what is to be sealed, and
 // that it has a name.
 func (s *Sealer) begin(ctx context.Context) error {
 	if s.on {
@@ -185,7 +198,10 @@ func (s *Sealer) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("audit: switching it on: %w", err)
 	}
-	if changed {
+	switch {
+	case changed && s.id != "":
+		s.o.Logger.Warn("somebody had switched the audit log off; it is on again, and what came meanwhile is sealed as found")
+	case changed:
 		s.o.Logger.Info("the ledger is sealed from now on; what is there is sealed as found")
 	}
 	s.id, s.on = id, true
@@ -231,8 +247,14 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 			break
 		}
 		for _, tenant := range strange {
-			if s.ends[tenant], err = s.load(ctx, tenant); err != nil {
+			at, err := s.load(ctx, tenant)
+			switch {
+			case errors.Is(err, ledger.ErrCorrupt):
+				s.stuck[tenant] = err
+			case err != nil:
 				return 0, 0, err
+			default:
+				s.ends[tenant] = at
 			}
 		}
 		runs, err = s.store.Unsealed(ctx, after, limit)
@@ -247,6 +269,9 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 		n += sealed
 		if err != nil {
 			clear(s.ends)
+			if s.lost[tenant.name]++; errors.Is(err, ledger.ErrStale) && s.lost[tenant.name] > maxTries {
+				s.stuck[tenant.name] = err
+			}
 			return n, 0, errors.Join(err, s.store.Sealed(ctx, tickets))
 		}
 		for _, r := range tenant.runs {
@@ -282,7 +307,7 @@ func (s *Sealer) strangers(runs []ledger.Run) (tenants []string) {
 	}
 	seen := make(map[string]bool)
 	for _, r := range runs {
-		if _, known := s.ends[r.Tenant]; !known && !seen[r.Tenant] && r.Unread == nil && r.Tenant != "" {
+		if _, known := s.ends[r.Tenant]; !known && s.stuck[r.Tenant] == nil && !seen[r.Tenant] && r.Unread == nil && r.Tenant != "" {
 			seen[r.Tenant] = true
 			tenants = append(tenants, r.Tenant)
 		}
@@ -351,6 +376,8 @@ func (s *Sealer) byTenant(runs []ledger.Run, sealed *[]int64) (groups []group) {
 			continue
 		case r.Tenant == "":
 			*sealed = append(*sealed, r.Ticket)
+			continue
+		case s.stuck[r.Tenant] != nil:
 			continue
 		}
 		i, there := at[r.Tenant]

@@ -16,6 +16,9 @@ type Stats struct {
 	// it could not be.
 	Looked   time.Time
 	Failures int64
+	// Tried is when sealing was first tried: how far the chain is behind, where Looked
+	// is zero.
+	Tried time.Time
 	// Oldest is when the oldest event happened that was seen unsealed in the last
 	// batch; zero where nothing was to be sealed.
 	Oldest time.Time
@@ -57,6 +60,14 @@ func (c *counts) looked(err error) {
 			return
 		}
 		s.Looked, s.Oldest = time.Now(), time.Time{}
+	})
+}
+
+func (c *counts) tried() {
+	c.do(func(s *Stats) {
+		if s.Tried.IsZero() {
+			s.Tried = time.Now()
+		}
 	})
 }
 

@@ -41,6 +41,7 @@ type turn struct {
 	caught bool      // what moved before is known
 	signed time.Time
 	failed bool // the last time
+	stale  int  // how often in a row another sealer was quicker, or seemed to be
 }
 
 // mine reports whether it is this sealer's turn, and says so to others now and
@@ -73,25 +74,33 @@ func (s *Sealer) take(ctx context.Context) bool {
 		return false
 	}
 	note.Value = []byte(s.o.Owner)
-	_, err = s.store.notes.SetNote(ctx, note)
-	return err == nil
+	if _, err = s.store.notes.SetNote(ctx, note); err != nil {
+		return false
+	}
+	s.mu.Lock()
+	s.on = false // somebody may have switched it off
+	s.mu.Unlock()
+	return true
 }
 
 // once seals what is there, and signs heads when it is time.
 func (s *Sealer) once(ctx context.Context, t *turn) {
 	_, err := s.Seal(ctx)
-	if err == nil && !t.caught {
-		if err = s.catchUp(ctx); err == nil {
-			t.caught = true
-		}
+	if t.stale++; !errors.Is(err, ledger.ErrStale) {
+		t.stale = 0
 	}
-	if err == nil && time.Since(t.signed) >= s.o.Heads {
-		if _, err = s.SignHeads(ctx); err == nil {
+	if !t.caught { // one chain that cannot go on stops no head of another
+		caught := s.catchUp(ctx)
+		err, t.caught = errors.Join(err, caught), caught == nil || errors.Is(caught, ledger.ErrCorrupt)
+	}
+	if time.Since(t.signed) >= s.o.Heads {
+		_, signed := s.SignHeads(ctx)
+		if err = errors.Join(err, signed); signed == nil || errors.Is(signed, ledger.ErrCorrupt) {
 			t.signed = time.Now()
 		}
 	}
 	switch {
-	case ctx.Err() != nil || errors.Is(err, ledger.ErrStale):
+	case ctx.Err() != nil || errors.Is(err, ledger.ErrStale) && t.stale < maxStale:
 	case err != nil && !t.failed:
 		t.failed = true
 		s.o.Logger.Error("the audit chain could not be sealed; it is tried again, and no write waits for it", "error", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,14 +136,14 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 		Entries int `json:"entries"`
 		Heads   int `json:"heads"`
 	}
-	if done.Entries, err = s.Seal(ctx); err != nil {
-		return 0, err
-	}
-	if done.Heads, err = s.SignAll(ctx); err != nil {
-		return 0, err
-	}
+	var stuck, unsigned error // one chain that cannot go on stops no other
+	done.Entries, stuck = s.Seal(ctx)
+	done.Heads, unsigned = s.SignAll(ctx)
 	if err := s.Flush(ctx); err != nil {
-		return 0, fmt.Errorf("%d events were sealed and %d heads signed, but not all are kept: %w", done.Entries, done.Heads, err)
+		return 0, fmt.Errorf("%d events were sealed and %d heads signed, but not all are kept: %w", done.Entries, done.Heads, errors.Join(err, stuck, unsigned))
+	}
+	if err := cmp.Or(stuck, unsigned); err != nil {
+		return 0, fmt.Errorf("%d events were sealed and %d heads signed: %w", done.Entries, done.Heads, err)
 	}
 	return 0, a.print(done, func() string {
 		return fmt.Sprintf("Sealed %d events and papers, and signed %d heads.\n", done.Entries, done.Heads)
@@ -250,7 +251,7 @@ func auditText(r audit.Report) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Found, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
+	}{{r.Found, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Forgotten, "tombstones and papers forgotten by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
 		if part.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", part.n, part.what)
 		}

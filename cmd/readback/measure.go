@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -43,8 +44,8 @@ func (d *desk) sealed() (metrics.Audit, bool) {
 	}
 	found := s.Stats()
 	a := metrics.Audit{Unsealed: -1, Failures: found.Failures}
-	if !found.Looked.IsZero() {
-		a.Unsealed = time.Since(found.Looked)
+	if since := cmp.Or(found.Looked, found.Tried); !since.IsZero() {
+		a.Unsealed = time.Since(since)
 	}
 	for _, k := range found.Keepers {
 		a.Kept, a.Failed, a.Dropped, a.Waiting = a.Kept+k.Kept, a.Failed+k.Failures, a.Dropped+k.Dropped, a.Waiting+k.Waiting

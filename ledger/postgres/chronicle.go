@@ -21,6 +21,14 @@ const chronicleFrom = 4
 // changing the ledger and writes a small row for each write and each paper that is
 // there, while nobody else can change any: some seconds for a million.
 func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
+	var as bool // already; then nobody has to wait
+	err = l.read(ctx, l.sql["chronicling"], nil, func(rows pgx.Rows) (err error) {
+		as, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
+	if err != nil || as == on {
+		return false, err
+	}
 	err = l.within(ctx, func(t *tx) error {
 		if err := t.exec("chronicle_lock"); err != nil {
 			return err

@@ -1,0 +1,93 @@
+package audit_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+// A chain whose end was altered cannot go on. All others do, and it is said.
+func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
+	const tip = `UPDATE ledger_papers SET body = %s WHERE tenant = 'a' AND kind = 'audit' AND id = 'tip'`
+	for name, body := range map[string]string{
+		"unreadable": `'{}'`,
+		"put back": `(SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'a', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
+			FROM ledger_papers AS p WHERE p.tenant = 'a' AND p.id = 'page-000000000001')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := scene(t)
+			c.sql(t, tip, body)
+			c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}, Logger: quiet})
+			life(t, c.l, "a", "more")
+			life(t, c.l, "b", "more")
+			if n, err := c.s.Seal(t.Context()); n != 5 || err == nil || !strings.Contains(err.Error(), `tenant "a"`) {
+				t.Errorf("%d entries were sealed, error %v; want those of b, and that a cannot go on", n, err)
+			}
+			before := len(c.heads.all())
+			if n, err := c.s.SignAll(t.Context()); n != 1 || err == nil {
+				t.Errorf("%d heads were signed, error %v; want that of b, and an error", n, err)
+			}
+			must(t, c.s.Flush(t.Context()))
+			if n := len(c.heads.all()); n != before+1 {
+				t.Errorf("%d heads were kept, want 1", n-before)
+			}
+		})
+	}
+}
+
+// Somebody switches it off while a worker seals: it is on again soon, and nothing
+// is left out.
+func TestSwitchedOffBehindItsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := ledger.NewMemory()
+		s := audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)})
+		ctx, end := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() { must(t, s.Work(ctx)) })
+		life(t, l, "a", "w1")
+		time.Sleep(5 * time.Second)
+		_, err := l.Chronicle(t.Context(), false)
+		must(t, err)
+		life(t, l, "a", "w2")
+		time.Sleep(15 * time.Second)
+		life(t, l, "a", "w3")
+		time.Sleep(5 * time.Second)
+		end()
+		working.Wait()
+		if r := clean(t, l, audit.VerifyOptions{}); r.Unsealed != 0 || r.Chains[0].Entries < 15 {
+			t.Errorf("report %+v", r)
+		}
+	})
+}
+
+// A head in the ledger that nobody signed, and that says more than there is, keeps
+// no head from being signed.
+func TestAForgedHeadStopsNone(t *testing.T) {
+	for name, key := range map[string]func(*crime) *signing.Signer{
+		"by a key of their own": func(*crime) *signing.Signer { s, _ := signer(t); return s },
+		"of another tenant":     func(c *crime) *signing.Signer { return c.sign },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := scene(t)
+			e, err := key(c).Sign(audit.HeadType, []byte(`{"format":1,"ledger":"l","tenant":"b","entries":9999,"page":999,"hash":"x","at":"2026-01-01T00:00:00Z"}`))
+			must(t, err)
+			text, err := e.Encode()
+			must(t, err)
+			c.sql(t, `UPDATE ledger_papers SET body = '%s' WHERE tenant = 'a' AND kind = 'audit' AND id = 'head'`, text)
+			before := len(c.heads.all())
+			life(t, c.l, "a", "more")
+			c.head(t)
+			if n := len(c.heads.all()); n != before+1 {
+				t.Errorf("%d heads were signed, want 1", n-before)
+			}
+		})
+	}
+}
