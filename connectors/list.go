@@ -31,7 +31,7 @@ type Scope struct {
 	Within intent.Fields
 	// Stamped asks only for records that bear a stamp of readback. Default: all.
 	Stamped bool
-	// From and Until bound when a record was created or last changed, on the
+	// From and Until bound when a record was created or changed, on the
 	// destination's clock; both ends belong to it. Default: no bound.
 	From, Until time.Time
 }
@@ -63,6 +63,9 @@ type Listed struct {
 	// Changed is when it was created or last changed, on the destination's
 	// clock. Zero: the destination does not say.
 	Changed time.Time
+	// Created is when it was created, on the same clock. Zero: the destination
+	// does not say.
+	Created time.Time
 }
 
 // MaxListed is how many records one list holds at the most, 100,000: all of
@@ -74,6 +77,21 @@ var stampForm = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
 // IsStamp reports whether a text is a stamp as [intent.WriteIntent.Stamp] makes
 // them.
 func IsStamp(s string) bool { return stampForm.MatchString(s) }
+
+// Of reports whether a record belongs to the scope's time, and whether that is sure.
+// It does where it was created or changed within; what was changed later may have
+// been changed within besides. What cannot be told belongs to it.
+func (s Scope) Of(r Listed) (in, sure bool) {
+	switch {
+	case s.From.IsZero() && s.Until.IsZero():
+		return true, true
+	case !s.From.IsZero() && !r.Changed.IsZero() && r.Changed.Before(s.From),
+		!s.Until.IsZero() && !r.Created.IsZero() && r.Created.After(s.Until):
+		return false, true
+	}
+	within := func(t time.Time) bool { return !t.IsZero() && s.Holds(t) }
+	return true, within(r.Created) || within(r.Changed)
+}
 
 // Holds reports whether a time lies in the scope. A time that is not known does:
 // what cannot be told is listed.

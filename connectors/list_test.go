@@ -30,6 +30,37 @@ func TestScopeHolds(t *testing.T) {
 	}
 }
 
+func TestScopeOf(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	before, within, after := noon.Add(-time.Hour), noon.Add(time.Minute), noon.Add(2*time.Hour)
+	scope := connectors.Scope{From: noon, Until: noon.Add(time.Hour)}
+	var none time.Time
+	for name, c := range map[string]struct {
+		created, changed time.Time
+		in, sure         bool
+		reason           string
+	}{
+		"changed before":                 {none, before, false, true, "it is older"},
+		"changed within":                 {none, within, true, true, "something happened then"},
+		"changed after":                  {none, after, true, false, "it may have been made then, and changed once more"},
+		"created within, changed after":  {within, after, true, true, "it was made then"},
+		"created after":                  {after, after, false, true, "it was not there yet"},
+		"created before, changed after":  {before, after, true, false, "it may have been changed in between"},
+		"created before, changed within": {before, within, true, true, "it was changed then"},
+		"nothing said":                   {none, none, true, false, "what cannot be told is listed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, sure := scope.Of(connectors.Listed{Created: c.created, Changed: c.changed})
+			if in != c.in || sure != c.sure {
+				t.Errorf("in %t, sure %t; want %t, %t: %s", in, sure, c.in, c.sure, c.reason)
+			}
+		})
+	}
+	if in, sure := (connectors.Scope{}).Of(connectors.Listed{}); !in || !sure {
+		t.Error("without bounds nothing is left out")
+	}
+}
+
 func TestIsStamp(t *testing.T) {
 	ours := intent.WriteIntent{Tenant: "t", Workflow: "w", Tool: "x"}.Stamp()
 	for text, want := range map[string]bool{

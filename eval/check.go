@@ -289,7 +289,8 @@ func (l listing) inTime(r connectors.Listed) (in, unknown bool) {
 		return true, false
 	}
 	s := connectors.Scope{From: l.scope.From.Time, Until: l.scope.Until.Time}
-	return s.Holds(r.Changed), r.Changed.IsZero()
+	in, sure := s.Of(r)
+	return in, !sure
 }
 
 // unaccounted: no record in scope that nobody declared.

@@ -16,10 +16,10 @@ var _ connectors.Lister = (*Connector)(nil)
 var errShifted = errors.New("issues came or went while pages were turned")
 
 // listedFields are those that a list shows, and listedChange when an issue was
-// changed last.
-var listedFields = []string{"summary", "description", "labels", "priority", "issuetype", "status", "project", listedChange}
+// changed last and created.
+var listedFields = []string{"summary", "description", "labels", "priority", "issuetype", "status", "project", listedChange, listedCreation}
 
-const listedChange = "updated"
+const listedChange, listedCreation = "updated", "created"
 
 // List shows the issues of the project that Scope.Within names: {"project":
 // "OPS"}. They are found by a search, which is an index that lags, and then read
@@ -58,9 +58,9 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	}
 	q := &question{target: target{kind: KindIssue, project: project}, fields: listedFields}
 	for _, i := range all.issues {
-		one := connectors.Listed{Record: c.record(i, q, d), Changed: changedAt(i)}
-		l.Timed = l.Timed && !one.Changed.IsZero()
-		if (!s.Stamped || connectors.IsStamp(one.Stamp)) && s.Holds(one.Changed) {
+		one := connectors.Listed{Record: c.record(i, q, d), Changed: at(i, listedChange), Created: at(i, listedCreation)}
+		if in, sure := s.Of(one); in && (!s.Stamped || connectors.IsStamp(one.Stamp)) {
+			l.Timed = l.Timed && sure
 			l.Records = append(l.Records, one)
 		}
 	}
@@ -68,9 +68,9 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	return l, nil
 }
 
-// changedAt is when an issue was changed last, zero where it does not say.
-func changedAt(i *issue) time.Time {
-	text, _ := i.Fields[listedChange].(string)
+// at is a time that an issue says, zero where it does not.
+func at(i *issue, field string) time.Time {
+	text, _ := i.Fields[field].(string)
 	t, err := time.Parse("2006-01-02T15:04:05.000-0700", text)
 	if err != nil {
 		return time.Time{}

@@ -29,6 +29,8 @@ type fileList struct {
 	MaxPages int             `yaml:"max_pages"`
 	Stable   bool            `yaml:"stable"`
 	Changed  yamlfile.Text   `yaml:"changed"`
+	Created  yamlfile.Text   `yaml:"created"`
+	Cut      yamlfile.Span   `yaml:"cut"`
 }
 
 // everything is how all records of a kind are listed.
@@ -37,8 +39,11 @@ type everything struct {
 	// stable says that pages do not shift while they are turned: what appears
 	// comes at the end, and nothing leaves.
 	stable bool
-	// changed is where a record says when it was created or last changed.
-	changed *jsonplace.Place
+	// changed is where a record says when it was created or last changed, created
+	// where it says when it was created.
+	changed, created *jsonplace.Place
+	// cut is to what these times are cut down, 0 where they are not.
+	cut time.Duration
 }
 
 // everything compiles it.
@@ -71,7 +76,7 @@ func (l *loader) everything(f *fileList) *everything {
 	if r.strongIf != nil && !r.strong {
 		l.At(f.StrongIf.At, "stands at a list that is not strong")
 	}
-	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed)}
+	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed), created: l.singular(f.Created), cut: time.Duration(f.Cut)}
 }
 
 var _ connectors.Lister = (*Connector)(nil)
@@ -93,6 +98,9 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	for name, t := range map[string]time.Time{"from": s.From, "until": s.Until} {
 		if !t.IsZero() {
 			v[name] = t.UTC().Format(time.RFC3339)
+			if name == "until" { // to the next second: what is in the last one belongs to it
+				v[name] = t.UTC().Add(time.Second - 1).Format(time.RFC3339)
+			}
 		}
 	}
 	d, err := k.all.request.fill(filling{values: v, guarded: true})
@@ -181,17 +189,36 @@ func (w *walk) take(element any) error {
 	}
 	w.seen[rec.Ref] = true
 	one := connectors.Listed{Record: rec}
-	if w.k.all.changed != nil {
-		text := scalar(w.k.all.changed, element)
-		if one.Changed, err = time.Parse(time.RFC3339Nano, text); text == "" {
-			w.l.Timed = false // it does not say, so that it cannot be left out
-		} else if err != nil {
-			return fmt.Errorf("%w: a record says at %s that it was changed at %q, which is no time", ErrAnswer, w.k.all.changed.Text(), yamlfile.Clip(text))
-		}
+	if one.Changed, err = said(w.k.all.changed, element); err != nil {
+		return err
 	}
-	if w.l.Stamped && !connectors.IsStamp(rec.Stamp) || !w.scope.Holds(one.Changed) {
+	if one.Created, err = said(w.k.all.created, element); err != nil {
+		return err
+	}
+	if cut := w.k.all.cut; one.Changed.Before(w.scope.From) && !one.Changed.Add(cut).Before(w.scope.From) {
+		one.Changed = time.Time{} // as far as it says, it may have been changed then
+	}
+	in, sure := w.scope.Of(one)
+	if !in || w.l.Stamped && !connectors.IsStamp(rec.Stamp) {
 		return nil
 	}
+	w.l.Timed = w.l.Timed && sure
 	w.l.Records = append(w.l.Records, one)
 	return nil
+}
+
+// said is the time that a record says at a place, zero where it says none.
+func said(at *jsonplace.Place, element any) (time.Time, error) {
+	if at == nil {
+		return time.Time{}, nil
+	}
+	text := scalar(at, element)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("%w: a record says %q at %s, which is no time", ErrAnswer, yamlfile.Clip(text), at.Text())
+	}
+	return t, nil
 }
