@@ -11,14 +11,24 @@ import (
 	"strings"
 	"sync/atomic"
 
+	quick "github.com/go-json-experiment/json"
+	asBefore "github.com/go-json-experiment/json/v1"
+
 	"github.com/readback-go/readback/ledger"
 )
+
+// strictly is how [Decode] reads with the library that is twice as quick as
+// encoding/json: as that one does, and nothing that is unknown.
+var strictly = quick.JoinOptions(asBefore.DefaultOptionsV1(), quick.RejectUnknownMembers(true))
 
 // Decode reads a body. What this program does not know was written by a newer
 // one that works on the same ledger, and must not be dropped when the body is
 // written again: that wraps [ledger.ErrVersion], anything else
 // [ledger.ErrCorrupt].
 func Decode(body []byte, v any) error {
+	if err := quick.Unmarshal(body, v, strictly); err == nil {
+		return nil // else encoding/json says what is wrong
+	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
