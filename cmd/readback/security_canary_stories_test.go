@@ -20,7 +20,7 @@ import (
 func (m *mine) stories() {
 	m.t.Helper()
 	for _, story := range []func(){m.happyStory, m.keyStory, m.lostStory, m.differsStory, m.undoStory, m.updateStory, m.echoStory, m.foreignStory,
-		m.heldStory, m.repeatStory, m.sagaStory, m.gateStory, m.toolStory, m.refusedStory, m.personStory} {
+		m.heldStory, m.repeatStory, m.sagaStory, m.gateStory, m.toolStory, m.rotatedStory, m.pipeStory, m.refusedStory, m.personStory} {
 		story()
 	}
 	eventually(m.t, "the notices", func() bool { return m.hook.got.Load() > 3 })
