@@ -259,7 +259,7 @@ func (e *Engine) join(ctx context.Context, f *flight, rec ledger.Record) (out Ou
 	_, s := e.stretch(e.lifeFor(ctx), &rec, stageReplay)
 	defer s.end()
 	if f.digest != rec.Digest {
-		err = &ledger.DigestMismatchError{ID: rec.ID, Recorded: f.digest, Received: rec.Digest}
+		err = e.refused(rec, &ledger.DigestMismatchError{ID: rec.ID, Recorded: f.digest, Received: rec.Digest})
 	} else {
 		out, err = e.wait(ctx, f, rec, true)
 	}

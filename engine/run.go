@@ -76,9 +76,16 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err
 // refusedReservation says what a failed reservation means for the effect.
 func (e *Engine) refusedReservation(rec ledger.Record, err error) error {
 	if errors.Is(err, ledger.ErrDigestMismatch) || errors.Is(err, ledger.ErrBlocked) {
-		return err
+		return e.refused(rec, err)
 	}
 	return e.unrecorded(rec, err)
+}
+
+// refused tells an operator of a write that was not recorded since another one has
+// its name: the ledger keeps nothing that would say so later.
+func (e *Engine) refused(rec ledger.Record, why error) error {
+	e.log(rec).Info("a write was refused, and not recorded", "reason", errorType(why), "error", e.text(rec, why.Error()))
+	return why
 }
 
 // unrecorded is a failure of the ledger before a write was recorded, by this

@@ -316,6 +316,10 @@ func (s *stretch) ended() []attribute.KeyValue {
 	}
 	all := append(make([]attribute.KeyValue, 0, 8), attribute.String("readback.status", string(s.status())), attribute.Bool("readback.replayed", s.replayed),
 		attribute.Int("readback.sends", r.Sends), attribute.Int("readback.reads", r.Reads))
+	var blocked *ledger.BlockedError
+	if errors.As(s.err, &blocked) {
+		all = withText(all, "readback.blocked_by", string(blocked.Prior.ID))
+	}
 	return append(withText(all, "readback.verdict", r.Verdict, "readback.rule", r.Rule), s.content()...)
 }
 

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +144,56 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 				}
 				if diff := cmp.Diff(c.want, told.tree()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+// What was refused since another write has its name leaves nothing in the ledger:
+// its span and the log say which one that is, and nothing that is sensitive.
+func TestWhatWasRefusedIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		change     func(*intent.WriteIntent)
+		log, trace string
+		reason     string
+	}{
+		"an operation that another workflow has": {func(w *intent.WriteIntent) { w.Workflow = "wf-2" }, "reason=blocked", "error.type=blocked blocked_by=", "who asks finds what stands in the way"},
+		"another intent under one name": {func(w *intent.WriteIntent) { w.Expect = intent.Fields{"amount_cents": jsonNumber(1)} },
+			"reason=digest_mismatch", "error.type=digest_mismatch", "the write of that name is the span's own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lines bytes.Buffer
+				told := newTape()
+				opts := told.options()
+				opts.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+				b := newBench(t, simulated.Native.Options(), opts)
+				w := order("A-1", intent.Create)
+				w.IdempotencyKey = "wire:7721"
+				first := b.do(w)
+				told.Reset()
+				c.change(&w)
+				if _, err := b.engine.Do(t.Context(), w); err == nil {
+					t.Fatal("it was not refused")
+				}
+				b.engine.Close()
+				if !strings.Contains(lines.String(), c.log) || !strings.Contains(lines.String(), string(first.ID)) {
+					t.Errorf("the log: %s, want %q and %s: %s", lines.String(), c.log, first.ID, c.reason)
+				}
+				found := map[string]bool{}
+				for _, s := range told.Started()[:1] {
+					for _, kv := range s.Attributes() {
+						found[pair(kv)] = true
+					}
+				}
+				for want := range strings.FieldsSeq(c.trace) {
+					if want == "blocked_by=" {
+						want += string(first.ID)
+					}
+					if !found[want] {
+						t.Errorf("the span has no %s: %v: %s", want, found, c.reason)
+					}
 				}
 			})
 		})
