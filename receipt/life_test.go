@@ -1,29 +1,42 @@
 package receipt_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/redact"
 )
 
 // Evidence as reads leave it.
 const (
 	nothingSeen = `{"records":[],"strength":"strong","at":"2026-01-01T00:00:00Z"}`
 	oneSeen     = `{"records":[{"ref":"1","fields":{"order_id":"A-1"}}],"strength":"strong","at":"2026-01-01T00:00:00Z"}`
+	// The same by reads that may lag.
+	nothingWeakly = `{"records":[],"at":"2026-01-01T00:00:00Z"}`
+	oneWeakly     = `{"records":[{"ref":"1","fields":{"order_id":"A-1"}}],"path":"search","at":"2026-01-01T00:00:00Z"}`
 )
 
 // lived is a write with these events, one a second, whatever an engine would say
 // to that.
 func lived(t *testing.T, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
 	t.Helper()
-	rec, err := ledger.NewRecord(order(intent.Create))
+	return livedAs(t, order(intent.Create), entrusted, events...)
+}
+
+// livedAs is lived of a write of one's own.
+func livedAs(t *testing.T, w intent.WriteIntent, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
+	t.Helper()
+	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,36 +73,168 @@ var (
 	notApplied = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied"}
 )
 
+// saw is a read with a verdict, and what it found.
+func saw(verdict, evidence string) ledger.Event {
+	return ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: []byte(evidence)}
+}
+
 // A receipt rests on what the events show, whoever wrote them.
 func TestWhatTheEventsDoNotShow(t *testing.T) {
-	before := sawOne
-	before.Before = true
-	horizon := connectors.Within(time.Second)
+	before, nothingBefore := sawOne, sawNothing
+	before.Before, nothingBefore.Before = true, true
+	soon, late := connectors.Profile{Horizon: connectors.Within(time.Second)}, connectors.Profile{Horizon: connectors.Within(time.Hour)}
+	lags := connectors.Profile{Horizon: connectors.Within(time.Second), Settle: connectors.Within(time.Second)}
 	for name, c := range map[string]struct {
 		events    []ledger.Event
 		entrusted bool
-		horizon   connectors.Bound
+		profile   connectors.Profile
 		is        error
 		reason    string
 	}{
-		"seen":                      {[]ledger.Event{announced, answered, sawOne, verified}, false, horizon, nil, ""},
-		"sent after it was seen":    {[]ledger.Event{announced, answered, sawOne, announced, answered, verified}, false, horizon, receipt.ErrContradiction, "not read after its last send"},
-		"seen as it was before":     {[]ledger.Event{announced, answered, before, verified}, false, horizon, receipt.ErrContradiction, "by a read from before"},
-		"judged otherwise":          {[]ledger.Event{announced, answered, sawNothing, verified}, false, horizon, receipt.ErrContradiction, `judged "absent"`},
-		"nothing came of it":        {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, horizon, nil, ""},
-		"it may still land":         {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, connectors.Within(time.Hour), receipt.ErrNotObserved, "could still have landed"},
-		"nobody knows for how long": {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, connectors.Bound{}, receipt.ErrNotObserved, "could still have landed"},
-		"not applied, and seen":     {[]ledger.Event{announced, nobodyTold, sawOne, notApplied}, false, horizon, receipt.ErrNotObserved, `judged "verified"`},
-		"not read after":            {[]ledger.Event{announced, nobodyTold, sawNothing, announced, nobodyTold, notApplied}, false, horizon, receipt.ErrNotObserved, "was not read after its last send"},
-		"its caller's own":          {[]ledger.Event{{Kind: ledger.EvEntrusted}, sawOne, verified}, true, horizon, receipt.ErrNotObserved, "made by its caller"},
+		"seen":                         {[]ledger.Event{announced, answered, sawOne, verified}, false, soon, nil, ""},
+		"sent after it was seen":       {[]ledger.Event{announced, answered, sawOne, announced, answered, verified}, false, soon, receipt.ErrContradiction, "not read after its last send"},
+		"seen as it was before":        {[]ledger.Event{announced, answered, before, verified}, false, soon, receipt.ErrContradiction, "by a read from before"},
+		"judged otherwise":             {[]ledger.Event{announced, answered, sawNothing, verified}, false, soon, receipt.ErrContradiction, `judged "absent"`},
+		"nothing came of it":           {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, soon, nil, ""},
+		"it may still land":            {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
+		"answered, and may still land": {[]ledger.Event{announced, answered, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
+		"nobody knows for how long":    {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, connectors.Profile{}, receipt.ErrNotObserved, "could still have landed"},
+		"nobody knows how it lags":     {[]ledger.Event{announced, nobodyTold, saw("absent", nothingWeakly), notApplied}, false, soon, receipt.ErrNotObserved, "may have lagged"},
+		"it lags as far as it lands":   {[]ledger.Event{announced, nobodyTold, saw("absent", nothingWeakly), notApplied}, false, lags, receipt.ErrNotObserved, "could still have landed"},
+		"absent, and there":            {[]ledger.Event{announced, nobodyTold, saw("absent", oneSeen), notApplied}, false, soon, receipt.ErrContradiction, "found 1 records"},
+		"not applied, and seen":        {[]ledger.Event{announced, nobodyTold, sawOne, notApplied}, false, soon, receipt.ErrNotObserved, `judged "verified"`},
+		"not there before":             {[]ledger.Event{announced, nobodyTold, nothingBefore, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
+		"not read after":               {[]ledger.Event{announced, nobodyTold, sawNothing, announced, nobodyTold, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
+		"its caller's own":             {[]ledger.Event{{Kind: ledger.EvEntrusted}, sawOne, verified}, true, soon, receipt.ErrNotObserved, "made by its caller"},
+		"looked at later":              {[]ledger.Event{announced, answered, {Kind: ledger.EvDeferred, Unverified: true, In: time.Hour}}, false, soon, receipt.ErrNotObserved, "is looked at later"},
+		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "nobody looked"},
+		"expired":                      {[]ledger.Event{{Kind: ledger.EvHeld}, {Kind: ledger.EvSettled, Settlement: ledger.Expired}}, false, soon, receipt.ErrNotObserved, "nobody approved it in time"},
+		"under way":                    {[]ledger.Event{announced, answered, sawOne}, false, soon, receipt.ErrNotObserved, "under way (checking)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, events := lived(t, c.entrusted, c.events...)
-			p := connectors.Profile{Destination: "orders", Kind: simulated.Kind, Horizon: c.horizon}
-			_, err := receipt.Of(rec, events, p, receipt.Options{Version: version})
+			c.profile.Destination, c.profile.Kind = "orders", simulated.Kind
+			_, err := receipt.Of(rec, events, c.profile, receipt.Options{Version: version})
+			if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.reason) {
+				t.Errorf("%v\nwant %v with: %s", err, c.is, c.reason)
+			}
+			c.profile.Destination = "elsewhere"
+			if _, other := receipt.Of(rec, events, c.profile, receipt.Options{Version: version}); err == nil && other == nil {
+				t.Error("issued with what another destination promises")
+			}
+		})
+	}
+}
+
+// What is said of the read is what its event says, and no more than that.
+func TestWhatIsSaidOfTheRead(t *testing.T) {
+	look := saw("verified", oneWeakly)
+	look.Count, look.Ago = 3, 300*time.Millisecond
+	held := ledger.Event{Kind: ledger.EvHeld, Need: 2}
+	by := func(kind ledger.EventKind, who string) ledger.Event { return ledger.Event{Kind: kind, By: who} }
+	rec, events := lived(t, false, held, by(ledger.EvAgreed, "ann"), by(ledger.EvApproved, "bob"),
+		held, by(ledger.EvAgreed, "cy"), by(ledger.EvApproved, "dan"), announced, answered, look, verified)
+	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.Predicate
+	if p.Read.Strength != "weak" || p.Read.Path != "search" || p.Read.Agreeing != 3 || p.Attempts.Reads != 3 {
+		t.Errorf("%+v, %+v", p.Read, p.Attempts)
+	}
+	if lag := p.Times.Settled.Sub(p.Times.Seen); lag != 1300*time.Millisecond {
+		t.Errorf("seen %v before it was settled", lag)
+	}
+	if diff := cmp.Diff([]string{"cy", "dan"}, p.By.Approved); diff != "" {
+		t.Errorf("who let it go, after it was held again: %s", diff)
+	}
+}
+
+func TestAsManyAsWereDeclared(t *testing.T) {
+	const twoSeen = `{"records":[{"ref":"1","fields":{}},{"ref":"2","fields":{}}],"strength":"strong","at":"2026-01-01T00:00:00Z"}`
+	w := order(intent.Update)
+	w.Count = 2
+	for evidence, want := range map[string]error{twoSeen: nil, oneSeen: receipt.ErrContradiction} {
+		rec, events := livedAs(t, w, false, announced, answered, saw("verified", evidence), verified)
+		_, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version})
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", evidence, err, want)
+		}
+	}
+}
+
+// An undoing counts when it is the one that was asked for, and was seen.
+func TestUndoingsThatDoNotCount(t *testing.T) {
+	undoing := func(parent ledger.ID) intent.WriteIntent {
+		w := order(intent.Delete)
+		w.Tool, w.Compensates = order(intent.Create).Tool, string(parent)
+		return w
+	}
+	parent, _ := lived(t, false)
+	other := undoing(parent.ID)
+	other.Key = intent.Fields{"order_id": "A-2"}
+	for name, c := range map[string]struct {
+		asked  intent.WriteIntent
+		events []ledger.Event
+		is     error
+		reason string
+	}{
+		"seen":            {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, nil, ""},
+		"of another":      {other, []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, receipt.ErrContradiction, "by another intent"},
+		"not applied":     {undoing(parent.ID), []ledger.Event{announced, nobodyTold, saw("stale", oneSeen), notApplied}, receipt.ErrNotObserved, "settled (not_applied)"},
+		"with a person":   {undoing(parent.ID), []ledger.Event{announced, nobodyTold, {Kind: ledger.EvEscalated}}, receipt.ErrNotObserved, "waits for a person"},
+		"and still there": {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", oneSeen), verified}, receipt.ErrContradiction, "its read found 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			child, since := livedAs(t, undoing(parent.ID), false, c.events...)
+			asked, err := c.asked.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec, events := lived(t, false, announced, answered, sawOne, verified,
+				ledger.Event{Kind: ledger.EvCompensating, By: "ada", Child: child.ID, Evidence: asked},
+				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Compensated, Rule: "compensate"})
+			_, err = receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind},
+				receipt.Options{Version: version, Undoing: child, UndoingEvents: since})
 			if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%v\nwant %v with: %s", err, c.is, c.reason)
 			}
 		})
+	}
+}
+
+// Names at the destination that tell something sensitive, and values that are,
+// leave as digests.
+func TestSealedNamesAndValues(t *testing.T) {
+	vault, err := redact.New([]redact.Key{{ID: "a", Secret: bytes.Repeat([]byte{7}, 32)}}, redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := order(intent.Create)
+	w.Key = intent.Fields{"order_id": "canary-7721"}
+	w.Sensitive = []string{"/order_id"}
+	seals := vault.Scope(w.Tenant, string(ledger.IDOf(w.StructuralKey())), w.Sensitive)
+	seals.LearnIntent(w)
+	seen, err := seals.SealObservation(connectors.Observation{Strength: connectors.Strong, At: time.Unix(1, 0),
+		Records: []connectors.Record{{Ref: "orders/canary-7721", Fields: w.Key}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := saw("verified", string(seen))
+	look.Ref, look.URL = seals.SealName("orders/canary-7721"), seals.SealName("https://example.org/canary-7721")
+	rec, events := livedAs(t, w, false, announced, answered, look, verified)
+	if rec.Intent, err = seals.SealIntent(w); err != nil {
+		t.Fatal(err)
+	}
+	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version, Values: true, Vault: vault})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := s.Payload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(payload), "canary") || strings.Contains(string(payload), redact.Prefix) || strings.Count(string(payload), redact.ShownPrefix) < 4 {
+		t.Errorf("%s", payload)
 	}
 }

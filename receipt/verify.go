@@ -200,6 +200,8 @@ func (p Predicate) checkRead() error {
 		return invalid("read/independent", "%s; %q is wanted", clip(string(r.Independent)), OwnCall)
 	case r.Agreeing < 1 || p.Observed.Records < 0:
 		return invalid("read", "no read, or less than no record, shows nothing")
+	case p.Settlement == ledger.Verified && (p.Write.Type == intent.Delete) != (p.Observed.Records == 0):
+		return invalid("observed/records", "%d, which is not how many there are after a %s that was verified", p.Observed.Records, p.Write.Type)
 	case p.Verdict == verdictVacuous && !r.BeforeSend:
 		return invalid("read/before_send", "a write that was fulfilled before was not sent")
 	case r.BeforeSend && p.Settlement == ledger.Verified && p.Attempts.Sends > 0:

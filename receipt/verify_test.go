@@ -181,14 +181,28 @@ var contradictions = map[string]struct {
 	"a type of write":        {func(m map[string]any) { at(m, "predicate", "write")["type"] = "guess" }, "is none"},
 	"another structural key": {func(m map[string]any) { at(m, "predicate", "write")["structural_key"] = strings.Repeat("0", 64) }, "is not that of write"},
 	"settled before":         {func(m map[string]any) { at(m, "predicate", "times")["settled"] = "1999-01-01T00:00:00Z" }, "before it was there"},
-	"no time":                {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "must be said"},
-	"sends without a time":   {func(m map[string]any) { delete(at(m, "predicate", "times"), "last_send") }, "times of sends"},
-	"more unsent than sent":  {func(m map[string]any) { at(m, "predicate", "attempts")["unsent"] = 2 }, "cannot be"},
-	"no rule":                {func(m map[string]any) { at(m, "predicate", "by")["rule"] = "" }, "by/rule"},
-	"no trace":               {func(m map[string]any) { at(m, "predicate")["trace"] = "../../" }, "trace"},
-	"no events":              {func(m map[string]any) { at(m, "predicate", "ledger")["event"] = 0 }, "has events"},
-	"a head":                 {func(m map[string]any) { at(m, "predicate", "ledger", "head", "digest")["sha256"] = "ab" }, "ledger/head"},
-	"rechecks":               {func(m map[string]any) { at(m, "predicate", "rechecks")["reads"] = 0 }, "rechecks"},
+	"seen after the end":     {func(m map[string]any) { at(m, "predicate", "times")["seen"] = "2999-01-01T00:00:00Z" }, "before it was there, or seen"},
+	"seen before, and sent":  {func(m map[string]any) { at(m, "predicate", "read")["before_send"] = true }, "1 sends were made"},
+	"nothing seen":           {func(m map[string]any) { at(m, "predicate", "observed")["records"] = 0 }, "observed/records"},
+	"deleted, and there":     {func(m map[string]any) { at(m, "predicate", "write")["type"] = "delete" }, "observed/records"},
+	"absent, and from before": {func(m map[string]any) {
+		cameToNothing(m)
+		at(m, "predicate", "read")["before_send"] = true
+	}, "is read after its last send"},
+	"absent, and never sent": {func(m map[string]any) {
+		cameToNothing(m)
+		at(m, "predicate", "attempts")["sends"] = 0
+		delete(at(m, "predicate", "times"), "first_send")
+		delete(at(m, "predicate", "times"), "last_send")
+	}, "nothing was sent"},
+	"no time":               {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "must be said"},
+	"sends without a time":  {func(m map[string]any) { delete(at(m, "predicate", "times"), "last_send") }, "times of sends"},
+	"more unsent than sent": {func(m map[string]any) { at(m, "predicate", "attempts")["unsent"] = 2 }, "cannot be"},
+	"no rule":               {func(m map[string]any) { at(m, "predicate", "by")["rule"] = "" }, "by/rule"},
+	"no trace":              {func(m map[string]any) { at(m, "predicate")["trace"] = "../../" }, "trace"},
+	"no events":             {func(m map[string]any) { at(m, "predicate", "ledger")["event"] = 0 }, "has events"},
+	"a head":                {func(m map[string]any) { at(m, "predicate", "ledger", "head", "digest")["sha256"] = "ab" }, "ledger/head"},
+	"rechecks":              {func(m map[string]any) { at(m, "predicate", "rechecks")["reads"] = 0 }, "rechecks"},
 }
 
 // What contradicts itself is refused although whoever has the key signed it.
@@ -253,6 +267,12 @@ func at(m map[string]any, path ...any) map[string]any {
 		}
 	}
 	return v.(map[string]any)
+}
+
+func cameToNothing(m map[string]any) {
+	p := at(m, "predicate")
+	p["settlement"], p["verdict"] = "not_applied", "absent"
+	p["claim"] = "the destination was read after the last send, and showed no record of the write"
 }
 
 func vacuous(m map[string]any) {
