@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -117,28 +118,33 @@ func settings() []setting {
 // another process, with every event sealed into a chain whose heads are signed, and
 // with all of that, in turns. ×name is the rate against that without, cpu×name the
 // same of processor time, of this process alone: destination and receiver are in
-// another one.
+// another one. KiB+name is how much more memory is allocated for a write.
 func BenchmarkEvidence(b *testing.B) {
 	for _, in := range settings() {
 		for _, callers := range Callers {
 			b.Run(fmt.Sprintf("%s/callers=%d", in.name, callers), func(b *testing.B) {
 				var sides []side
-				spent, last := make([]time.Duration, len(allEvidence)), time.Duration(0)
+				spent, last := make([]used, len(allEvidence)), used{}
 				for i, v := range allEvidence {
 					s := v.writing(b, in, fmt.Sprint(v.name, callers, "-", b.N, "-", runs.Add(1)))
 					sides = append(sides, side{do: s.do, rest: func() {
 						s.rest()
-						now := processor(b)
-						spent[i], last = spent[i]+now-last, now
+						now := usedSoFar(b)
+						spent[i].processor += now.processor - last.processor
+						spent[i].memory += now.memory - last.memory
+						last = now
 					}})
 				}
-				last = processor(b)
+				last = usedSoFar(b)
 				took := inTurns(b, callers, b.N, sides...)
 				b.ReportMetric(perSecond(took[0]), "writes/s")
-				b.ReportMetric(float64(spent[0].Microseconds())/float64(rounds*max(b.N/rounds, callers)), "cpu-µs/write")
+				writes := float64(rounds * max(b.N/rounds, callers))
+				b.ReportMetric(float64(spent[0].processor.Microseconds())/writes, "cpu-µs/write")
+				b.ReportMetric(float64(spent[0].memory)/writes/1024, "KiB/write")
 				for i, v := range allEvidence[1:] {
 					b.ReportMetric(float64(took[0])/float64(took[i+1]), "×"+v.name)
-					b.ReportMetric(float64(spent[0])/float64(spent[i+1]), "cpu×"+v.name)
+					b.ReportMetric(float64(spent[0].processor)/float64(spent[i+1].processor), "cpu×"+v.name)
+					b.ReportMetric(float64(spent[i+1].memory-spent[0].memory)/writes/1024, "KiB+"+v.name)
 				}
 				b.ReportMetric(0, "ns/op")
 			})
@@ -149,14 +155,22 @@ func BenchmarkEvidence(b *testing.B) {
 // runs makes the writes of each run new to a destination that goes on.
 var runs atomic.Int64
 
-// processor is the time that this process has had of it.
-func processor(tb testing.TB) time.Duration {
+// used is what this process has used: time of the processor, and bytes that were
+// allocated, which no neighbour changes.
+type used struct {
+	processor time.Duration
+	memory    int64
+}
+
+func usedSoFar(tb testing.TB) used {
 	tb.Helper()
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+	var times syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &times); err != nil {
 		tb.Fatal(err)
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return used{time.Duration(times.Utime.Nano() + times.Stime.Nano()), int64(memory.TotalAlloc)}
 }
 
 // writing is one side: an engine and what goes on beside it.
