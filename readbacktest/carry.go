@@ -26,6 +26,7 @@ type way[A any] struct {
 // carry takes one call to its target as its fault wants it. It is the one place
 // that says what each vice does.
 func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
+	defer l.calling.end()
 	said := ""
 	send := func(ctx context.Context) (a A) {
 		var done bool

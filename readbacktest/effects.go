@@ -17,8 +17,9 @@ type Count struct {
 
 // Effects counts the effects under a key: count is asked once, after everything
 // that is held has landed. It should ask the world (a handler's own records, a
-// table, a mailbox), or be [Log.Landed] of a proxy. seen are the proxies whose
-// calls a failure shows; those of a [Story] are known.
+// table, a mailbox), or be [Log.Landed] of a proxy. seen are the proxies on the way
+// to that world: only of these it is known what is held or under way, which lands
+// first, and only their calls does a failure show. Those of a [Story] are known.
 func Effects(tb testing.TB, count func(key string) int, key string, seen ...Source) Count {
 	tb.Helper()
 	c := Count{tb: tb, key: key}
@@ -31,7 +32,7 @@ func Effects(tb testing.TB, count func(key string) int, key string, seen ...Sour
 		}
 	}
 	for _, l := range c.logs {
-		l.Release()
+		l.settle(tb)
 	}
 	c.n = count(key)
 	return c
@@ -63,7 +64,7 @@ func (c Count) fail(want string) {
 // success. Everything that is held lands first. match may be nil: all calls.
 func (l *Log) ExpectEffects(tb testing.TB, match func(Call) bool, n int) {
 	tb.Helper()
-	l.Release()
+	l.settle(tb)
 	if match == nil {
 		match = func(Call) bool { return true }
 	}

@@ -54,6 +54,7 @@ type Log struct {
 	tb      testing.TB
 	options Options
 	began   time.Time
+	calling traffic // calls that have come and not gone
 
 	mu     sync.Mutex
 	calls  []*Call
@@ -80,15 +81,29 @@ func newLog(tb testing.TB, o Options) *Log {
 	return l
 }
 
+// settle lets land what is held, and waits for what is under way: in the end that
+// lands, too.
+func (l *Log) settle(tb testing.TB) {
+	tb.Helper()
+	l.Release()
+	if !l.calling.wait() {
+		tb.Errorf("readbacktest: a request has been under way for %v, and may have an effect after it was counted; end what makes it first\n%s", grace, l)
+	}
+	l.Release()
+}
+
 // unmet says which lines of the script came to nothing: a test that never met
 // its vice has shown nothing. Of a story's it is expected: it may be killed before.
 func (l *Log) unmet() {
 	l.tb.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.held); n > 0 {
+		l.tb.Errorf("readbacktest: the test ended while %d late commits had not landed, so that no count can have seen them; give this proxy to Effects, or call Release before you count", n)
+	}
 	if _, ok := l.tb.(*Story); ok {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for i, f := range l.options.Script {
 		if l.passed[i] < max(f.Nth, 1) {
 			l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, l.passed[i], len(l.calls))
@@ -184,6 +199,7 @@ func (l *Log) line(c Call) string {
 
 // begin notes a call and says what happens to it; what is due lands first.
 func (l *Log) begin(c Call) (*Call, Fault) {
+	l.calling.begin() // carry ends it
 	l.mu.Lock()
 	c.N, c.At, c.Saw = len(l.calls)+1, time.Now(), "nothing yet"
 	l.calls = append(l.calls, &c)

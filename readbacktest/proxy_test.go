@@ -180,6 +180,7 @@ func life(t *testing.T, seed uint64, order []int) map[string]string {
 	for _, n := range order {
 		post(t.Context(), p.Client(), "http://bank.example", "INV-"+string(rune('a'+n)))
 	}
+	p.Release()
 	met := map[string]string{}
 	for _, c := range p.Calls() {
 		met[c.Key] += string(c.Vice) + ";"

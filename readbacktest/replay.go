@@ -155,6 +155,9 @@ func (r *replay) kills(v Vice, nth int) (writes, reads int) {
 	if r.plan.Kills < 0 {
 		return writes, reads
 	}
+	if v == NoVice && writes+reads > 0 && !slices.ContainsFunc(r.points, func(p string) bool { return p != theEnd }) {
+		r.Fatalf("readbacktest: the loop made requests, and none of them is a point at which it can be killed; give it run.Client, run.Transport, run.URL or run.Connector, or set Plan.Kills to -1")
+	}
 	points := int(calm.points.Load())
 	for k := range points {
 		s := r.story(v, nth)
@@ -244,8 +247,13 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 			break
 		}
 	}
+	for _, r := range s.runs {
+		if !r.making.wait() { // what a goroutine of a dead life was about may land yet
+			s.Errorf("life %d: a call has been under way for %v after its life", r.Life, grace)
+		}
+	}
 	for _, l := range s.logs {
-		l.Release()
+		l.settle(s)
 	}
 	for _, r := range s.runs {
 		r.outlast()

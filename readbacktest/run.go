@@ -37,6 +37,7 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	self   string
+	making traffic // calls that the life makes
 
 	mu      sync.Mutex
 	dead    bool
@@ -56,6 +57,8 @@ func (r *Run) Point(name string) {
 // before and after. A dead life does not make it. The error is the call's, or
 // [ErrDead].
 func (r *Run) Do(name string, call func() error) error {
+	r.making.begin()
+	defer r.making.end()
 	if r.ends("before " + name) {
 		return r.die()
 	}
@@ -87,6 +90,8 @@ func (r *Run) URL(p *Proxy) string {
 // also when the life is over: in a testing/synctest bubble a story ends after it.
 func (r *Run) Transport(by http.RoundTripper) http.RoundTripper {
 	return tripper(func(req *http.Request) (res *http.Response, err error) {
+		r.making.begin()
+		defer r.making.end()
 		name := req.Method + " " + req.URL.Path
 		if r.ends("before " + name) {
 			r.leaves(req)
@@ -226,7 +231,7 @@ func (r *Run) live(loop func(context.Context, *Run) error) ending {
 		end.err = loop(r.ctx, r)
 		end.returned = true
 		if end.err == nil {
-			r.Point("the end, before anybody notes it")
+			r.Point(theEnd)
 		}
 	}()
 	select {
@@ -244,6 +249,9 @@ func (r *Run) live(loop func(context.Context, *Run) error) ending {
 		return ending{}
 	}
 }
+
+// theEnd is the last point of each loop: it is done, and nobody has noted it.
+const theEnd = "the end, before anybody notes it"
 
 func last(names []string) string {
 	if len(names) == 0 {
