@@ -15,16 +15,26 @@ type complaints struct {
 	kept int // not said since
 }
 
+// say says it, unless something was said just now. A log that takes nothing more
+// holds up at most the one who has its turn to say something.
 func (c *complaints) say(what string, args ...any) {
+	kept, mine := c.turn()
+	if mine {
+		c.log.Warn(what, append(args, "not said since the last time", kept)...)
+	}
+}
+
+// turn reports whether it is time to say something, and how often it was not.
+func (c *complaints) turn() (kept int, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	if !c.last.IsZero() && now.Sub(c.last) < complainEvery {
 		c.kept++
-		return
+		return 0, false
 	}
-	c.log.Warn(what, append(args, "not said since the last time", c.kept)...)
-	c.last, c.kept = now, 0
+	kept, c.last, c.kept = c.kept, now, 0
+	return kept, true
 }
 
 // Handle implements the API's error handler: it gets what the SDK itself cannot
