@@ -18,7 +18,7 @@ import (
 
 // What is sensitive is clear in a task and at its destination alone. It is sealed
 // on its way into the ledger, in few places: an intent where it becomes a record
-// ([Engine.newRecord]), what was read and what is to be sent where an event is
+// ([kept]), what was read and what is to be sent where an event is
 // made of it, and every sentence and name where an event is noted or reserved. It
 // is opened where a task begins.
 
@@ -35,18 +35,9 @@ func (e *Engine) sealerAt(rec ledger.Record, p connectors.Profile) *redact.Scope
 	return e.opts.Vault.Scope(rec.Tenant, string(rec.ID), p.Sensitive)
 }
 
-// newRecord is the identity of a write as it is reserved, with all that is
-// sensitive in its intent sealed. The digests are those of the intent as it is.
-func (e *Engine) newRecord(w intent.WriteIntent) (ledger.Record, error) {
-	rec, err := ledger.NewRecord(w)
-	if err != nil {
-		return rec, err
-	}
-	return kept(e.sealer(rec), rec, w)
-}
-
-// newUndoing is newRecord for what undoes a write, or removes a surplus record of
-// it: what was sensitive there is so in it, wherever it stands.
+// newUndoing is the identity, as it is reserved, of what undoes a write, or removes
+// a surplus record of it. What was sensitive there is so in it, wherever it stands.
+// The digests are those of the intent as it is.
 func newUndoing(w intent.WriteIntent, of *redact.Scope) (ledger.Record, error) {
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
@@ -55,7 +46,7 @@ func newUndoing(w intent.WriteIntent, of *redact.Scope) (ledger.Record, error) {
 	return kept(of.Beside(string(rec.ID)), rec, w)
 }
 
-// asked is newRecord for an intent of a caller, in which nothing is sealed.
+// asked is the same for an intent of a caller, in which nothing is sealed.
 func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 	rec, err := ledger.NewRecord(w)
 	if err == nil {
@@ -304,8 +295,5 @@ func (e *Engine) SealRecord(rec ledger.Record) (ledger.Record, error) {
 		rec.Intent, err = s.SealDocument(rec.Intent)
 		return rec, err
 	}
-	if !s.Idle() || len(w.Sensitive) > 0 {
-		rec.Intent, err = s.SealIntent(w)
-	}
-	return rec, err
+	return kept(s, rec, w)
 }

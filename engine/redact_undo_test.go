@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
 
@@ -113,4 +114,26 @@ func TestSpansOfRefusedIntents(t *testing.T) {
 			t.Error("no span")
 		}
 	})
+}
+
+// What looks like a token in an intent that comes by an outbox, which nobody has
+// looked at, is taken for what it is.
+func TestTokensFromAnOutbox(t *testing.T) {
+	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")}}, redact.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newBench(t, simulated.Plain.Options(), &engine.Options{Vault: vault}).engine
+	w := order("A-1", intent.Create)
+	w.Payload = intent.Fields{"note": "rbs1:k1:not a token"}
+	rec, err := ledger.NewRecord(w)
+	if err == nil {
+		rec, err = e.SealRecord(rec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.Opened(rec); err != nil || got.Payload["note"] != w.Payload["note"] {
+		t.Errorf("%v, %v; want it as it was", got.Payload, err)
+	}
 }
