@@ -71,6 +71,7 @@ var (
 	sawNothing = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(nothingSeen)}
 	verified   = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"}
 	notApplied = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied"}
+	toAPerson  = ledger.Event{Kind: ledger.EvEscalated, Rule: "recheck"}
 )
 
 // saw is a read with a verdict, and what it found.
@@ -110,6 +111,12 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "nobody looked"},
 		"expired":                      {[]ledger.Event{{Kind: ledger.EvHeld}, {Kind: ledger.EvSettled, Settlement: ledger.Expired}}, false, soon, receipt.ErrNotObserved, "nobody approved it in time"},
 		"under way":                    {[]ledger.Event{announced, answered, sawOne}, false, soon, receipt.ErrNotObserved, "under way (checking)"},
+		"doubled later":                {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson}, false, soon, receipt.ErrNotObserved, "waits for a person"},
+		"doubled later, and accepted so": {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson,
+			{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "ada"}}, false, soon, receipt.ErrNotObserved, "a person took responsibility"},
+		"gone later, and seen again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, sawOne, verified}, false, soon, nil, ""},
+		"gone later, and not looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, verified}, false, soon,
+			receipt.ErrContradiction, `judged "absent"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, events := lived(t, c.entrusted, c.events...)
