@@ -16,16 +16,34 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// canonical is the canonical JSON (RFC 8785) of a struct of text, bools, whole
-// numbers, times and bytes, of lists of such structs, and of such structs. It is
-// what slowly says, made in one go: an event is digested for each commit of each
-// write.
-func canonical(what any) ([]byte, error) {
-	v := reflect.ValueOf(what)
-	if text, err := appendStruct(make([]byte, 0, firstBuffer), v); err == nil {
+// canonical is the canonical JSON (RFC 8785) of a struct, or of what a pointer to
+// one points to: of text, bools, whole numbers, times and bytes, of lists of such
+// structs, and of such structs. It is what slowly says, made in one go: each event
+// of each write is digested. It is written into room, which is empty, if there is
+// enough.
+func canonical(room []byte, what any) ([]byte, error) {
+	if text, err := appendStruct(room, reflect.Indirect(reflect.ValueOf(what))); err == nil {
 		return text, nil
 	}
 	return slowly(what)
+}
+
+// buffers are for what is made canonical only to be digested.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// digest is the SHA-256, in hex, over the canonical JSON of a struct, or of what a
+// pointer to one points to.
+func digest(what any) (string, error) {
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	text, err := canonical((*b)[:0], what)
+	if err != nil {
+		return "", err
+	}
+	if cap(text) <= maxBuffer {
+		*b = text
+	}
+	return rawDigest(text), nil
 }
 
 // slowly makes canonical what encoding/json makes of anything.

@@ -29,7 +29,7 @@ func TestCanonicalInOneGo(t *testing.T) {
 		fill(r, reflect.ValueOf(&p).Elem())
 		e.Event.Evidence, e.Event.Mismatches = nil, nil
 		for _, what := range []any{e, p, p.head(), Page{}, Entry{}, ledger.Event{}} {
-			got, err := canonical(what)
+			got, err := canonical(nil, what)
 			want, slowErr := slowly(what)
 			if err != nil || slowErr != nil {
 				t.Fatal(err, slowErr)

@@ -103,7 +103,7 @@ func EventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
 		what.Mismatches = rawDigest(e.Mismatches)
 	}
 	what.Event.Evidence, what.Event.Mismatches = nil, nil
-	return digest(what)
+	return digest(&what)
 }
 
 func rawDigest(raw []byte) string {
@@ -111,25 +111,16 @@ func rawDigest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// digest is over the canonical JSON of a struct.
-func digest(what any) (string, error) {
-	text, err := canonical(what)
-	if err != nil {
-		return "", err
-	}
-	return rawDigest(text), nil
-}
-
 // hash is what the hash of the page should be.
 func (p Page) hash() (string, error) {
 	p.Hash = ""
-	return digest(p)
+	return digest(&p)
 }
 
 // seal gives the page its hash, and returns it as it is filed.
 func (p *Page) seal() (body []byte, err error) {
 	p.Hash = ""
-	if body, err = canonical(*p); err != nil {
+	if body, err = canonical(make([]byte, 0, pageBytes+entryBytes*len(p.Entries)), p); err != nil {
 		return nil, err
 	}
 	p.Hash = rawDigest(body)

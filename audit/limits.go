@@ -18,9 +18,13 @@ const (
 	manyRuns   = 1000
 	smallBatch = 4 << 20
 
-	// firstBuffer is how many bytes are held ready for what is made canonical: an
-	// event has less.
-	firstBuffer = 1 << 10
+	// maxBuffer bounds a buffer that is kept for the next event that is digested.
+	maxBuffer = 64 << 10
+
+	// pageBytes and entryBytes are what a page and an entry of it need as a rule:
+	// where it is more, more is allocated.
+	pageBytes  = 512
+	entryBytes = 200
 
 	// maxTries is how often a batch is begun anew because another sealer was
 	// quicker with the chain of one tenant; then it is left to them.

@@ -242,6 +242,9 @@ func addEvent(s *sqlite.Stmt, run *ledger.Run) {
 		*run = ledger.Run{Ticket: run.Ticket, Unread: damaged(fmt.Errorf("write %s: %w", run.ID, err))}
 		return
 	}
+	if run.Events == nil && run.Last-run.First < maxTogether {
+		run.Events = make([]ledger.Event, 0, max(run.Last-run.First+1, 1))
+	}
 	run.Events = append(run.Events, e)
 }
 

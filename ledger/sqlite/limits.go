@@ -80,6 +80,10 @@ const (
 	// side, some milliseconds.
 	maxChanges = 1000
 
+	// maxTogether is for how many events of a run room is made at once: few
+	// commits hold more than some.
+	maxTogether = 16
+
 	// maxUnsealed is how many rows of what is not sealed a pruning looks through to
 	// pass over the writes they are of: some milliseconds. Where there are more,
 	// sealing stands still or has just begun, and pruning waits for it.
