@@ -164,7 +164,15 @@ func (a *app) checkSaga(file string) error {
 	if err != nil {
 		return err
 	}
-	e := engine.New(ledger.NewMemory(), reg, nil)
+	c, err := a.settings()
+	if err != nil {
+		return err
+	}
+	vault, err := a.unlock(c)
+	if err != nil {
+		return err
+	}
+	e := engine.New(ledger.NewMemory(), reg, &engine.Options{Vault: vault})
 	defer e.Close()
 	order, err := saga.New(ledger.NewMemory(), e, nil).Order(plan)
 	if err != nil {

@@ -163,3 +163,25 @@ func TestStatusTellsOfSagas(t *testing.T) {
 	says(t, p.want(0, p.run("saga", "list", "--state", "closed")), "onboard-7")
 	says(t, p.want(exitAccepted, p.runIn(text, "saga", "run", "-")), "CLOSED")
 }
+
+// A plan that marks fields is checked with the keys that it would be run with.
+func TestSagaCheckOfSensitiveFields(t *testing.T) {
+	plan := strings.Replace(planYAML(nil), "      write: create\n", "      write: create\n      sensitive: [/currency]\n", 1)
+	for name, c := range map[string]struct {
+		config, says string
+		code         int
+		reason       string
+	}{
+		"with keys":    {"redaction: {keys: [{id: a, key_env: SEAL}]}\n", "is good", exitVerified, "it would be taken"},
+		"without keys": {"", "there are no redaction keys", exitInvalid, "it would be refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, simulated.Plain.Options())
+			p.configure(p.url, c.config)
+			p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
+			if got := p.run("saga", "check", p.write("plan.yaml", plan)); got.code != c.code || !strings.Contains(got.out+got.err, c.says) {
+				t.Errorf("%d: %s%s: %s", got.code, got.out, got.err, c.reason)
+			}
+		})
+	}
+}
