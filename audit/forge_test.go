@@ -31,6 +31,19 @@ var resealed = map[string]tampering{
 		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %[1]s AND seq = 2;
 			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 0, 5)`, c.n(1), next)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"alter an event, and put it back": {"that it was another one for a time stands in the chain", func(t *testing.T, c *crime) {
+		const by = `UPDATE ledger_events SET body = json_set(body, '$.by', '%[3]s') WHERE write = %[1]s AND seq = 2;
+			INSERT OR IGNORE INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 2, 2)`
+		c.sql(t, by, c.n(1), next, "ann")
+		c.more(t)
+		c.sql(t, by+`; DELETE FROM ledger_unsealed`, c.n(1), next, "one")
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
+	"alter an intent, and put it back": {"likewise", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_writes SET intent = intent || ' ' WHERE n = %[1]s;
+			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 1, 1)`, c.n(1), next)
+		c.more(t)
+		c.sql(t, `UPDATE ledger_writes SET intent = trim(intent) WHERE n = %s`, c.n(1))
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 1}},
 	"alter an intent": {"likewise", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_writes SET intent = json_set(intent, '$.expect.state', 'paid') WHERE n = %[1]s;
 			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 1, 1)`, c.n(1), next)
