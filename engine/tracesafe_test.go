@@ -199,3 +199,25 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 		})
 	}
 }
+
+// showing counts the effects that it is told of, and fails as it likes.
+type showing struct {
+	struck
+	shown *int
+}
+
+func (s showing) Shown(ledger.Record, verify.Verdict, time.Duration) { *s.shown++ }
+
+// However often a write is looked at, its effect comes to be seen once.
+func TestAnEffectIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shown := 0
+		b := newBench(t, rechecked(), &engine.Options{Meter: showing{shown: &shown}})
+		b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		b.work(20 * time.Minute)
+		if rec := b.state(out.ID); rec.Reads < 3 || shown != 1 {
+			t.Errorf("after %d reads the effect was told %d times, want once", rec.Reads, shown)
+		}
+	})
+}
