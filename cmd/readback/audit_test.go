@@ -12,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/report"
 )
 
 // chained is a place whose events are chained, with its file of heads and its public
@@ -58,9 +59,9 @@ func TestAuditOnTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.want(exitTampered, p.run("audit", "verify", "--json"))
-	var report audit.Report
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || len(report.Problems) == 0 ||
-		report.Problems[0].Kind != audit.Altered || string(report.Problems[0].Write) != id || report.Problems[0].Seq != 3 {
+	var found audit.Report
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || len(found.Problems) == 0 ||
+		found.Problems[0].Kind != audit.Altered || string(found.Problems[0].Write) != id || found.Problems[0].Seq != 3 {
 		t.Errorf("error %v: %s", err, r.out)
 	}
 	says(t, p.want(exitTampered, p.run("audit", "verify")), "altered: tenant", id, "event 3", "Something is wrong")
@@ -96,4 +97,25 @@ func TestAuditRefuses(t *testing.T) {
 	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", other+".pub")), "bad head", "not trusted")
 	p.configure(p.url, "audit: {heads: {key_file: gone.pem}}\n")
 	says(t, p.want(exitConfig, p.run("audit", "seal")), "audit.heads", "gone.pem")
+}
+
+// Whoever looks is told that nobody seals, how far the chain is, and by which key
+// its newest head was signed.
+func TestStatusOfTheAuditLog(t *testing.T) {
+	p, _, _ := chained(t)
+	p.submit(exitVerified, order("A-1", ""))
+	says(t, p.want(exitAttention, p.run("status")), "Nobody seals the audit log, which is configured")
+	says(t, p.run("doctor"), "Nobody seals the audit log, which is configured", "1 of 9 checks ended with a warning")
+	p.want(0, p.run("audit", "seal"))
+	r := p.want(0, p.run("status"))
+	says(t, r, "Audit log", "everything is sealed", "newest head signed", "with key ")
+	says(t, p.want(0, p.run("doctor")), "audit log", "everything is sealed")
+	p.submit(exitVerified, order("A-2", ""))
+	var s struct{ Audit *report.Audit }
+	r = p.want(0, p.run("status", "--json"))
+	if err := json.Unmarshal([]byte(r.out), &s); err != nil || s.Audit == nil || s.Audit.Unsealed == 0 || s.Audit.Oldest.IsZero() || s.Audit.HeadKey == "" || s.Audit.HeadAt.IsZero() {
+		t.Errorf("error %v: %s", err, r.out)
+	}
+	p.configure(p.url, "") // the ledger still remembers what is not sealed
+	says(t, p.want(0, p.run("status")), "Audit log", "not sealed")
 }

@@ -18,8 +18,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check the configuration, the ledger and each destination, and say what would be right",
 		Long: `Check, and say what would be right: the configuration; the ledger (reached,
 writable, its version, its clock against this machine's, what workers noted, room
-on its disk); each destination (reached, and the login works); what is kept for
-how long; and what cannot go on by itself.
+on its disk) and how far its audit log is sealed; each destination (reached, and the
+login works); what is kept for how long; and what cannot go on by itself.
 
 It writes nothing at any destination, and to the ledger one note, which it takes
 away again. Ends with 0 when no check failed, with 78 or the ledger's code (69, 70)

@@ -66,6 +66,7 @@ func (d *desk) examine(ctx context.Context, e *examination) {
 	d.examineDisk(e)
 	examineNotes(e, found)
 	examineContents(e, found)
+	examineAudit(e, found)
 }
 
 // writable writes a note and takes it away again.

@@ -27,6 +27,9 @@ const (
 	// maxWaiting bounds the list of what waits for a person: nobody reads
 	// more, and what is left out is said.
 	maxWaiting = 1000
+	// maxUnsealed bounds how much of what is not sealed is looked at: it is read with
+	// its evidence, and less than that waits where somebody seals each second.
+	maxUnsealed = 100
 	// maxUnsettled bounds what is counted after a resume.
 	maxUnsettled = 1000
 	// defaultTried and maxTried are how many steps rules are tried on: the gate

@@ -21,11 +21,12 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `What needs attention first, in words; then the queues with their ages, the outbox,
 circuit breakers, pauses, stops, learned lags, and the ledger's version and clock.
 Of every tenant; with --tenant only the queues of that one. Sagas that wait for a
-person are told of one tenant, the configured one or that of --tenant.
+person, and the newest signed head of the audit log, are told of one tenant, the
+configured one or that of --tenant.
 
 Ends with 0 when nothing needs attention, and with 41 when something does. It
-changes nothing, and costs the ledger no more than one look at what is open, and one
-at what waits for approval.`,
+changes nothing, and costs the ledger no more than one look at what is open, one at
+what waits for approval, and one at the first of what is not sealed.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),
 	}
@@ -76,6 +77,7 @@ func (d *desk) found(ctx context.Context) (report.Found, error) {
 	if f.Version, err = d.version(ctx); err != nil {
 		return f, err
 	}
+	f.Audit = d.auditStanding(ctx)
 	notes, ok := d.ledger.(ledger.Notes)
 	if !ok {
 		return f, nil

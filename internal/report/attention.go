@@ -15,7 +15,7 @@ import (
 // on, then what waits for a person by design.
 func attention(f Found) []Matter {
 	all := []Matter{}
-	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, nobodyWorks, guardNotes, stopped, breakers, pauses, waiting} {
+	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, nobodyWorks, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
 		all = append(all, look(f)...)
 	}
 	return all

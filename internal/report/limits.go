@@ -28,4 +28,9 @@ const (
 	// lateAfter is how long due work may wait before a person is told: workers
 	// look several times a second, and a restart takes less.
 	lateAfter = time.Minute
+	// sealedLate is how long an event may wait to be sealed before a person is told:
+	// sealing comes about once a second, a backlog of many thousand events takes
+	// seconds, another worker takes over within half a minute, and who seals with a
+	// timer does so every few minutes.
+	sealedLate = 5 * time.Minute
 )

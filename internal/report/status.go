@@ -20,6 +20,8 @@ type Found struct {
 	Holds map[string]Holds
 	// Registered are the destinations of the configuration.
 	Registered []string
+	// Audit is how the audit log stands; nil where there is none.
+	Audit *Audit
 }
 
 // Version is that of a ledger, and the newest that this program knows; 0 where
@@ -53,6 +55,8 @@ type Status struct {
 	Destinations []Destination `json:"destinations"`
 	Stops        []Stop        `json:"stops"`
 	Lags         []Lag         `json:"lags"`
+	// Audit is nil where nothing is sealed or to be sealed.
+	Audit *Audit `json:"audit,omitempty"`
 }
 
 // Matter is one thing to see to.
@@ -136,6 +140,7 @@ func NewStatus(f Found) Status {
 	s := Status{
 		Ledger: f.Ledger, Version: f.Version, Clock: f.Clock, Attention: attention(f),
 		Queues: []Queue{}, Damaged: entries(f.Survey.Damaged), Destinations: []Destination{}, Stops: Stops(f.Standing.Stops), Lags: []Lag{},
+		Audit:  f.Audit,
 		Outbox: Outbox{Count: f.Survey.Outbox, Oldest: f.Survey.Oldest, Refused: entries(f.Survey.Refused)},
 	}
 	for _, q := range f.Survey.Queues {

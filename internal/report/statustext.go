@@ -18,6 +18,7 @@ func (s Status) Text() string {
 		section("Destinations", s.destinations(now)),
 		section("Stops", StopsText(s.Stops, now)),
 		section("Learned: how long until a write is visible", s.lags()),
+		section("Audit log", s.audit(now)),
 		section("Ledger", s.place()),
 	}
 	var filled []string

@@ -1,0 +1,68 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
+)
+
+func TestStanding(t *testing.T) {
+	ctx := context.Background()
+	private, _, err := signing.Generate()
+	must(t, err)
+	signer, err := signing.ReadSigner(private)
+	must(t, err)
+	l := ledger.NewMemory()
+	s := audit.New(l, audit.Options{Signer: signer})
+	look := func(limit int) audit.Standing {
+		t.Helper()
+		got, err := audit.StandingOf(ctx, l, "acme", limit)
+		must(t, err)
+		return got
+	}
+	if got := look(10); got != (audit.Standing{}) {
+		t.Errorf("off: %+v", got)
+	}
+	found := life(t, l, "acme", "found")
+	_, err = l.Chronicle(ctx, true)
+	must(t, err)
+	if got := look(10); got.Unsealed != 1 || !got.Oldest.IsZero() || got.Chained {
+		t.Errorf("what was there before has waited since nobody knows when: %+v", got)
+	}
+	_, err = s.Seal(ctx)
+	must(t, err)
+	if got := look(10); got.Unsealed != 0 || !got.Chained || !got.Head.At.IsZero() || got.Key != "" {
+		t.Errorf("sealed, and no head: %+v", got)
+	}
+	_, err = s.SignAll(ctx)
+	must(t, err)
+	first := reserve(t, l, "other", "a")
+	reserve(t, l, "acme", "b")
+	reserve(t, l, "acme", "c")
+	got := look(10)
+	if events, err := l.Events(ctx, "other", first.ID); err != nil || got.Unsealed != 3 || got.More || !got.Oldest.Equal(events[0].At) {
+		t.Errorf("three are behind, of all tenants: %+v, %v", got, err)
+	}
+	if got.Key != signer.ID() || time.Since(got.Head.At) > time.Hour || got.Head.Tenant != "acme" || got.Head.Entries < found.Seq {
+		t.Errorf("the head: %+v", got)
+	}
+	if got := look(2); got.Unsealed != 2 || !got.More {
+		t.Errorf("at most two: %+v", got)
+	}
+	p, err := l.Paper(ctx, "acme", ledger.AuditKind, "head")
+	must(t, err)
+	p.Body = []byte(`{}`)
+	_, err = l.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}})
+	must(t, err)
+	if got := look(2); got.BadHead == nil || got.Key != "" || got.Unsealed != 2 {
+		t.Errorf("somebody's head: %+v", got)
+	}
+	if _, err := audit.StandingOf(ctx, struct{ ledger.Ledger }{l}, "acme", 2); !errors.Is(err, audit.ErrCannot) {
+		t.Errorf("a ledger that cannot be sealed: %v", err)
+	}
+}

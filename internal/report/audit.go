@@ -1,0 +1,96 @@
+package report
+
+import (
+	"fmt"
+	"time"
+)
+
+// Audit is how the audit log stands. What it says of the head is what the ledger
+// says: the signature is not checked here.
+type Audit struct {
+	// Configured says that this configuration asks for sealing.
+	Configured bool `json:"configured"`
+	// Problem is why it could not be told how the log stands; all else is zero then.
+	Problem string `json:"problem,omitempty"`
+	// Unsealed counts the commits that are not sealed; More says that there are more.
+	Unsealed int  `json:"unsealed"`
+	More     bool `json:"more,omitempty"`
+	Unread   int  `json:"unread,omitempty"`
+	// Oldest is when the oldest of them was, Sealer when a sealer said last that it
+	// is at work, both on the ledger's clock.
+	Oldest time.Time `json:"oldest_unsealed,omitzero"`
+	Sealer time.Time `json:"sealer_seen,omitzero"`
+	// Tenant is whose chain all below is about.
+	Tenant  string    `json:"tenant"`
+	Chained bool      `json:"chained"`
+	HeadAt  time.Time `json:"head_signed,omitzero"`
+	HeadKey string    `json:"head_key,omitempty"`
+	BadHead string    `json:"head_problem,omitempty"`
+}
+
+// AuditMatters is what a person should see to of the audit log.
+func AuditMatters(f Found) []Matter {
+	a, now := f.Audit, f.Survey.Now
+	if a == nil {
+		return nil
+	}
+	const seal = "See that `readback serve` or `readback work` runs with the section audit in its configuration and can reach the ledger, and read its log; `readback audit seal` seals once and says what is wrong. Until it is sealed an event can be altered unseen."
+	gone := a.Sealer.IsZero() || now.Sub(a.Sealer) >= sealedLate
+	var all []Matter
+	switch {
+	case a.Problem != "":
+		all = matters("How the audit log stands could not be looked up: %s", "See that this program and the ledger are of one version.", clip(a.Problem, maxText))
+	case !a.Oldest.IsZero() && now.Sub(a.Oldest) >= sealedLate:
+		all = matters("The audit log is behind: %s.", seal, a.behind(now))
+	case a.Unsealed > 0 && a.Oldest.IsZero() && gone:
+		all = matters("Nobody seals the audit log: %s.", seal, a.behind(now))
+	case a.Configured && !a.Chained && gone:
+		all = matters("Nobody seals the audit log, which is configured: tenant %s has no chain yet.", seal, Safe(a.Tenant))
+	}
+	if a.BadHead != "" {
+		all = append(all, matters("The newest head of the audit log of tenant %s cannot be read: %s", "`readback audit verify` says more.", Safe(a.Tenant), clip(a.BadHead, maxText))...)
+	}
+	return all
+}
+
+// behind is what is not sealed, in words.
+func (a Audit) behind(now time.Time) string {
+	if a.Unsealed == 0 {
+		return "everything is sealed"
+	}
+	text := fmt.Sprintf("%d not sealed", a.Unsealed)
+	if a.More {
+		text = "more than " + text
+	}
+	if a.Unread > 0 {
+		text += fmt.Sprintf(", %d of them cannot be read", a.Unread)
+	}
+	if !a.Oldest.IsZero() {
+		text += ", the oldest from " + ago(a.Oldest, now)
+	}
+	return text
+}
+
+// Text says how the audit log stands, in one sentence.
+func (a Audit) Text(now time.Time) string {
+	if a.Problem != "" {
+		return "not known: " + clip(a.Problem, maxText)
+	}
+	text := a.behind(now)
+	switch {
+	case !a.HeadAt.IsZero():
+		text += fmt.Sprintf("; tenant %s: newest head signed %s with key %s", Safe(a.Tenant), ago(a.HeadAt, now), clip(a.HeadKey, maxValue))
+	case a.Chained:
+		text += fmt.Sprintf("; tenant %s: no head was signed", Safe(a.Tenant))
+	default:
+		text += fmt.Sprintf("; tenant %s has no chain", Safe(a.Tenant))
+	}
+	return text
+}
+
+func (s Status) audit(now time.Time) string {
+	if s.Audit == nil {
+		return ""
+	}
+	return "  " + s.Audit.Text(now) + "\n"
+}
