@@ -28,12 +28,18 @@ func TestDecisionsSayInWhichTrace(t *testing.T) {
 	if _, err := b.gate.Gate(asking, agent, made.WorkflowID, "pay", r); err != nil {
 		t.Fatal(err)
 	}
+	if held, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || !held.Waits || held.Decision != workflow.RequireApproval {
+		t.Errorf("%+v, %v; want it to wait", held, err)
+	}
 	if _, err := b.gate.Approve(deciding, alice, made.WorkflowID, "pay", workflow.Said{Comment: "checked"}); err != nil {
 		t.Fatal(err)
 	}
 	heard := b.view(made.WorkflowID).Steps[0].Heard
 	if len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != "checked" || heard[0].At.IsZero() || heard[0].Trace != alicesTrace {
 		t.Errorf("heard %+v", heard)
+	}
+	if told, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || told.Waits || told.Decision != workflow.Allow || len(told.Heard) != 1 {
+		t.Errorf("%+v, %v; want it approved", told, err)
 	}
 	op := b.operation(made.WorkflowID, "pay")
 	if op.Trace != agentsTrace || op.CorrelationID != engine.TraceID(asking) {

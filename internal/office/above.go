@@ -100,6 +100,18 @@ func (o *Office) DecideStep(ctx context.Context, who Who, workflowID, stepID str
 	return result, err
 }
 
+// StepTrace is who asked about a step of the own tenant, and what was decided, by
+// which rules and why, also where it was blocked and has no write.
+func (o *Office) StepTrace(ctx context.Context, who Who, workflowID, stepID string) (workflow.StepTrace, error) {
+	if err := who.May(access.Trace); err != nil {
+		return workflow.StepTrace{}, err
+	}
+	if o.parts.Steps == nil {
+		return workflow.StepTrace{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
+	}
+	return o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
+}
+
 func caller(who Who) workflow.Caller {
 	return workflow.Caller{Tenant: who.Tenant, Name: who.Name, Role: who.Role}
 }

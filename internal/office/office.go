@@ -44,6 +44,7 @@ type Steps interface {
 	Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error)
 	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
 	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
+	Trace(ctx context.Context, c workflow.Caller, workflowID, stepID string) (workflow.StepTrace, error)
 }
 
 // Parts is what an office is made of. Writes, Ledger and Registry are required;

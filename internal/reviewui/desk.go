@@ -26,9 +26,10 @@ type writes interface {
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error
 }
 
-// tray is what waits, and what is decided about steps.
+// tray is what waits, and what is and was decided about steps.
 type tray interface {
 	Inbox(ctx context.Context, who access.Identity) (office.Inbox, error)
+	StepTrace(ctx context.Context, who access.Identity, workflowID, stepID string) (workflow.StepTrace, error)
 	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s workflow.Said) (workflow.ApprovalResult, error)
 }
 

@@ -51,6 +51,7 @@ var known = []struct {
 	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no such write here. It may belong to another tenant, or have been pruned long ago."},
 	{saga.ErrNotFound, http.StatusNotFound, "Not found", "There is no such saga here. It may belong to another tenant."},
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step waits for nobody, or not any more: somebody may have decided, its time may be over, or its workflow has ended."},
+	{errUnknownStep, http.StatusNotFound, "Not found", "There is no such step here. It may belong to another tenant."},
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
 	{office.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
 	{receipt.ErrNotObserved, http.StatusConflict, "No receipt", ""},

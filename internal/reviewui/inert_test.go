@@ -31,6 +31,7 @@ const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}java
 type fake struct {
 	view         office.View
 	inbox        office.Inbox
+	trace        workflow.StepTrace
 	destinations []office.Destination
 	stops        []guards.Stopped
 	sagas        []saga.Saga
@@ -61,6 +62,9 @@ func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engin
 }
 func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error { return f.err }
 func (f *fake) Inbox(context.Context, access.Identity) (office.Inbox, error)    { return f.inbox, f.err }
+func (f *fake) StepTrace(context.Context, access.Identity, string, string) (workflow.StepTrace, error) {
+	return f.trace, f.err
+}
 func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, workflow.Said) (workflow.ApprovalResult, error) {
 	return workflow.ApprovalResult{}, f.err
 }
@@ -183,7 +187,7 @@ func spoiled[T any]() T {
 // spoiledFake says evil things everywhere, in each state in which a page looks
 // different.
 func spoiledFake(state ledger.State) *fake {
-	f := &fake{view: spoiled[office.View](), inbox: spoiled[office.Inbox](), destinations: spoiled[[]office.Destination](), stops: spoiled[[]guards.Stopped](),
+	f := &fake{view: spoiled[office.View](), inbox: spoiled[office.Inbox](), trace: spoiled[workflow.StepTrace](), destinations: spoiled[[]office.Destination](), stops: spoiled[[]guards.Stopped](),
 		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.Found](), spans: spoiled[[]ledger.Span]()}
 	r := &f.view.Record
 	r.State, r.Tombstone = state, false
@@ -249,7 +253,7 @@ func TestWhateverIsSaidIsText(t *testing.T) {
 		f := spoiledFake(state)
 		h := f.desk(nil)
 		step := stepPath(f.inbox.Steps[0].WorkflowID, f.inbox.Steps[0].StepID)
-		for _, path := range []string{"/inbox", "/writes/x", "/destinations", "/search", "/search?q=" + strings.ReplaceAll(form, "&", "%26"), "/sagas", "/sagas/x", step} {
+		for _, path := range []string{"/inbox", "/writes/x", "/destinations", "/search", "/search?q=" + strings.ReplaceAll(form, "&", "%26"), "/sagas", "/sagas/x", step, stepPath("wf", "blocked")} {
 			for _, who := range []person{operator, reviewer, auditor} {
 				t.Run(fmt.Sprint(state, who.role, path), func(t *testing.T) {
 					a := who.get(t, h, path)

@@ -37,6 +37,8 @@ const (
 	maxEvents  = 300
 	// maxOpen is how many events show what they saw.
 	maxOpen = 40
+	// maxRules is how many rules of one answer of the gate are named.
+	maxRules = 20
 	// maxText is how many characters of a sentence are shown.
 	maxText = 600
 	// maxName is how many characters of a name are shown.

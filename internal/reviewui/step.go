@@ -12,15 +12,23 @@ import (
 	"github.com/readback-go/readback/workflow"
 )
 
-// errNoStep: no such step waits.
-var errNoStep = errors.New("no such step waits")
+// errNoStep: no such step waits. errUnknownStep: there is none.
+var (
+	errNoStep      = errors.New("no such step waits")
+	errUnknownStep = errors.New("no such step")
+)
 
-// stepPage is a step that the gate holds.
+// stepPage is a step of the gate.
 type stepPage struct {
 	Title     string
+	Badge     badge
+	Waits     bool // somebody must decide, and can here
+	Crowded   bool // somebody must decide, and more wait than are listed
 	Facts     []linked
 	Policies  []fact
 	Documents []*rest
+	Trace     []ruled
+	Untold    int // before those of Trace
 	Action    string
 	Approval  string
 	Choice    string
@@ -30,13 +38,17 @@ type stepPage struct {
 	Rights    rights
 }
 
-// step shows a step that waits.
+// step shows a step: what it waits for if it does, and in any case what was
+// decided about it.
 func (d *desk) step(v *visit) error {
 	s, err := d.pending(v)
-	if err != nil {
+	if err == nil {
+		return d.showStep(v, http.StatusOK, stepBody(s))
+	}
+	if !errors.Is(err, errNoStep) {
 		return err
 	}
-	return d.showStep(v, http.StatusOK, stepBody(s))
+	return d.showStep(v, http.StatusOK, stepPage{})
 }
 
 // pending is the step that the path names, if it waits.
@@ -56,7 +68,7 @@ func (d *desk) pending(v *visit) (workflow.PendingApproval, error) {
 func stepBody(s workflow.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
 	one := waitingStep(s, now)
-	b := stepPage{Title: one.Title, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
+	b := stepPage{Title: one.Title, Badge: badge{"warn", "‖", "held"}, Waits: true, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
 	add := func(name, text, link string, at time.Time) {
 		if text != "" {
 			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
@@ -89,7 +101,19 @@ func stepBody(s workflow.PendingApproval) stepPage {
 	return b
 }
 
+// showStep shows a step with all that was decided about it.
 func (d *desk) showStep(v *visit, status int, b stepPage) error {
+	t, err := d.tray.StepTrace(v.r.Context(), v.who, v.r.PathValue("workflow"), v.r.PathValue("step"))
+	if refused := (*workflow.Error)(nil); errors.As(err, &refused) && refused.Code == workflow.NotFound {
+		return errUnknownStep
+	}
+	if err != nil {
+		return err
+	}
+	if !b.Waits {
+		b = pastStep(t)
+	}
+	b.Trace, b.Untold = rulings(t)
 	b.Rights = v.rights()
 	p := d.page(v, b.Title, "inbox", b)
 	return d.show(v, status, "step", p)

@@ -198,7 +198,11 @@ func writeFacts(r ledger.Record) []linked {
 	}
 	add("Tool", r.Tool+call(r), "")
 	add("Workflow", r.Workflow, searchPath("workflow", r.Workflow))
-	add("Step", r.Step, "")
+	if r.Entrusted && r.Workflow != "" && r.Step != "" {
+		add("Step", r.Step, stepPath(r.Workflow, r.Step))
+	} else {
+		add("Step", r.Step, "")
+	}
 	add("Correlation", r.CorrelationID, searchPath("correlation", r.CorrelationID))
 	add("Trace", report.TraceID(r.Trace), "")
 	add("Operation", r.IdempotencyKey, searchPath("operation", r.IdempotencyKey))

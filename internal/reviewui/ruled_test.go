@@ -1,0 +1,121 @@
+package reviewui
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
+)
+
+const (
+	blockTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	laterTrace = "0af7651916cd43dd8448eb211c80319c"
+)
+
+// blocking is rules that let nothing go.
+type blocking struct{}
+
+func (blocking) Decide(context.Context, workflow.Facts) (workflow.Ruling, error) {
+	m := []workflow.PolicyMatch{{PolicyID: "no-refunds-at-night", PolicyName: "no refunds", Action: "block"}}
+	return workflow.Ruling{Decision: workflow.Block, Reason: "nobody is there <b>now</b>", Evaluated: m, Matched: m}, nil
+}
+
+// blockedStep is a desk with a step that the gate blocked, asked for twice.
+func blockedStep(t *testing.T) (h http.Handler, path string) {
+	t.Helper()
+	book := ledger.NewMemory()
+	gate := workflow.New(book, &workflow.Options{Rules: blocking{}})
+	bot := workflow.Caller{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
+	f, err := gate.Create(t.Context(), bot, workflow.CreateRequest{WorkflowName: "refund"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trace := range []string{blockTrace, laterTrace} {
+		ctx := engine.WithTraceparent(t.Context(), "00-"+trace+"-00f067aa0ba902b7-01")
+		g, err := gate.Gate(ctx, bot, f.WorkflowID, "pay/1", workflow.GateRequest{StepType: "tool_call", StepInput: json.RawMessage(`{"amount":1}`)})
+		if err != nil || g.Decision != workflow.Block {
+			t.Fatalf("%+v, %v; want it blocked", g, err)
+		}
+	}
+	o := office.New(office.Parts{Ledger: book, Steps: gate})
+	return New(o, &Options{Who: byHeader{}}), stepPath(f.WorkflowID, "pay/1")
+}
+
+// A step that was blocked never had a write: its page is where it is told why.
+func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
+	h, path := blockedStep(t)
+	for _, who := range []person{operator, reviewer, auditor} {
+		a := who.get(t, h, path)
+		if a.Status != http.StatusOK {
+			t.Fatalf("status %d: %s", a.Status, a.text())
+		}
+		checkPage(t, a)
+		from := 0
+		for _, want := range []string{"blocked", "The gate said block", "Nobody is there <b>now</b>", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate said block", "trace " + laterTrace, "waits for nobody"} {
+			i := strings.Index(a.text()[from:], want)
+			if i < 0 {
+				t.Fatalf("the page does not say %q behind what comes before it: %s", want, a.text())
+			}
+			from += i + len(want)
+		}
+	}
+	for name, tt := range map[string]struct {
+		who    person
+		path   string
+		status int
+		reason string
+	}{
+		"agent":      {agent, path, http.StatusForbidden, "an agent does not see how it is ruled"},
+		"nobody":     {person{}, path, http.StatusUnauthorized, "who is not known sees nothing"},
+		"stranger":   {stranger, path, http.StatusNotFound, "it is another tenant's"},
+		"other step": {operator, path + "x", http.StatusNotFound, "there is no such step"},
+		"no flow":    {operator, stepPath("wf_none", "pay/1"), http.StatusNotFound, "there is no such workflow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := tt.who.get(t, h, tt.path)
+			if a.Status != tt.status || strings.Contains(a.Body, "no-refunds") || strings.Contains(a.Body, blockTrace) {
+				t.Errorf("status %d, want %d: %s: %s", a.Status, tt.status, tt.reason, a.text())
+			}
+			checkPage(t, a)
+		})
+	}
+}
+
+// What people decided stands behind what the gate said, and nothing can be decided
+// any more.
+func TestADecidedStepSaysWhoDecided(t *testing.T) {
+	s := newShop(t)
+	flow := s.step(t)
+	path := stepPath(flow, "pay/1")
+	form := reviewer.get(t, s, path).form(t, path+"/decision")
+	form.Set("choice", "approve")
+	form.Set("reason", why)
+	if a := reviewer.send(t, s, http.MethodPost, path+"/decision", form); a.Status != http.StatusSeeOther {
+		t.Fatalf("status %d: %s", a.Status, a.text())
+	}
+	a := auditor.get(t, s, path)
+	checkPage(t, a)
+	asked, decided := strings.Index(a.text(), "The gate said require_approval"), strings.Index(a.text(), "It was approved"+sentence(why)+"decided by rita")
+	if asked < 0 || decided < asked || !strings.Contains(a.text(), "asked by bot-7") {
+		t.Errorf("the page does not tell what was decided, in order: %s", a.text())
+	}
+	if a := reviewer.send(t, s, http.MethodPost, path+"/decision", form); a.Status != http.StatusNotFound {
+		t.Errorf("it is decided twice: status %d", a.Status)
+	}
+}
+
+// A step that the inbox has no room for is not said to wait for nobody.
+func TestAStepBeyondTheInboxIsSaidToWait(t *testing.T) {
+	f := &fake{trace: workflow.StepTrace{WorkflowID: "wf", StepID: "pay", Decision: workflow.RequireApproval, Waits: true}}
+	a := reviewer.get(t, f.desk(nil), stepPath("wf", "pay"))
+	checkPage(t, a)
+	if a.Status != http.StatusOK || !strings.Contains(a.text(), "It waits for a person") || strings.Contains(a.text(), "waits for nobody") {
+		t.Errorf("status %d: %s", a.Status, a.text())
+	}
+}
