@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
+)
+
+// coded is a destination whose code for a refusal quotes what it refuses.
+type coded struct{ connectors.Connector }
+
+func (c coded) Write(_ context.Context, r connectors.Request) (connectors.Receipt, error) {
+	return connectors.Receipt{}, connectors.Refused("422 "+r.Intent.Key["order_id"].(string), errors.New("no"))
+}
+
+// A destination's code may quote what it was sent, as its sentences may.
+func TestCodesAreCleaned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), nil)
+		out := b.do(private(intent.Create))
+		if out.Status != engine.StatusNotApplied {
+			t.Fatalf("%+v%s", out, b.life(out.ID))
+		}
+		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var codes []string
+		for _, e := range events {
+			if e.Kind == ledger.EvSent {
+				codes = append(codes, e.Code)
+			}
+		}
+		if len(codes) != 1 || !strings.HasPrefix(codes[0], "422 "+redact.ShownPrefix) {
+			t.Errorf("codes %q; want the one without what it quotes", codes)
+		}
+		b.clean(out)
+	})
+}
+
+// What a look says is cleaned whatever says it: here a value that is sensitive
+// reads as the sentence does.
+func TestReasonsOfLooksAreCleaned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := discreet(t, simulated.Plain.Options(), nil)
+		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5)}, "")
+		look := func(note string) string {
+			t.Helper()
+			w := private(intent.Create)
+			w.Payload = intent.Fields{"note": note}
+			found, err := b.engine.Look(t.Context(), w, engine.LookCase{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found.Reason
+		}
+		said := look(canaryNote)
+		if got := look(said); said == "" || strings.Contains(got, said) || !strings.Contains(got, redact.ShownPrefix) {
+			t.Errorf("said %q, then %q", said, got)
+		}
+	})
+}
