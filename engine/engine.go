@@ -165,9 +165,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if keeper, ok := l.(ledger.Keeper); ok && e.opts.Vault != nil {
-		keeper.KeepWith(e.SealRecord)
-	}
+	e.keeps(l)
 	e.SetRisks(e.opts.Risks)
 	e.tracer, e.meter = newTracer(e.opts), metered{e.opts.Meter}
 	e.ctx, e.stop = context.WithCancel(context.Background())

@@ -286,6 +286,20 @@ func (e *Engine) OpenIntent(sealed json.RawMessage) (intent.WriteIntent, error) 
 	return e.Opened(ledger.Record{ID: ledger.IDOf(shut.StructuralKey()), Tenant: shut.Tenant, Destination: shut.Destination, Kind: shut.Kind, Intent: sealed})
 }
 
+// keeps tells a ledger how to keep what it takes in from an outbox. Without keys
+// what marks fields is refused there as it is everywhere, unless another engine on
+// the ledger has keys.
+func (e *Engine) keeps(l ledger.Ledger) {
+	keeper, ok := l.(ledger.Keeper)
+	switch {
+	case !ok:
+	case e.opts.Vault != nil:
+		keeper.KeepWith(e.SealRecord)
+	default:
+		keeper.KeepUnlessTold(e.SealRecord)
+	}
+}
+
 // SealRecord is the identity of a write that somebody else reserves, with what is
 // sensitive in its intent sealed, be that an intent or any other JSON object.
 func (e *Engine) SealRecord(rec ledger.Record) (ledger.Record, error) {

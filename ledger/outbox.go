@@ -40,6 +40,9 @@ type Keeper interface {
 	// that was asked for, with the same identity. One that fails refuses the entry
 	// for good. Default: it is kept as it is.
 	KeepWith(keep func(Record) (Record, error))
+	// KeepUnlessTold is KeepWith for one that gives way to another: it changes
+	// nothing where the ledger was told before.
+	KeepUnlessTold(keep func(Record) (Record, error))
 }
 
 // Entry is one row of the outbox as a driver found it.
@@ -77,6 +80,11 @@ type Keeping struct {
 
 // KeepWith implements [Keeper].
 func (k *Keeping) KeepWith(keep func(Record) (Record, error)) { k.keep.Store(&keep) }
+
+// KeepUnlessTold implements [Keeper].
+func (k *Keeping) KeepUnlessTold(keep func(Record) (Record, error)) {
+	k.keep.CompareAndSwap(nil, &keep)
+}
 
 // Reservation is [Entry.Reservation] with the record as it is to be kept.
 func (k *Keeping) Reservation(e Entry, window time.Duration) (Reservation, error) {

@@ -63,6 +63,11 @@ var _ ledger.Ledger = (*Ledger)(nil)
 // KeepWith implements [ledger.Keeper].
 func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
 
+// KeepUnlessTold implements [ledger.Keeper].
+func (l *Ledger) KeepUnlessTold(keep func(ledger.Record) (ledger.Record, error)) {
+	l.keeping.KeepUnlessTold(keep)
+}
+
 // Open opens the ledger in the database that the DSN names (a URL, or
 // key=value pairs; pool_max_conns bounds the connections, by default 16), and creates or upgrades it. Of several
 // hosts it takes the primary. It fails with [ledger.ErrUnavailable], also when

@@ -59,6 +59,11 @@ type Ledger struct {
 // KeepWith implements [ledger.Keeper].
 func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
 
+// KeepUnlessTold implements [ledger.Keeper].
+func (l *Ledger) KeepUnlessTold(keep func(ledger.Record) (ledger.Record, error)) {
+	l.keeping.KeepUnlessTold(keep)
+}
+
 var _ ledger.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger in the file at path, and creates or upgrades it. The
