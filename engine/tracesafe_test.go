@@ -82,9 +82,9 @@ func (nothing) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) 
 func TestATracerCannotEndAWrite(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	real := sdk.NewTracerProvider().Tracer("")
+	working := sdk.NewTracerProvider().Tracer("")
 	for name, tracer := range map[string]trace.Tracer{
-		"a context that is over": cutting{to: real, as: over}, "no context": cutting{to: real}, "no span": nothing{},
+		"a context that is over": cutting{to: working, as: over}, "no context": cutting{to: working}, "no span": nothing{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

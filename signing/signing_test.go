@@ -109,7 +109,7 @@ func TestASignerIsNeverPrinted(t *testing.T) {
 			}
 		}
 	}
-	if text, err := json.Marshal(signer); err != nil || string(text) != "{}" {
+	if text, err := json.Marshal(signer); err != nil || string(text) != "{}" { //nolint:staticcheck // that nothing of it is exported is what is tested
 		t.Errorf("as JSON: %s, %v", text, err)
 	}
 }
