@@ -32,7 +32,7 @@ func approving() []Mutant {
 		{9, "Nor does the ledger take such an approval.", applyGo,
 			"case SamePerson(e.By, r.RequestedBy):", "case false:", "", "TestCheckApproval"},
 		{9, "Who asked is on record.", "engine/engine.go",
-			"rec.RequestedBy = Caller(ctx).Name", "_ = Caller(ctx).Name", "", "TestWhoMayDecide/who_asked"},
+			"rec.RequestedBy, rec.Trace = Caller(ctx).Name, Traceparent(ctx)", "rec.Trace = Traceparent(ctx)", "", "TestWhoMayDecide/who_asked"},
 		{9, "One person is not two.", approveGo,
 			"case ledger.AmongPeople(rec.Agreed, d.By):", "case false:", "", "TestTwoPeopleAreTwo"},
 		{9, "Nor for the ledger.", applyGo,

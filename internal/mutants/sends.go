@@ -119,9 +119,9 @@ func knowledge() []Mutant {
 func walk() []Mutant {
 	return []Mutant{
 		{6, "Every send is what was prepared before the first.", runGo,
-			"Prepared: t.rec.Prepared,", "Prepared: nil,", "", "TestEverySendIsWhatWasPreparedBeforeTheFirst/lost"},
+			"Prepared: t.prepared,", "Prepared: nil,", "", "TestEverySendIsWhatWasPreparedBeforeTheFirst/lost"},
 		{6, "What cannot be prepared is not sent.", runGo,
-			"return notSent(\"prepare\",", "_ = notSent(\"prepare\",", "", "TestWhatCannotBePreparedIsNotSent/an_error"},
+			"return notSent(\"prepare\", \"what is to be sent cannot be built", "_ = notSent(\"prepare\", \"what is to be sent cannot be built", "", "TestWhatCannotBePreparedIsNotSent/an_error"},
 		{6, "What can never be served is not recorded.", "engine/engine.go",
 			"err = verify.Check(conn, w)", "_ = verify.Check(conn, w)", "", "TestAnIntentThatCanNeverBeServedIsRefused"},
 		{6, "A send is announced in the ledger before it is made.", checkGo,
