@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +16,25 @@ type whose struct{}
 // slowReads notes with whose contexts it is called.
 type slowReads struct {
 	connectors.Connector
+	mu     sync.Mutex
 	single []any
 	bulk   []any
 }
 
+func (s *slowReads) note(list *[]any, ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*list = append(*list, ctx.Value(whose{}))
+}
+
 func (s *slowReads) Read(ctx context.Context, _ connectors.Query) (connectors.Observation, error) {
-	s.single = append(s.single, ctx.Value(whose{}))
+	s.note(&s.single, ctx)
 	time.Sleep(time.Second)
 	return connectors.Observation{}, nil
 }
 
 func (s *slowReads) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
-	s.bulk = append(s.bulk, ctx.Value(whose{}))
+	s.note(&s.bulk, ctx)
 	return make([]connectors.BulkAnswer, len(qs)), nil
 }
 
@@ -49,6 +57,7 @@ func TestALoneReadHasItsCallersContext(t *testing.T) {
 					synctest.Wait()
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				same(t, "single reads", c.single, s.single)
 				same(t, "bulk reads", c.bulk, s.bulk)
 			})
