@@ -9,18 +9,13 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/webhook"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // The lines of Python that the documentation shows verify what is sent, and
 // nothing else.
 func TestThePythonOfTheDocumentation(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("READBACK_STRICT") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip("not checked: there is no python3")
-	}
+	python := need.Program(t, "python3")
 	page, err := os.ReadFile("../../docs/webhooks.md")
 	if err != nil {
 		t.Fatal(err)

@@ -15,15 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // python is a script with readback.py of the page beside it.
 func (p *place) python(script, text string, args ...string) *exec.Cmd {
 	p.t.Helper()
-	interpreter, err := exec.LookPath("python3")
-	if err != nil {
-		absent(p.t, "no Python", err)
-	}
+	interpreter := need.Program(p.t, "python3")
 	p.file("readback.py", block(p.t, "python-http"))
 	return exec.CommandContext(p.t.Context(), interpreter, append([]string{p.file(script, text)}, args...)...)
 }

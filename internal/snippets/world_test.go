@@ -174,12 +174,3 @@ func (p *place) hasOne(order string) {
 		p.t.Errorf("the destination has %d orders %s, want one", n, order)
 	}
 }
-
-// absent fails a strict run, and skips any other.
-func absent(t *testing.T, what string, err error) {
-	t.Helper()
-	if os.Getenv("READBACK_STRICT") == "1" {
-		t.Fatalf("%s: %v", what, err)
-	}
-	t.Skipf("skipped: %s: %v", what, err)
-}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -119,11 +120,7 @@ func TestFullDisk(t *testing.T) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
 	out, err := cmd.Output()
 	if len(out) == 0 || strings.HasPrefix(string(out), "no small disk") {
-		reason := fmt.Sprintf("left out, no user and mount namespace for a disk of its own here (%v %s): TestFullFile has the same with a bound of SQLite", err, out)
-		if os.Getenv("READBACK_STRICT") == "1" {
-			t.Fatal(reason)
-		}
-		t.Skip(reason)
+		need.Have(t, fmt.Errorf("%w: a user and mount namespace for a disk of its own (%w %s); TestFullFile has the same with a bound of SQLite", need.ErrMissing, err, out))
 	}
 	must(t, err)
 	for _, part := range []string{"unavailable=true", "unsure=false", "full", "lost=0"} {
