@@ -120,7 +120,7 @@ func TestFullDisk(t *testing.T) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
 	out, err := cmd.Output()
 	if len(out) == 0 || strings.HasPrefix(string(out), "no small disk") {
-		need.Have(t, fmt.Errorf("%w: a user and mount namespace for a disk of its own (%w %s); TestFullFile has the same with a bound of SQLite", need.ErrMissing, err, out))
+		need.Have(t, fmt.Errorf("%w: a user and mount namespace for a disk of its own (%w); TestFullFile has the same with a bound of SQLite", need.ErrMissing, errors.Join(err, errors.New(string(out)))))
 	}
 	must(t, err)
 	for _, part := range []string{"unavailable=true", "unsure=false", "full", "lost=0"} {
