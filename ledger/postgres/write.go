@@ -158,7 +158,7 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 		case a.err == nil: // somebody else has changed it
 		case errors.Is(a.err, errInLine):
 			return l.appendInLine(ctx, id, fence, events)
-		case !remembered || errors.Is(a.err, ledger.ErrUnavailable) || gaveUp(ctx) != nil:
+		case !remembered || errors.Is(a.err, ledger.ErrUnavailable):
 			l.memory.forget(id)
 			return ledger.Record{}, a.err
 		}
