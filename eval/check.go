@@ -44,45 +44,12 @@ func (t *target) counted() string {
 	}
 	says := fmt.Sprintf("%d there, %s declared", len(t.seen.records), want)
 	if strangers := t.strangers(); strangers > 0 {
-		says += fmt.Sprintf("; %d without a stamp of a declared write", strangers)
+		says += fmt.Sprintf("; %d without a stamp of a write that is to have left one", strangers)
+	}
+	if t.based && !t.oneOfEach() {
+		says += "; not one of each write: by their stamps one of them has more, another one less"
 	}
 	return says
-}
-
-// strangers counts records under the key of a create that bear no stamp of it,
-// where the destination shows stamps and all creates have one.
-func (t *target) strangers() int {
-	if !t.profile.Stamped {
-		return 0
-	}
-	var stamps []string
-	for _, m := range t.members {
-		switch {
-		case m.intent.Write == intent.Delete: // it leaves no stamp
-		case m.intent.Write != intent.Create || m.stamp == "":
-			return 0
-		default:
-			stamps = append(stamps, m.stamp)
-		}
-	}
-	if len(stamps) == 0 {
-		return 0
-	}
-	n := 0
-	for _, r := range t.seen.records {
-		if !slices.Contains(stamps, r.Stamp) {
-			n++
-		}
-	}
-	return n
-}
-
-func (t *target) countHolds() bool {
-	n, strangers := len(t.seen.records), t.strangers()
-	if !t.based { // nothing was surely made here: what is somebody else's may be there
-		n, strangers = n-strangers, 0
-	}
-	return n >= t.least && n <= t.most && strangers == 0
 }
 
 // creates reports whether a record of its own is declared, which explains no other
@@ -133,51 +100,6 @@ func (t *target) countedFor(counted map[string]string) (twin string) {
 		counted[name] = t.name
 	}
 	return twin
-}
-
-// operations: one business operation has the effects of one write, whatever keys
-// its writes were made under.
-func (b *bound) operations(c *Check) {
-	type operation struct {
-		most, found int
-		keys        []string
-		told        bool
-	}
-	all := map[string]*operation{}
-	var order []string
-	for _, t := range b.targets {
-		for _, m := range t.members[:min(1, len(t.members))] {
-			if m.key == "" || m.intent.Tenant == "" || m.intent.Write != intent.Create {
-				continue
-			}
-			name := m.intent.Tenant + "/" + m.intent.Tool + "/" + m.key
-			if all[name] == nil {
-				all[name] = &operation{told: true}
-				order = append(order, name)
-			}
-			o := all[name]
-			o.most, o.found = max(o.most, t.most), o.found+len(t.seen.records)
-			o.keys = append(o.keys, t.name)
-			o.told = o.told && t.untold() == ""
-		}
-	}
-	for _, name := range order {
-		if o := all[name]; len(o.keys) > 1 && o.told && o.found > o.most {
-			c.wrong(Named{Name: "idempotency key " + name, Says: fmt.Sprintf("%d records under %d keys, at most %d declared: %v", o.found, len(o.keys), o.most, o.keys)})
-		}
-	}
-}
-
-// fieldsDiffer lists how the records of a target differ from what was declared.
-func (t *target) fieldsDiffer() []verify.Mismatch {
-	var all []verify.Mismatch
-	if t.unsure {
-		return nil
-	}
-	for _, r := range t.seen.records {
-		all = append(all, verify.Diff(t.intent, t.profile.Compare, r.Fields)...)
-	}
-	return all
 }
 
 // differ says the first of several differences, without values that are marked.
@@ -241,7 +163,7 @@ func (b *bound) expected() Check {
 			continue
 		}
 		c.rests(string(t.seen.strength), "")
-		if found := t.fieldsDiffer(); len(found) > 0 {
+		if found := t.differing(t.intent); len(found) > 0 {
 			c.wrong(t.named(t.differ(found)))
 		}
 	}

@@ -8,17 +8,50 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// holds reports whether a target is as all of its writes together declare.
-func (t *target) holds() (bool, string) {
+// judgeEffect weighs the claim that a write is there as declared: the target is as
+// all of its writes together declare.
+func (t *target) judgeEffect(m member) judged {
+	claimed := "claimed " + m.status + ": "
 	if !t.countHolds() {
-		return false, t.counted()
+		return judged{known: true, says: claimed + t.counted()}
 	}
-	if t.most > 0 {
-		if found := t.fieldsDiffer(); len(found) > 0 {
-			return false, t.differ(found)
-		}
+	if t.most == 0 || len(t.seen.records) == 0 {
+		return judged{ok: true, known: true}
 	}
-	return true, ""
+	if t.unseen() {
+		return judged{says: "the export shows none of its fields"}
+	}
+	found, known := t.fit()
+	if len(found) > 0 {
+		return judged{known: true, says: claimed + t.differ(found)}
+	}
+	return judged{ok: known, known: known, says: "a write that names its fields is not settled, and the record is as neither says"}
+}
+
+// fit lists how the records differ from what was declared. Where nobody knows
+// whether a write was made, they may be as with it or as without; known is false
+// where they are neither, in fields that it names.
+func (t *target) fit() (found []verify.Mismatch, known bool) {
+	if !t.unsure {
+		return t.differing(t.intent), true
+	}
+	sure := t.intent
+	loose := func(path string) bool { return hidden(path, t.loose) }
+	sure.Ignore = slices.Concat(sure.Ignore, t.loose)
+	sure.Absent = slices.DeleteFunc(slices.Clone(sure.Absent), loose)
+	if found := t.differing(sure); len(found) > 0 {
+		return found, true
+	}
+	return nil, len(t.differing(t.intent)) == 0 || len(t.differing(t.either)) == 0
+}
+
+// differing lists how the records of a target differ from what is wanted.
+func (t *target) differing(want intent.WriteIntent) []verify.Mismatch {
+	var all []verify.Mismatch
+	for _, r := range t.seen.records {
+		all = append(all, verify.Diff(want, t.profile.Compare, r.Fields)...)
+	}
+	return all
 }
 
 // bears lists the records that bear a stamp.
@@ -46,8 +79,7 @@ func (t *target) judge(m member) judged {
 	}
 	switch statuses[m.status] {
 	case claimsEffect:
-		ok, says := t.holds()
-		return judged{ok: ok, known: true, says: "claimed " + m.status + ": " + says}
+		return t.judgeEffect(m)
 	case claimsNothing, claimsAbort:
 		return t.judgeNothing(m)
 	case claimsHalt:
@@ -74,6 +106,9 @@ func (t *target) judgeNothing(m member) judged {
 func (t *target) leftSomething(m member) (there, known bool) {
 	create := m.intent.Write == intent.Create
 	switch {
+	case m.intent.Write == intent.Delete: // it leaves no stamp
+		gone := len(t.seen.records) < max(t.least, 1)
+		return gone, !gone || t.based && t.least > 0
 	case m.stamp != "" && (create && t.profile.Stamped || t.profile.StampsUpdates):
 		return len(t.bears(m.stamp)) > 0, true
 	case create:

@@ -21,9 +21,11 @@ type target struct {
 	intent intent.WriteIntent
 	// least and most bound the number of records.
 	least, most int
-	// unsure says that a write of which nobody knows names fields here: they are
-	// not compared.
+	// unsure says that a write of which nobody knows names fields here, loose which
+	// ones (their outermost members), either what is wanted if all such were made.
 	unsure bool
+	loose  []string
+	either intent.WriteIntent
 	// based says that it follows from what was declared how many records there are:
 	// an effect says so, or a write that was surely made. Else there may be one
 	// from before.
@@ -184,6 +186,7 @@ func (b *bound) writes(ps *problems) {
 		if t == nil {
 			t = &target{name: name, line: w.line, conn: conn, profile: profile, intent: w.intent}
 			t.intent.Expect, t.intent.Absent = nil, nil
+			t.either = t.intent
 			groups[group] = t
 			b.targets = append(b.targets, t)
 		}
@@ -203,8 +206,7 @@ func (t *target) fold(m member) {
 	if m.claimsNoEffect() {
 		return // whether that is so is another check
 	}
-	says := statuses[m.status]
-	sure := says == claimsNone || says == claimsEffect
+	sure := m.sure()
 	t.based = t.based || sure
 	switch w.Write {
 	case intent.Create:
@@ -213,11 +215,10 @@ func (t *target) fold(m member) {
 			t.least += n
 		}
 	case intent.Delete:
-		t.intent.Expect, t.intent.Absent = nil, nil
 		if t.least = 0; sure {
-			t.most = 0
+			t.most, t.unsure, t.loose = 0, false, nil
+			t.intent.Expect, t.intent.Absent, t.either.Expect, t.either.Absent = nil, nil, nil, nil
 		}
-		t.unsure = t.unsure && !sure
 		return
 	default:
 		t.most = max(t.most, n)
@@ -225,11 +226,37 @@ func (t *target) fold(m member) {
 			t.least = max(t.least, n)
 		}
 	}
+	lay(&t.either, w)
 	if !sure {
-		t.unsure = true
+		t.unsure, t.loose = true, append(t.loose, outermost(w)...)
 		return
 	}
-	t.lay(w)
+	lay(&t.intent, w)
+	t.loose = slices.DeleteFunc(t.loose, func(path string) bool { // it is known again, whatever was there
+		v, there := intent.Lookup(w.Expect, path)
+		_, object := v.(map[string]any)
+		return there && !object
+	})
+}
+
+// outermost are the members of a record that a write names.
+func outermost(w intent.WriteIntent) []string {
+	var all []string
+	for name := range w.Expect {
+		all = append(all, string(intent.Pointer("").AppendToken(name)))
+	}
+	for _, path := range w.Absent {
+		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		all = append(all, "/"+name)
+	}
+	return all
+}
+
+// sure reports whether a write is to have been made: nothing is claimed of it, or
+// that it is there.
+func (m member) sure() bool {
+	says := statuses[m.status]
+	return says == claimsNone || says == claimsEffect
 }
 
 // claimsNoEffect reports whether it is claimed that a write left nothing.
@@ -240,17 +267,17 @@ func (m member) claimsNoEffect() bool {
 
 // lay lays what a later write wants over what earlier ones want: where both name a
 // place, the later one counts.
-func (t *target) lay(w intent.WriteIntent) {
+func lay(under *intent.WriteIntent, w intent.WriteIntent) {
 	wants := func(path string) bool { _, there := intent.Lookup(w.Expect, path); return there }
-	t.intent.Absent = slices.Concat(slices.DeleteFunc(slices.Clone(t.intent.Absent), wants), w.Absent)
-	t.intent.Ignore = slices.Concat(slices.DeleteFunc(slices.Clone(t.intent.Ignore), wants), w.Ignore)
-	t.intent.Expect = joined(without(t.intent.Expect, "", w.Absent), w.Expect)
-	t.intent.Compare = maps.Clone(t.intent.Compare)
+	under.Absent = slices.Concat(slices.DeleteFunc(slices.Clone(under.Absent), wants), w.Absent)
+	under.Ignore = slices.Concat(slices.DeleteFunc(slices.Clone(under.Ignore), wants), w.Ignore)
+	under.Expect = joined(without(under.Expect, "", w.Absent), w.Expect)
+	under.Compare = maps.Clone(under.Compare)
 	for path, c := range w.Compare {
-		if t.intent.Compare == nil {
-			t.intent.Compare = map[string]intent.Comparison{}
+		if under.Compare == nil {
+			under.Compare = map[string]intent.Comparison{}
 		}
-		t.intent.Compare[path] = c
+		under.Compare[path] = c
 	}
 }
 
