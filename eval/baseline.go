@@ -72,6 +72,9 @@ func ReadBaseline(path string) (*Baseline, error) {
 		if m.of < 1 || m.cases < 0 || m.cases > m.of {
 			return nil, fmt.Errorf("%w: %s: rates.%s: %d of %d cases cannot be", ErrBaseline, path, yamlfile.Clip(name), r.Cases, r.Of)
 		}
+		if n := len(m.samples); m.samples != nil && n != min(m.of, maxSamples) {
+			return nil, fmt.Errorf("%w: %s: rates.%s: has %d values, and is said to be of %d cases; want one for each, up to %d", ErrBaseline, path, yamlfile.Clip(name), n, m.of, maxSamples)
+		}
 		b.rates[name] = m
 	}
 	return b, nil
@@ -120,7 +123,7 @@ func valuesOf(samples []float64) string {
 		for i+n < len(samples) && samples[i+n] == samples[i] {
 			n++
 		}
-		parts = append(parts, strconv.FormatFloat(samples[i], 'g', 6, 64)+"x"+strconv.Itoa(n))
+		parts = append(parts, strconv.FormatFloat(samples[i], 'g', -1, 64)+"x"+strconv.Itoa(n))
 		i += n
 	}
 	return strings.Join(parts, " ")
@@ -132,8 +135,8 @@ func samplesOf(text string) ([]float64, error) {
 		value, times, ok := strings.Cut(part, "x")
 		v, err := strconv.ParseFloat(value, 64)
 		n, errN := strconv.Atoi(times)
-		if !ok || err != nil || errN != nil || n < 1 || len(all)+n > maxSamples {
-			return nil, fmt.Errorf("%q; want values and how often each was seen, such as 2x90, %d in all", yamlfile.Clip(part), maxSamples)
+		if !ok || err != nil || !sampleHolds(v) || errN != nil || n < 1 || n > maxSamples-len(all) {
+			return nil, fmt.Errorf("%q; want values of 0 to %g and how often each was seen, such as 2x90, %d in all", yamlfile.Clip(part), maxSample, maxSamples)
 		}
 		for range n {
 			all = append(all, v)
@@ -142,3 +145,7 @@ func samplesOf(text string) ([]float64, error) {
 	slices.Sort(all)
 	return all, nil
 }
+
+// sampleHolds reports whether a value can be one of a rate. What is no number is
+// worse than nothing and better than nothing at once.
+func sampleHolds(v float64) bool { return v >= 0 && v <= maxSample }

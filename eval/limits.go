@@ -42,6 +42,12 @@ const (
 	// leastSamples is how many samples a mean needs before it is compared, whatever
 	// a file says: what is drawn again and again of fewer is always the same.
 	leastSamples = 3
+	// maxSample bounds one value, in seconds or reads: thirty thousand years. Sums of
+	// far greater ones have no difference any more.
+	maxSample = 1e12
+	// rounding is how far apart, relative to their size, two means may be that are
+	// the same: sums of other lengths round in other ways.
+	rounding = 1e-9
 	// maxSamples is how many values a baseline keeps of a distribution, evenly
 	// over its quantiles.
 	maxSamples = 1000

@@ -174,7 +174,7 @@ func (r *rates) count(all []exported) {
 			retries.cases++
 		}
 		reads = append(reads, float64(e.Reads))
-		if e.status() == "verified" && !e.LastSend.IsZero() && e.SettledAt.After(e.LastSend) {
+		if e.status() == "verified" && !e.LastSend.IsZero() && !e.SettledAt.Before(e.LastSend) {
 			waits = append(waits, e.SettledAt.Sub(e.LastSend).Seconds())
 		}
 	}
@@ -243,6 +243,10 @@ func (r *rates) read(ps *problems, path string) {
 		for name, samples := range c.Samples {
 			if k, ok := known[name]; !ok || !k.mean {
 				ps.say(l.file, l.n, "samples."+yamlfile.Clip(name), "is nothing that has a mean; want one of lag, reads_per_write, time_to_verified")
+				continue
+			}
+			if slices.ContainsFunc(samples, func(v float64) bool { return !sampleHolds(v) }) {
+				ps.say(l.file, l.n, "samples."+name, "has a value that cannot be; want 0 to %g", maxSample)
 				continue
 			}
 			r.sampled(name, samples)
@@ -329,7 +333,8 @@ func (r *rates) against(one *Rate, now, was measure, form rateForm) {
 	if now.samples != nil { // of one value there is no interval
 		least = max(least, leastSamples)
 	}
-	up, down := d.Low > form.More.value, -d.High > form.More.value
+	more := form.More.value + rounding*max(one.Value, one.Was.Value)
+	up, down := d.Low > more, -d.High > more
 	worse := form.Worse.Value
 	switch {
 	case !one.Asked:

@@ -33,6 +33,15 @@ func times(n int, v float64) []float64 {
 	return all
 }
 
+// constant is the very same value so many times.
+func constant(n int, v float64) []float64 {
+	all := times(n, v)
+	for i := range all {
+		all[i] = v
+	}
+	return all
+}
+
 const rateChecks = head + `run: {effects: [{destination: orders, kind: order, key: {order_id: A-1}, count: 0}]}
 rates:
   counts: counts.json
@@ -91,6 +100,41 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestTheSameOfOthers: equal values are no worse for being more of them, though
+// sums of other lengths round in other ways.
+func TestTheSameOfOthers(t *testing.T) {
+	checks := strings.Replace(rateChecks, "{more: 0.5}", "{}", 1)
+	for _, v := range []float64{0.1, 0.1234564, 1.0 / 3, 1e11 / 7} {
+		for _, n := range [][2]int{{20, 33}, {33, 20}, {300, 21}} {
+			s := newStage(t, simulated.Plain.Options())
+			base, err := eval.ReadBaseline(s.baseline(checks, sheet(10, constant(n[0], v)...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.write("counts.json", sheet(10, constant(n[1], v)...))
+			r, err := eval.Run(t.Context(), s.load(checks), s.registry(), eval.Options{Baseline: base})
+			if err != nil || r.Verdict() != eval.VerdictPassed {
+				t.Errorf("%d times %g against %d times: %q, %v", n[1], v, n[0], r.Verdict(), err)
+			}
+		}
+	}
+}
+
+// TestJUnitOfNothing: where nothing was compared, no reader of XML sees green.
+func TestJUnitOfNothing(t *testing.T) {
+	s := newStage(t, simulated.Plain.Options())
+	s.write("counts.json", sheet(1, 1, 1))
+	r, err := eval.Run(t.Context(), s.load(head+"run: {effects: [{destination: orders, kind: order, key: {order_id: A-1}}]}\nrates: {counts: counts.json}\n"), s.registry(), eval.Options{})
+	if err != nil || r.Verdict() != eval.VerdictUnchecked {
+		t.Fatalf("%q, %v; want that nothing was checked", r.Verdict(), err)
+	}
+	var out bytes.Buffer
+	var all junit.Testsuites
+	if err := errors.Join(r.JUnit(&out), xml.Unmarshal(out.Bytes(), &all)); err != nil || all.Errors == 0 {
+		t.Errorf("%v, %d errors; want one, as the exit code says", err, all.Errors)
+	}
+}
+
 func TestBaselineThatDoesNotFit(t *testing.T) {
 	good := `{"baseline":1,"evaluation":"test","taken":"2026-01-01T00:00:00Z","rates":{"retries":{"cases":1,"of":100},"reads_per_write":{"cases":0,"of":2,"values":"1x2"}}}`
 	for name, c := range map[string]struct{ text, says string }{
@@ -99,6 +143,11 @@ func TestBaselineThatDoesNotFit(t *testing.T) {
 		"a rate missing":     {strings.Replace(good, "retries", "review", 1), "has no rate retries, which"},
 		"another kind":       {strings.Replace(good, `,"values":"1x2"`, "", 1), "the rate reads_per_write is of another kind"},
 		"unknown members":    {strings.Replace(good, `"taken"`, `"takn"`, 1), "takn"},
+		"no number":          {strings.Replace(good, "1x2", "NaNx2", 1), `"NaNx2"; want values of 0 to`},
+		"without end":        {strings.Replace(good, "1x2", "Infx2", 1), `"Infx2"; want values of 0 to`},
+		"below nothing":      {strings.Replace(good, "1x2", "-1x2", 1), `"-1x2"; want values of 0 to`},
+		"huge":               {strings.Replace(good, "1x2", "1e308x2", 1), `"1e308x2"; want values of 0 to`},
+		"fewer values":       {strings.Replace(good, `"of":2,`, `"of":500,`, 1), "has 2 values, and is said to be of 500 cases"},
 		"impossible":         {strings.Replace(good, `"cases":1`, `"cases":101`, 1), "101 of 100 cases cannot be"},
 		"no baseline":        {"nonsense", "is no baseline"},
 	} {
