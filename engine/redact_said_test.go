@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
@@ -22,11 +24,21 @@ func (c coded) Write(_ context.Context, r connectors.Request) (connectors.Receip
 	return connectors.Receipt{}, connectors.Refused("422 "+r.Intent.Key["order_id"].(string), errors.New("no"))
 }
 
+// heeds is a guard that keeps the codes that it is told, as guards do that say why
+// they hold other writes back.
+type heeds struct{ codes []string }
+
+func (h *heeds) Enter(context.Context, ledger.Record) (func(engine.Sent), *engine.Hold) {
+	return func(s engine.Sent) { h.codes = append(h.codes, s.Code) }, nil
+}
+
+func (h *heeds) Paused() []string { return nil }
+
 // A destination's code may quote what it was sent, as its sentences may.
 func TestCodesAreCleaned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), nil)
+		b, told := newBench(t, simulated.Plain.Options(), nil), &heeds{}
+		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), &engine.Options{Guards: told})
 		out := b.do(private(intent.Create))
 		if out.Status != engine.StatusNotApplied {
 			t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -43,6 +55,9 @@ func TestCodesAreCleaned(t *testing.T) {
 		}
 		if len(codes) != 1 || !strings.HasPrefix(codes[0], "422 "+redact.ShownPrefix) {
 			t.Errorf("codes %q; want the one without what it quotes", codes)
+		}
+		if diff := cmp.Diff(codes, told.codes); diff != "" {
+			t.Errorf("guards are told another code than is kept (-kept +told):\n%s", diff)
 		}
 		b.clean(out)
 	})

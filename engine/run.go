@@ -300,7 +300,7 @@ func (t *task) send() error {
 	r.Attempt, r.Before, r.Conditional = t.rec.Sends, t.before, t.conditional()
 	began := time.Now()
 	res := t.sending(ctx, r)
-	s := Sent{Fate: res.Fate, Code: res.Code, RetryAfter: res.RetryAfter, Took: time.Since(began)}
+	s := Sent{Fate: res.Fate, Code: t.scope().Text(res.Code), RetryAfter: res.RetryAfter, Took: time.Since(began)}
 	t.left(s)
 	t.e.meter.Sent(t.rec, s)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,

@@ -41,7 +41,7 @@ type Hold struct {
 // Sent is what became of a send that a guard let pass.
 type Sent struct {
 	Fate       connectors.Fate
-	Code       string
+	Code       string        // without what is sensitive in the write: guards keep it for others
 	RetryAfter time.Duration // what the destination asked for, 0 when nothing
 	Took       time.Duration
 }

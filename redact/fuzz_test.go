@@ -118,7 +118,7 @@ func FuzzText(f *testing.F) {
 		}
 		s := v.Scope("acme", "w", []string{"/a"})
 		s.Learn(intent.Fields{"a": value})
-		for _, way := range ways(value) {
+		for _, way := range ways(value, false) {
 			got := s.Text(before + way + after)
 			rest := shownExpr.ReplaceAllString(got, "\x00") // digits of a digest and what follows can look like it by chance
 			if strings.Contains(strings.ToLower(rest), strings.ToLower(value)) {

@@ -37,6 +37,9 @@ const (
 	// such a text is not kept.
 	searchLetter = 500
 	searchLeast  = 100_000
+	// maxUnescaped is how many readings of one text are looked through: what is
+	// quoted in HTML in JSON in a URL has about as many.
+	maxUnescaped = 8
 	// shownDigest is how many hex digits of a digest are shown: 64 bits, in which
 	// two of the values that a person compares are never alike by chance.
 	shownDigest = 16

@@ -237,8 +237,8 @@ func (s *sealing) value(m *mark, v any) any {
 	return v
 }
 
-// object seals the members, and those of their names that a pattern is found in:
-// a name is not a value, but destinations have what looks like one for a name.
+// object seals the members, and those of their names that tell a sensitive value:
+// a name is not a value, but there are objects whose members are named by one.
 func (s *sealing) object(m *mark, v map[string]any) map[string]any {
 	if v == nil {
 		return nil
@@ -246,7 +246,7 @@ func (s *sealing) object(m *mark, v map[string]any) map[string]any {
 	out := make(map[string]any, len(v))
 	for name, inner := range v {
 		sealed := s.value(m.member(name), inner)
-		if strings.HasPrefix(name, Prefix) || s.vault.Matches(name) != "" {
+		if strings.HasPrefix(name, Prefix) || s.member(name) {
 			name, _ = s.token(name).(string)
 		}
 		out[name] = sealed

@@ -18,8 +18,8 @@ import (
 //
 // It fails with [ErrNoKey] where a field is marked and there is no key, and with
 // an [intent.InvalidError] for what cannot be sealed: a sensitive value in a name
-// by which the write is found (workflow, idempotency key and the like), a
-// member's name that a pattern is found in, and more than fits.
+// by which the write is found (workflow, idempotency key and the like) or in the
+// path of a field, a member's name that a pattern is found in, and more than fits.
 func (s *Scope) SealIntent(w intent.WriteIntent) ([]byte, error) {
 	if s.Idle() && len(w.Sensitive) == 0 {
 		text, err := w.Encode()
@@ -93,6 +93,9 @@ func (s *Scope) checkNames(w intent.WriteIntent) error {
 				Want: "a name that does not, such as a random one"})
 		}
 	}
+	if w.Compensates == "" {
+		s.checkPaths(w, &problems)
+	}
 	for _, part := range []struct {
 		path   intent.Pointer
 		fields intent.Fields
@@ -103,6 +106,25 @@ func (s *Scope) checkNames(w intent.WriteIntent) error {
 		return &intent.InvalidError{Problems: problems}
 	}
 	return nil
+}
+
+// checkPaths refuses paths of fields that are named by a sensitive value. One that
+// is a mere word says no more than the names of fields do.
+func (s *Scope) checkPaths(w intent.WriteIntent, problems *[]intent.Problem) {
+	for _, list := range []struct {
+		at    string
+		paths []string
+	}{{"/absent", w.Absent}, {"/ignore", w.Ignore}, {"/sensitive", w.Sensitive}, {"/compare", slices.Sorted(maps.Keys(w.Compare))}} {
+		for _, path := range list.paths {
+			for name := range intent.Pointer(path).Tokens() {
+				if s.vault.Matches(name) != "" || s.met.words(name, func(one *literal, _ bool) bool { return one.odd() }) {
+					*problems = append(*problems, intent.Problem{Path: list.at, Problem: "has a path that tells a sensitive value, and paths are kept in the clear",
+						Want: "the path of the object around it"})
+					break
+				}
+			}
+		}
+	}
 }
 
 func (s *Scope) checkMembers(m *mark, at intent.Pointer, v any, problems *[]intent.Problem) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/readback-go/readback/intent"
 )
 
 // withheld stands in the place of a sentence that could not be kept in part.
@@ -23,8 +25,8 @@ type literal struct {
 	// word says that it counts only as a word of its own, short that it cannot be
 	// taken out of a sentence that must go on making sense.
 	word, short bool
-	// plain says that it is the value as it is, number that this is a number, and
-	// more that it goes on.
+	// plain says that it is the value as it is and not quoted, number that this is a
+	// number, and more that it goes on.
 	plain, number, more bool
 }
 
@@ -87,9 +89,11 @@ func (l *literals) add(v any, digest func() string) {
 		of.shown = shortened(d)
 	}
 	cut := strings.ToValidUTF8(text[:min(len(text), maxLiteral)], "")
-	for i, way := range ways(cut) {
+	for i, way := range ways(cut, of.number) {
 		one := of
-		one.letters, one.plain, one.more = folded([]rune(way)), i == 0, len(cut) < len(text)
+		one.word = of.word || of.number && i > 0 && len(way) < minLiteral // 5.00 is sensitive, and not each 5
+		one.plain = i == 0 || of.number || way == strings.TrimSpace(cut)
+		one.letters, one.more = folded([]rune(way)), len(cut) < len(text)
 		one.short = len(one.letters) < minLiteral
 		one.word = one.word || len(one.letters) == 1
 		if one.short {
@@ -107,15 +111,21 @@ func inserted(list []literal, one literal) []literal {
 	return slices.Insert(list, at, one)
 }
 
-// ways are how a value is written by others: as it is, in JSON, in Go's quotes,
-// in URLs and in HTML, and what these make of each other.
-func ways(text string) []string {
+// ways are how a value is written by others: as it is, without the blanks around
+// it, in JSON, in Go's quotes, in URLs and in HTML, and what these make of each
+// other; a number in other notations. What else there is, [unescaped] finds.
+func ways(text string, number bool) []string {
 	all := []string{text}
 	add := func(way string) {
 		if way != "" && !slices.Contains(all, way) {
 			all = append(all, way)
 		}
 	}
+	if number {
+		notations(text, add)
+		return all
+	}
+	add(strings.TrimSpace(text))
 	if quoted, err := json.Marshal(text); err == nil {
 		add(string(quoted[1 : len(quoted)-1]))
 	}
@@ -133,6 +143,22 @@ func ways(text string) []string {
 		add(url.QueryEscape(way))
 	}
 	return all
+}
+
+// notations are other texts of a number: 1.50 is 1.5 as well, and 1e3 is 1000.
+func notations(number string, add func(string)) {
+	if text, err := intent.Canonical(json.Number(number)); err == nil {
+		add(string(text))
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return
+	}
+	for _, form := range []byte{'g', 'f'} {
+		if text := strconv.FormatFloat(f, form, -1, 64); len(text) <= maxLiteral {
+			add(text)
+		}
+	}
 }
 
 // fold is one letter for all that differ in case alone.
@@ -166,12 +192,9 @@ func (l *literal) same(text []rune, at int) int {
 	return n
 }
 
-// found is how many letters of a text from a place on are this literal, 0 for
-// none.
-func (l *literal) found(text []rune, at int) int { return l.counts(text, at, l.same(text, at), true) }
-
-// counts is found of what has so many of its letters. One that is long is found by
-// its beginning, in a sentence also one that is cut short where that ends.
+// counts is how many letters of a text from a place on are this literal, 0 for
+// none, where so many are its first. One that is long is found by its beginning, in
+// a sentence also one that is cut short where that ends.
 func (l *literal) counts(text []rune, at, n int, inside bool) int {
 	whole := n >= min(len(l.letters), cutLiteral) || !inside && n >= max(minCut, len(l.letters)/2) && ends(text[at+n:])
 	if !whole || l.word && !bounded(text, at, n) {
@@ -199,13 +222,16 @@ type span struct {
 	shown    string
 }
 
-// in reports whether a text tells one of the values.
+// in reports whether a text tells one of the values, in whatever way it is quoted.
 func (l *literals) in(text string) bool {
 	if !l.any() {
 		return false
 	}
-	spans, withhold := l.find(text, true)
-	return withhold || len(spans) > 0
+	tells := func(text string) bool {
+		spans, withhold := l.find(text, true)
+		return withhold || len(spans) > 0
+	}
+	return tells(text) || slices.ContainsFunc(unescaped(text), tells)
 }
 
 // find finds the values in a text, or those alone that count inside other values
@@ -265,8 +291,9 @@ func foundIn(list []literal, text []rune, at int, inside bool, effort *int) (*li
 // Text is a sentence as it may be kept and shown: what it says of values that
 // were met, in whatever case and as JSON, URLs and HTML write them, and all that a
 // pattern finds is "redacted:" and 16 hex digits. A sentence that holds a value
-// too short to be taken out of it is replaced as a whole, as is one longer than
-// 16 KiB where anything is sensitive.
+// too short to be taken out of it, or one that is quoted or encoded in another way
+// than these, is replaced as a whole, as is one longer than 16 KiB where anything
+// is sensitive.
 func (s *Scope) Text(text string) string {
 	if s.Idle() || text == "" {
 		return text
@@ -284,7 +311,23 @@ func (s *Scope) Text(text string) string {
 			}
 		}
 	}
+	if s.hides(text, spans) {
+		return withheld
+	}
 	return replaced(text, spans)
+}
+
+// hides reports whether what is left of a text without its spans tells a sensitive
+// value to whoever reads what is quoted or encoded in it.
+func (s *Scope) hides(text string, spans []span) bool {
+	blank := slices.Clone(spans)
+	for i := range blank {
+		blank[i].shown = "\x00"
+	}
+	return slices.ContainsFunc(unescaped(replaced(text, blank)), func(plain string) bool {
+		found, withhold := s.met.find(plain, false)
+		return withhold || len(found) > 0 || s.vault.finds(plain) != ""
+	})
 }
 
 // replaced is a text with its spans replaced; of those that overlap the one that
@@ -313,22 +356,52 @@ func (s *Scope) names(name string) bool {
 	if s.Idle() || name == "" {
 		return false
 	}
-	if s.vault.Matches(name) != "" {
-		return true
+	return s.vault.Matches(name) != "" || s.met.words(name, func(*literal, bool) bool { return true })
+}
+
+// member reports whether the name of a member tells a sensitive value: as names do,
+// but that a value which is a mere word must be all of it. Such a word is part of
+// many a field's name.
+func (s *Scope) member(name string) bool {
+	return !s.Idle() && (s.vault.Matches(name) != "" || s.met.words(name, func(one *literal, whole bool) bool {
+		return whole || one.odd()
+	}))
+}
+
+// odd reports whether there is more in a value than the letters of a word.
+func (l *literal) odd() bool {
+	return slices.ContainsFunc(l.letters, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
+}
+
+// words reports whether a value stands as a word in a name, however that is
+// encoded, or is all of it, and counts.
+func (l *literals) words(name string, counts func(one *literal, whole bool) bool) bool {
+	if len(l.by) == 0 {
+		return false
 	}
-	letters := folded([]rune(name))
+	word := func(name string) bool { return l.word(name, counts) }
+	return word(name) || slices.ContainsFunc(unescaped(name), word)
+}
+
+func (l *literals) word(name string, counts func(one *literal, whole bool) bool) bool {
+	letters, effort := folded([]rune(name)), searchLeast+searchLetter*len(name)
 	for i := range letters {
-		list := s.met.by[beginningOf(letters, i)]
+		list := l.by[beginningOf(letters, i)]
 		for j := range list {
 			one := &list[j]
 			least := minLiteral
 			if one.number {
 				least = minNumber
 			}
-			if one.plain && len(one.letters) >= least {
-				if n := one.found(letters, i); n > 0 && bounded(letters, i, n) {
-					return true
-				}
+			same := one.same(letters, i)
+			if effort -= same + 1; effort < 0 {
+				return true
+			}
+			if !one.plain || len(one.letters) < least {
+				continue
+			}
+			if n := one.counts(letters, i, same, true); n > 0 && bounded(letters, i, n) && counts(one, n == len(letters)) {
+				return true
 			}
 		}
 	}

@@ -106,8 +106,23 @@ func (v *Vault) key(id string) (Key, error) {
 	return Key{}, fmt.Errorf("%w: it is %q; add it to the redaction keys", ErrNoKey, id)
 }
 
-// Matches names the first pattern that is found in a text, "" for none.
+// Matches names the first pattern that is found in a text, "" for none, also where
+// it is found only in what URLs, HTML or JSON have encoded there.
 func (v *Vault) Matches(text string) string {
+	if v == nil || len(v.patterns) == 0 {
+		return ""
+	}
+	name := v.finds(text)
+	for _, plain := range unescaped(text) {
+		if name == "" {
+			name = v.finds(plain)
+		}
+	}
+	return name
+}
+
+// finds names the first pattern that is found in a text as it is.
+func (v *Vault) finds(text string) string {
 	if v == nil {
 		return ""
 	}
