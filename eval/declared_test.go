@@ -110,11 +110,28 @@ func TestExportThatGoesOn(t *testing.T) {
 	in := declared(intent.Create, "A-1", 0)
 	other := in
 	other.Expect = intent.Fields{"amount_cents": json.Number("7")}
+	sibling, ofAnother := declared(intent.Create, "A-2", 1), declared(intent.Create, "A-3", 2)
+	ofAnother.Tenant = "u"
+	at := func(in intent.WriteIntent, minute int) string {
+		return exportLine(t, in, "settled", "verified", minute)
+	}
+	page := func(after, before string, writes ...string) string {
+		return `{"writes":[` + strings.Join(writes, ",") + `],"after":"` + after + `","before":"` + before + `"}` + "\n"
+	}
 	for name, c := range map[string]struct {
 		checks, pages, says string
 	}{
 		"a page too few":               {workflow, `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `],"before":"wr_9"}`, "--before wr_9"},
 		"the last page":                {workflow, `{"writes":[],"before":"wr_9"}` + "\n" + `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `]}`, ""},
+		"a page in between is missing": {workflow, page("", "wr_9", at(in, 3)) + page("wr_5", "", at(sibling, 1)), "--before wr_9"},
+		"pages in any order":           {workflow, page("wr_9", "", at(sibling, 1)) + page("", "wr_9", at(in, 3)), ""},
+		"of one tenant a page too few": {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(ofAnother, 1)), "--before wr_9"},
+		"of two tenants all":           {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(sibling, 1)) + page("", "", at(ofAnother, 5)), ""},
+		"a newer page behind it":       {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(sibling, 5)), "--before wr_9"},
+		"an empty last page":           {workflow, page("", "wr_9", at(in, 3)) + page("", ""), ""},
+		"a last page of nothing":       {workflow, page("", "wr_9", at(in, 3)) + `{"writes":null,"after":"wr_9"}`, ""},
+		"some states alone":            {workflow, `{"writes":[` + at(in, 1) + `],"states":["settled"]}`, "only the writes in some states"},
+		"a window, one tenant reached": {window, page("", "wr_9", at(in, 1)) + page("", "", at(ofAnother, 0)), "--before wr_9"},
 		"a window, a page too few":     {window, `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `],"before":"wr_9"}`, "--before wr_9"},
 		"a window, reached":            {window, `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `,` + exportLine(t, declared(intent.Create, "A-0", 7), "settled", "verified", 0) + `],"before":"wr_9"}`, ""},
 		"one write, asking two things": {workflow, exportLine(t, in, "settled", "verified", 1) + exportLine(t, other, "settled", "verified", 1), "asks for something else"},

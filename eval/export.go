@@ -101,19 +101,64 @@ func (w write) id() string { return idOf(w.intent) }
 // idOf follows from the structural key; a test compares it with ledger.IDOf.
 func idOf(w intent.WriteIntent) string { return "wr_" + w.StructuralKey()[:32] }
 
-// readExport reads what was declared, all of it: an export that has only the first
-// pages of a list is refused, unless they reach back beyond a time.
+// readExport reads what was declared, all of it: an export that has only some pages
+// of a list is refused, unless those that it has reach back beyond a time.
 func readExport(ps *problems, path string, from time.Time) []write {
-	pages, goesOn := readPages(ps, path)
-	all := readWrites(ps, pages)
-	reaches := !from.IsZero() && slices.ContainsFunc(all, func(w write) bool {
-		return !w.exported.Created.IsZero() && w.exported.Created.Before(from)
-	})
-	if len(goesOn.raw) > 0 && !reaches {
-		ps.say(path, goesOn.n, "before", "says that there are more writes; want the further pages too, from `readback list --json --before %s` on: what was declared is not all there", yamlfile.Clip(string(goesOn.raw)))
+	_, pages := readPages(ps, path)
+	var lines []line
+	for i, p := range pages {
+		for _, raw := range p.lines {
+			lines = append(lines, line{path, p.line.n, raw})
+		}
+		if p.before == "" || goesOn(pages, i) || !from.IsZero() && p.oldest().Created.Before(from) {
+			continue
+		}
+		ps.say(path, p.line.n, "before", "says that there are more writes; want the further pages of the same list behind it, from `readback list --json --before %s` on: what was declared is not all there", yamlfile.Clip(p.before))
 	}
-	return all
+	return readWrites(ps, lines)
 }
+
+// goesOn reports whether a file has the page that follows upon one: it says so, or,
+// of an older version that did not, it comes next and is of the same tenant and older.
+func goesOn(pages []page, i int) bool {
+	p := pages[i]
+	if slices.ContainsFunc(pages, func(other page) bool { return other.listed && other.after == p.before }) {
+		return true
+	}
+	if i+1 == len(pages) || !pages[i+1].listed || pages[i+1].after != "" {
+		return false
+	}
+	next := pages[i+1]
+	if len(next.lines) == 0 || len(p.lines) == 0 {
+		return true
+	}
+	var first, last pageWrite
+	if json.Unmarshal(next.lines[0], &first) != nil || json.Unmarshal(p.lines[len(p.lines)-1], &last) != nil {
+		return false
+	}
+	return first.Intent.Tenant == last.Intent.Tenant && !first.Created.After(last.Created)
+}
+
+// pageWrite is what pages are told apart by.
+type pageWrite struct {
+	Created time.Time `json:"created"`
+	Intent  struct {
+		Tenant string `json:"tenant"`
+	} `json:"intent"`
+}
+
+// oldest is the last write of a page, which is the oldest one; never is what a page
+// without any ends with.
+func (p page) oldest() pageWrite {
+	var w pageWrite
+	if len(p.lines) == 0 || json.Unmarshal(p.lines[len(p.lines)-1], &w) != nil || w.Created.IsZero() {
+		w.Created = never
+	}
+	return w
+}
+
+// never is after any time.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // once keeps one of several lines about the same write: pages can overlap. The
 // later one counts, which says what became of it.

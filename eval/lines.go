@@ -31,23 +31,33 @@ func readLines(ps *problems, path string) []line {
 	return all
 }
 
-// readPages is readLines, and where the last page goes on: a line with the id of the
-// write before which the rest is, without one where the pages have an end.
-func readPages(ps *problems, path string) ([]line, line) {
-	var goesOn line
+// page is what one value of a file stands for: itself, the elements of a list, or
+// writes as `readback list --json` prints them.
+type page struct {
+	line  line // where it begins; of a list, what it is
+	lines []json.RawMessage
+	// listed says that it is of such a list, after that it begins after a write,
+	// before that the list goes on after one; "" for neither.
+	listed        bool
+	after, before string
+}
+
+// readPages reads the values of a file, and all lines that they stand for.
+func readPages(ps *problems, path string) ([]line, []page) {
 	text, err := yamlfile.ReadBounded(path, maxLines)
 	if err != nil {
 		ps.say(path, 0, "", "cannot be read: %s", reason(err))
-		return nil, goesOn
+		return nil, nil
 	}
 	var all []line
+	var pages []page
 	d := json.NewDecoder(bytes.NewReader(text))
 	counted, at := 1, 0
 	for {
 		var raw json.RawMessage
 		err := d.Decode(&raw)
 		if errors.Is(err, io.EOF) {
-			return all, goesOn
+			return all, pages
 		}
 		begins := int(d.InputOffset()) - len(raw)
 		if err != nil { // it stands before what cannot be read, and maybe some lines above it
@@ -57,48 +67,55 @@ func readPages(ps *problems, path string) ([]line, line) {
 		counted, at = counted+bytes.Count(text[at:max(begins, at)], []byte("\n")), max(begins, at)
 		if err != nil || len(raw) > maxLine {
 			ps.say(path, counted, "", "is no JSON from here on; want one object a line")
-			return nil, line{}
+			return nil, nil
 		}
-		opened, before, why := opened(raw)
+		p, why := opened(raw)
 		if why != "" {
 			ps.say(path, counted, "", "%s", why)
-			return nil, line{}
+			return nil, nil
 		}
-		goesOn = line{path, counted, []byte(before)}
-		for _, r := range opened {
+		p.line = line{path, counted, nil}
+		pages = append(pages, p)
+		for _, r := range p.lines {
 			all = append(all, line{path, counted, r})
 		}
 	}
 }
 
-// opened is what a value of a file stands for: itself, the elements of a list, or
-// the writes of a page, with the write before which the next page begins.
-func opened(raw json.RawMessage) (all []json.RawMessage, before, why string) {
+// opened is what a value of a file stands for.
+func opened(raw json.RawMessage) (p page, why string) {
 	if bytes.HasPrefix(raw, []byte("[")) {
-		var list []json.RawMessage
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, "", "is no list"
+		if err := json.Unmarshal(raw, &p.lines); err != nil {
+			return p, "is no list"
 		}
-		return list, "", ""
+		return p, ""
 	}
-	var page struct {
-		Writes *[]json.RawMessage `json:"writes"`
-		Before any                `json:"before"`
-		Error  json.RawMessage    `json:"error"`
+	var form struct {
+		Writes json.RawMessage `json:"writes"`
+		After  string          `json:"after"`
+		Before any             `json:"before"`
+		States []string        `json:"states"`
+		Error  json.RawMessage `json:"error"`
 	}
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return nil, "", "is no object; want JSON objects, one a line"
+	if err := json.Unmarshal(raw, &form); err != nil {
+		return p, "is no object; want JSON objects, one a line"
 	}
 	switch {
-	case page.Writes == nil:
-		return []json.RawMessage{raw}, "", ""
-	case len(page.Error) > 0:
-		return nil, "", "says that some writes could not be read; what was declared is not all there"
+	case form.Writes == nil:
+		return page{lines: []json.RawMessage{raw}}, ""
+	case len(form.Error) > 0:
+		return p, "says that some writes could not be read; what was declared is not all there"
+	case len(form.States) > 0:
+		return p, "has only the writes in some states; want all: what was declared is not all there"
 	}
-	if page.Before != nil {
-		before = fmt.Sprint(page.Before)
+	p.listed, p.after = true, form.After
+	if form.Before != nil {
+		p.before = fmt.Sprint(form.Before)
 	}
-	return *page.Writes, before, ""
+	if err := json.Unmarshal(form.Writes, &p.lines); err != nil {
+		return p, "has writes that are no list"
+	}
+	return p, ""
 }
 
 // reason is an error without the path, which is told beside it.

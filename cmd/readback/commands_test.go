@@ -224,8 +224,9 @@ func TestListPages(t *testing.T) {
 		p.submit(exitVerified, order(n, ""))
 	}
 	type page struct {
-		Writes []ledger.Record
-		Before ledger.ID
+		Writes        []ledger.Record
+		After, Before ledger.ID
+		States        []ledger.State
 	}
 	next := func(args ...string) (got page) {
 		r := p.want(0, p.run(append([]string{"list", "--json", "--limit", "2"}, args...)...))
@@ -245,6 +246,10 @@ func TestListPages(t *testing.T) {
 	}
 	if second.Before != "" {
 		t.Error("the last page names another")
+	}
+	some := next("--state", "settled")
+	if first.After != "" || second.After != first.Before || first.States != nil || len(some.States) != 1 {
+		t.Errorf("after %q and %q, states %v and %v: an export cannot be told from a part of one", first.After, second.After, first.States, some.States)
 	}
 	p.want(exitNotFound, p.run("list", "--before", "wr_0"))
 	says(t, p.want(0, p.run("list", "--state", "review,held")), "No writes.")

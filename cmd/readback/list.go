@@ -69,11 +69,16 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	}
 	page := struct {
 		Writes []ledger.Record `json:"writes"`
+		// After is the write behind which it begins, States are those that were asked
+		// for; left out where it begins at the newest, and where all were. An export
+		// is told by them from a part of one.
+		After  ledger.ID      `json:"after,omitempty"`
+		States []ledger.State `json:"states,omitempty"`
 		// Before continues the list; left out at its end.
 		Before ledger.ID `json:"before,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{recs, goesOn(listing), left}
+	}{recs, before, f.States, goesOn(listing), left}
 	if len(recs) == limit {
 		page.Before = recs[limit-1].ID
 	}
