@@ -167,6 +167,8 @@ type gated struct {
 	By    string   `json:"by,omitempty"`
 	Trace string   `json:"trace,omitempty"`
 	Rules []string `json:"rules,omitempty"`
+	// Lease says whether an allowed step was lent.
+	Lease LeaseWord `json:"lease,omitempty"`
 }
 
 func (s step) completed() bool { return s.Completions > 0 }

@@ -28,6 +28,13 @@ const (
 	// maxSteps is how many steps one workflow may have: all of them are looked
 	// through when it ends. Loops of agents that come near it have lost their way.
 	maxSteps = 1000
+	// maxUndone is how many steps that are not completed are looked through for those
+	// of one business operation: a person asks, now and then, about what happened
+	// lately, and waits a second or two for it.
+	maxUndone = 1000
+	// maxDigestTold is how many characters of a digest are told in a sentence: so
+	// many tell two apart.
+	maxDigestTold = 16
 	// maxList is the largest page of a listing; defaultList is the contract's.
 	maxList     = 100
 	defaultList = 20

@@ -127,12 +127,23 @@ func (q gating) rest(d desk, s step, p plan, anew bool) (plan, error) {
 	s.Answer, s.Allowed = decision, s.Allowed || decision == Allow
 	s.Askers = asker(s.Askers, person(q.who.Name))
 	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason,
-		By: q.who.Name, Rules: ruleNames(s.Matched)})
+		By: q.who.Name, Rules: ruleNames(s.Matched), Lease: leaseWord(decision, granted)})
 	p.step = &s
 	p.gate = q.response(s, decision, reason, previous, granted, !anew, d.now)
 	p.gate.RetryContext.Verification = facts.Verification // of the attempts before this one
 	q.opts.cleanAnswer(q.who.Tenant, &p.gate, s)
 	return p, nil
+}
+
+// leaseWord is what is kept of a lease.
+func leaseWord(d Decision, granted bool) LeaseWord {
+	switch {
+	case granted:
+		return LeaseGranted
+	case d == Allow:
+		return LeaseWithheld
+	}
+	return ""
 }
 
 // unanswered says that the rules gave no answer: with the rule, where one is to

@@ -67,6 +67,8 @@ var kinds = []struct {
 	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
 	{saga.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback saga show` says what comes first."},
 	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
+	{errNoWorkflow, "not_found", exitNotFound, "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
+	{errNoStep, "not_found", exitNotFound, "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
 	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/receipts.md says what there are receipts of."},
 	{receipt.ErrContradiction, "ledger_contradiction", exitUnusable, "Nothing was signed. Somebody altered the ledger, or it is damaged: a person must see to it."},
 	{receipt.ErrInvalid, "invalid_receipt", exitInvalid, notGenuine},

@@ -38,6 +38,20 @@ const (
 	defaultTried = 100
 	maxTried     = 1000
 	maxStepLine  = 2 << 20
+	// maxStepsTold is how many steps of a workflow are told at once: the gate
+	// returns no more. Of an operation maxStepsWhole are told with all that was
+	// decided about them, others in a line each: nobody reads more.
+	maxStepsTold  = 100
+	maxStepsWhole = 20
+	// maxWrites is how many writes of a workflow, or of an operation, are listed
+	// beside its steps, and maxFinds how many pages are asked for to find them.
+	maxWrites = 50
+	maxFinds  = 20
+	// maxSaid and maxNameTold are how many characters of a sentence and of a name
+	// are told, maxRulesTold how many rules of one decision are named. --json has all.
+	maxSaid      = 600
+	maxNameTold  = 80
+	maxRulesTold = 20
 	// probeTime bounds the probe of one destination, maxProbes how many run at
 	// once.
 	probeTime = 10 * time.Second

@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
 )
 
 func (a *app) operationCommand() *cobra.Command {
@@ -25,10 +26,16 @@ func (a *app) operationCommand() *cobra.Command {
 	var tool, key string
 	show := &cobra.Command{
 		Use:   "show --tool TOOL --key KEY",
-		Short: "Who has begun a business operation, and whether that stops others",
+		Short: "Who has begun a business operation, whether that stops others, and what the gate decided",
 		Long: `Show the writes and steps that have begun the business operation of an idempotency
 key, of this tenant and tool: workflow, step, state, outcome where settled, and
-whether they stop another workflow from beginning it now.`,
+whether they stop another workflow from beginning it now; writes of it that came to
+nothing or were let go; and, of each step that asked the gate for it, also of those
+that were blocked and have no write, what was decided: when, what was asked and by
+whom, the answer, the rules it goes back to, what was known then, and the trace id.
+
+A step that is not completed is found among the newest 1000 such steps of the tenant.
+"readback workflow show" finds each step by its workflow.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.showOperation(ctx, tool, key) }),
 	}
@@ -72,19 +79,38 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	answer := struct {
-		Tool    string          `json:"tool"`
-		Key     string          `json:"idempotency_key"`
-		Holders []report.Holder `json:"holders"`
-		// Error names writes that are left out because they cannot be read.
-		Error *failure `json:"error,omitempty"`
-	}{tool, key, []report.Holder{}, left}
+	past, more, err := d.passed(ctx, tool, key, recs)
+	if err != nil {
+		return 0, err
+	}
+	answer := operationAnswer{Tool: tool, Key: key, Holders: []report.Holder{}, Past: shown(past...), MorePast: more, Error: left}
 	now := a.time()
 	for _, r := range shown(recs...) {
 		now = r.Now
 		answer.Holders = append(answer.Holders, d.holder(r))
 	}
-	return a.part(answer, left, func() string { return report.Operation(tool, key, answer.Holders, now) })
+	answer.Steps, answer.MoreSteps, err = a.stepsOf(ctx, d, tool, key, append(recs, past...))
+	if err != nil && answer.Error == nil {
+		answer.Error = a.stepsFailure(err)
+	}
+	return a.part(answer, answer.Error, func() string { return operationText(answer, now) })
+}
+
+// operationAnswer is what is known of a business operation.
+type operationAnswer struct {
+	Tool    string          `json:"tool"`
+	Key     string          `json:"idempotency_key"`
+	Holders []report.Holder `json:"holders"`
+	// Past are the newest writes of it that stop nobody any more; MorePast says that
+	// there may be others.
+	Past     []ledger.Record `json:"past"`
+	MorePast bool            `json:"more_past,omitempty"`
+	// Steps are those that asked the gate for it, with what was decided; MoreSteps
+	// says that older ones were not looked through.
+	Steps     []workflow.StepTrace `json:"steps"`
+	MoreSteps bool                 `json:"more_steps,omitempty"`
+	// Error names what is left out because it cannot be read.
+	Error *failure `json:"error,omitempty"`
 }
 
 // holder says whether a write stops another one of its operation.

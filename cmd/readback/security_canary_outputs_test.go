@@ -83,7 +83,7 @@ func (m *mine) questions() string {
 			}
 		}
 	}
-	for _, q := range []string{"Hot", "hot-flow", "hot-correlation", "redacted:"} {
+	for _, q := range []string{"Hot", "hot-flow", "hot-correlation", "redacted:", m.ids["workflow"], m.ids["ended workflow"]} {
 		all.WriteString(m.must(engine.RoleReviewer, own, "GET", "/search?q="+q, "").all())
 	}
 	return all.String()
@@ -143,6 +143,7 @@ var commandLines = map[string][]string{
 	"saga show": {"saga show hot-saga", "saga show hot-back", "saga show hot-waits"}, "saga list": {"saga list"},
 	"saga close":     {"saga close hot-back --by root --reason seen"},
 	"operation show": {"operation show --tool create --key hot-operation"},
+	"workflow show":  {"workflow show {workflow}", "workflow show {ended}", "workflow show {workflow} declared", "workflow show {workflow} look", "workflow show {ended} wait", "workflow show {workflow} open", "workflow show hot-flow"},
 	"config check":   {"config check", "config check --env", "config check --env --config {other}", "config check --config {broken}"},
 	"destinations":   {"destinations", "destinations --probe", "destinations --probe --config {other}"}, "doctor": {"doctor", "doctor --config {other}"},
 	"token list": {"token list"}, "submit": {"submit -f {file}", "submit -f {taken}"}, "prune": {"prune"}, "policy test": {"policy test {rules}"},
@@ -170,6 +171,7 @@ func (m *mine) commands() map[string]string {
 		"{taken}", m.p.write("taken.json", strings.Replace(m.write("cli-taken", "order-taken", fmt.Sprintf(`"write":"create","expect":{"amount_cents":1,"owner":%q}`, m.word("submitted for a taken key")), "/owner"), "{", `{"tenant":"acme",`, 1)),
 		"{other}", m.p.write("other.yaml", "ledger: other.db\ntenant: acme\ndestinations:\n  shop:\n    type: postgresql\n    dsn: postgres://app@127.0.0.1:1/shop?sslmode=disable\n    password_env: DB_PASSWORD\n    tables: {order: {name: orders, columns: {number: text}, key: [number], unique: true}}\n"),
 		"{broken}", m.p.write("broken.yaml", "ledger: a.db\nredaction:\n  keys: [{id: a, key_env: "+m.misplaced("written as a variable's name")+"}]\n  password: "+m.misplaced("written into the file")+"\n"),
+		"{workflow}", m.ids["workflow"], "{ended}", m.ids["ended workflow"],
 		"{heads}", filepath.Join(m.p.dir, "heads.jsonl"), "{heads-key}", m.p.write("heads.pub", m.headsKey),
 		"{rules}", m.p.write("rules.yaml", mineRules))
 	all := map[string]string{}

@@ -112,6 +112,20 @@ func (o *Office) StepTrace(ctx context.Context, who Who, workflowID, stepID stri
 	return o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
 }
 
+// WorkflowSteps is what was decided about the steps of a workflow of the own tenant,
+// in the order in which they came to the gate, behind offset of them; those that were
+// blocked and have no write are among them. The limit is 20 by default and 100 at the
+// most.
+func (o *Office) WorkflowSteps(ctx context.Context, who Who, workflowID string, limit, offset int) (workflow.StepList, error) {
+	if err := who.May(access.Trace); err != nil {
+		return workflow.StepList{}, err
+	}
+	if o.parts.Steps == nil {
+		return workflow.StepList{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
+	}
+	return o.parts.Steps.Steps(ctx, caller(who), workflowID, limit, offset)
+}
+
 func caller(who Who) workflow.Caller {
 	return workflow.Caller{Tenant: who.Tenant, Name: who.Name, Role: who.Role}
 }

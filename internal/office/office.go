@@ -45,6 +45,7 @@ type Steps interface {
 	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
 	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, s workflow.Said) (workflow.ApprovalResult, error)
 	Trace(ctx context.Context, c workflow.Caller, workflowID, stepID string) (workflow.StepTrace, error)
+	Steps(ctx context.Context, c workflow.Caller, workflowID string, limit, offset int) (workflow.StepList, error)
 }
 
 // Parts is what an office is made of. Writes, Ledger and Registry are required;

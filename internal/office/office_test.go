@@ -137,6 +137,17 @@ var questions = map[string]struct {
 		found, err := f.StepTrace(ctx, as, made.WorkflowID, "pay")
 		return foreign(err, len(found.Decisions) > 0, as)
 	}},
+	"WorkflowSteps": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
+		made, err := f.gate.Create(ctx, workflow.Caller{Tenant: "acme", Name: "bot"}, workflow.CreateRequest{WorkflowName: "refund"})
+		if err == nil {
+			_, err = f.gate.Gate(ctx, workflow.Caller{Tenant: "acme", Name: "bot"}, made.WorkflowID, "pay", workflow.GateRequest{StepType: "tool_call"})
+		}
+		if err != nil {
+			return err
+		}
+		found, err := f.WorkflowSteps(ctx, as, made.WorkflowID, 10, 0)
+		return foreign(err, len(found.Steps) > 0, as)
+	}},
 	"Inbox": {access.Trace, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
 		in, err := f.Inbox(ctx, as)
 		return foreign(err, len(in.Writes) > 0, as)

@@ -30,6 +30,7 @@ type writes interface {
 type tray interface {
 	Inbox(ctx context.Context, who access.Identity) (office.Inbox, error)
 	StepTrace(ctx context.Context, who access.Identity, workflowID, stepID string) (workflow.StepTrace, error)
+	WorkflowSteps(ctx context.Context, who access.Identity, workflowID string, limit, offset int) (workflow.StepList, error)
 	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s workflow.Said) (workflow.ApprovalResult, error)
 }
 

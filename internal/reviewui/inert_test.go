@@ -32,6 +32,7 @@ type fake struct {
 	view         office.View
 	inbox        office.Inbox
 	trace        workflow.StepTrace
+	steps        workflow.StepList
 	destinations []office.Destination
 	stops        []guards.Stopped
 	sagas        []saga.Saga
@@ -64,6 +65,9 @@ func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error 
 func (f *fake) Inbox(context.Context, access.Identity) (office.Inbox, error)    { return f.inbox, f.err }
 func (f *fake) StepTrace(context.Context, access.Identity, string, string) (workflow.StepTrace, error) {
 	return f.trace, f.err
+}
+func (f *fake) WorkflowSteps(context.Context, access.Identity, string, int, int) (workflow.StepList, error) {
+	return f.steps, f.err
 }
 func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, workflow.Said) (workflow.ApprovalResult, error) {
 	return workflow.ApprovalResult{}, f.err
@@ -187,7 +191,7 @@ func spoiled[T any]() T {
 // spoiledFake says evil things everywhere, in each state in which a page looks
 // different.
 func spoiledFake(state ledger.State) *fake {
-	f := &fake{view: spoiled[office.View](), inbox: spoiled[office.Inbox](), trace: spoiled[workflow.StepTrace](), destinations: spoiled[[]office.Destination](), stops: spoiled[[]guards.Stopped](),
+	f := &fake{view: spoiled[office.View](), inbox: spoiled[office.Inbox](), trace: spoiled[workflow.StepTrace](), steps: spoiled[workflow.StepList](), destinations: spoiled[[]office.Destination](), stops: spoiled[[]guards.Stopped](),
 		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.Found](), spans: spoiled[[]ledger.Span]()}
 	r := &f.view.Record
 	r.State, r.Tombstone = state, false

@@ -47,6 +47,8 @@ const (
 	maxSagas = 50
 	// maxFound is how many writes one page of a search holds.
 	maxFound = 50
+	// maxFrom is how many steps of a workflow can be passed over: none has more.
+	maxFrom = 1000
 	// maxChosen is how many writes each way of finding shows when all are tried.
 	maxChosen = 20
 

@@ -1,10 +1,10 @@
 package reviewui
 
 import (
-	"slices"
 	"time"
 
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 )
 
@@ -18,16 +18,14 @@ type ruled struct {
 	Rules []string
 	More  int // rules that are not named
 	Trace string
+	Asked string
+	Known string
 }
 
 // pastStep is a step that is not in the inbox: it was let go, blocked or decided,
 // or more wait than are listed.
 func pastStep(t workflow.StepTrace) stepPage {
-	name := t.StepName
-	if name == "" {
-		name = t.StepID
-	}
-	b := stepPage{Title: report.Clip("step "+name+" of "+t.WorkflowName, 2*maxName), Badge: stepStanding(t), Crowded: t.Waits}
+	b := stepPage{Title: stepTitle(t), Badge: stepStanding(t), Crowded: t.Waits}
 	add := func(name, text, link string) {
 		if text != "" {
 			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link})
@@ -37,28 +35,51 @@ func pastStep(t workflow.StepTrace) stepPage {
 	add("Workflow", t.WorkflowName+" ("+t.WorkflowID+")", searchPath("workflow", t.WorkflowID))
 	add("Step", t.StepID, "")
 	add("Type", t.StepType, "")
+	if t.IdempotencyKey != "" {
+		add("Operation", t.IdempotencyKey+" of tool "+t.Tool, searchPath("operation", t.IdempotencyKey))
+	}
+	if t.WriteID != "" {
+		add("Its write", t.WriteID, writePath(ledger.ID(t.WriteID)))
+	}
+	if p := t.Prior; p != nil {
+		add("In its way", "write "+p.PriorWriteID+" of workflow "+p.PriorWorkflowID+", then "+p.PriorState, writePath(ledger.ID(p.PriorWriteID)))
+	}
 	return b
 }
 
-func stepStanding(t workflow.StepTrace) badge {
-	switch {
-	case t.Waits:
-		return badge{"warn", "‖", "held"}
-	case t.Decision == workflow.Allow:
-		return badge{"good", "✓", "allowed"}
-	case t.Decision == workflow.Block:
-		return badge{"bad", "✕", "blocked"}
+func stepTitle(t workflow.StepTrace) string {
+	name := t.StepName
+	if name == "" {
+		name = t.StepID
 	}
-	return badge{"calm", "", "not waiting"} // held, and its workflow has ended
+	return report.Clip("step "+name+" of "+t.WorkflowName, 2*maxName)
+}
+
+// stepMarks are the badges of how a step stands.
+var stepMarks = map[string]badge{"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"}, "blocked": {"bad", "✕", "blocked"}}
+
+func stepStanding(t workflow.StepTrace) badge {
+	if b, ok := stepMarks[t.Standing()]; ok {
+		return b
+	}
+	return badge{"calm", "", t.Standing()}
 }
 
 // rulings are the answers of the gate and of people, in order, and how many are
 // left out before them.
 func rulings(t workflow.StepTrace) (all []ruled, untold int) {
-	for _, one := range t.Decisions {
-		r := ruled{At: one.At, Class: "wait", What: "The gate said " + report.Clip(string(one.Decision), maxName), Why: sentence(one.Reason),
-			By: "asked by " + nameOf(one.By), Trace: report.TraceID(one.Trace)}
-		if one.Decision == workflow.Allow {
+	told, untold := t.Told()
+	from := max(0, len(told)-maxEvents)
+	for _, one := range told[from:] {
+		r := ruled{At: one.At, Class: "wait", What: report.Clip(one.What, maxText), Why: sentence(one.Why), Trace: report.TraceID(one.Trace),
+			Asked: report.Clip(one.Asked, maxText), Known: report.Clip(one.Known, maxText)}
+		switch {
+		case one.By == workflow.APerson:
+			r.Class, r.By = "person", "decided by "+nameOf(one.Name)
+		case one.By == workflow.TheGate:
+			r.By = "asked by " + nameOf(one.Name)
+		}
+		if one.Allowed {
 			r.Class = "end"
 		}
 		for _, rule := range one.Rules[:min(len(one.Rules), maxRules)] {
@@ -67,21 +88,7 @@ func rulings(t workflow.StepTrace) (all []ruled, untold int) {
 		r.More = len(one.Rules) - len(r.Rules)
 		all = append(all, r)
 	}
-	for _, one := range t.Heard {
-		r := ruled{At: one.At, Class: "person", What: "It was " + report.Clip(string(one.Decision), maxName), Why: sentence(one.Reason), Trace: report.TraceID(one.Trace)}
-		switch {
-		case one.Decision == workflow.Pending:
-			r.Class, r.What = "wait", "It is overdue"
-		case one.Decision == workflow.Expired:
-			r.Class, r.What = "wait", "Its time was over"
-		default:
-			r.By = "decided by " + nameOf(one.By)
-		}
-		all = append(all, r)
-	}
-	slices.SortStableFunc(all, func(a, b ruled) int { return a.At.Compare(b.At) })
-	from := max(0, len(all)-maxEvents)
-	return all[from:], from + max(0, t.Gates-len(t.Decisions))
+	return all, from + untold
 }
 
 // nameOf is a name as it is shown.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
@@ -43,7 +44,7 @@ func blockedStep(t *testing.T) (h http.Handler, path string) {
 			t.Fatalf("%+v, %v; want it blocked", g, err)
 		}
 	}
-	o := office.New(office.Parts{Ledger: book, Steps: gate})
+	o := office.New(office.Parts{Ledger: book, Registry: new(connectors.Registry), Steps: gate})
 	return New(o, &Options{Who: byHeader{}}), stepPath(f.WorkflowID, "pay/1")
 }
 
@@ -57,7 +58,7 @@ func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 		}
 		checkPage(t, a)
 		from := 0
-		for _, want := range []string{"blocked", "The gate said block", "Nobody is there <b>now</b>", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate said block", "trace " + laterTrace, "waits for nobody"} {
+		for _, want := range []string{"blocked", "The gate said block", "Nobody is there <b>now</b>", "Asked for: tool pay/1, risk class auto", "Known: it was asked for the first time", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate said block again, without asking the rules", "trace " + laterTrace, "waits for nobody"} {
 			i := strings.Index(a.text()[from:], want)
 			if i < 0 {
 				t.Fatalf("the page does not say %q behind what comes before it: %s", want, a.text())
@@ -117,5 +118,46 @@ func TestAStepBeyondTheInboxIsSaidToWait(t *testing.T) {
 	checkPage(t, a)
 	if a.Status != http.StatusOK || !strings.Contains(a.text(), "It waits for a person") || strings.Contains(a.text(), "waits for nobody") {
 		t.Errorf("status %d: %s", a.Status, a.text())
+	}
+}
+
+// A blocked step is found by its workflow, without its address, and by nobody whom it
+// does not concern.
+func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
+	h, path := blockedStep(t)
+	flow := strings.Split(path, "/")[2]
+	for name, tt := range map[string]struct {
+		who    person
+		query  string
+		status int
+		found  bool
+		reason string
+	}{
+		"as a workflow": {auditor, "?by=workflow&q=" + flow, http.StatusOK, true, "it is one"},
+		"as any name":   {reviewer, "?q=" + flow, http.StatusOK, true, "nobody need know what it is"},
+		"passed over":   {reviewer, "?by=workflow&q=" + flow + "&from=1", http.StatusOK, false, "there is but one"},
+		"no number":     {reviewer, "?by=workflow&q=" + flow + "&from=-1", http.StatusOK, true, "a page that there is not is the first"},
+		"of a state":    {reviewer, "?by=workflow&q=" + flow + "&state=review", http.StatusOK, false, "a step has no state of a write"},
+		"as a key":      {reviewer, "?by=operation&q=" + flow, http.StatusOK, false, "it is no key"},
+		"stranger":      {stranger, "?by=workflow&q=" + flow, http.StatusOK, false, "it is another tenant's"},
+		"agent":         {agent, "?by=workflow&q=" + flow, http.StatusForbidden, false, "an agent does not see how it is ruled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := tt.who.get(t, h, "/search"+tt.query)
+			checkPage(t, a)
+			if found := strings.Contains(a.Body, path) && strings.Contains(a.text(), "blocked") && strings.Contains(a.text(), "asked by bot-7"); a.Status != tt.status || found != tt.found {
+				t.Errorf("%s: status %d, found %t, want %d, %t: %s", tt.reason, a.Status, found, tt.status, tt.found, a.text())
+			}
+		})
+	}
+}
+
+// Steps of a workflow come a page at a time.
+func TestStepsOfAWorkflowGoOn(t *testing.T) {
+	f := &fake{steps: workflow.StepList{WorkflowID: "wf", Total: 70, Steps: make([]workflow.StepTrace, maxFound)}}
+	a := reviewer.get(t, f.desk(nil), "/search?by=workflow&q=wf")
+	checkPage(t, a)
+	if !strings.Contains(a.Body, "/search?by=workflow&amp;from=50&amp;q=wf") {
+		t.Errorf("no link to the next page: %s", a.Body)
 	}
 }

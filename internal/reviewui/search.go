@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow"
 )
 
 // searchPage is what was looked for, and what was found.
@@ -20,6 +23,7 @@ type searchPage struct {
 	Ways, States, Destinations              []option
 	Problem                                 map[string]string
 	Groups                                  []group
+	From                                    int    // so many steps of the workflow are passed over
 	Saga                                    string // where a saga of that name is
 	SagaName                                string
 	Asked                                   bool
@@ -65,7 +69,7 @@ const firstSettlement = 7 // in phases
 func (d *desk) search(v *visit) error {
 	q := v.r.URL.Query()
 	b := searchPage{Q: strings.TrimSpace(q.Get("q")), By: q.Get("by"), State: q.Get("state"), Destination: q.Get("destination"),
-		Since: q.Get("since"), Until: q.Get("until"), Oldest: q.Get("oldest") == "yes", Problem: map[string]string{}, Asked: len(q) > 0}
+		Since: q.Get("since"), Until: q.Get("until"), Oldest: q.Get("oldest") == "yes", From: from(q.Get("from")), Problem: map[string]string{}, Asked: len(q) > 0}
 	base := b.base()
 	d.choices(v, &b)
 	if len(b.Problem) == 0 && b.Asked {
@@ -78,6 +82,15 @@ func (d *desk) search(v *visit) error {
 	}
 	p := d.page(v, "Search", "search", b)
 	return d.show(v, http.StatusOK, "search", p)
+}
+
+// from reads how many are to be passed over; none where that is no such number.
+func from(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxFrom {
+		return 0
+	}
+	return n
 }
 
 // base is the search that the filters say, and what is wrong with them.
@@ -160,6 +173,11 @@ func (d *desk) find(v *visit, b *searchPage, base ledger.Search, after string) e
 		} else {
 			s.After = after
 		}
+		if w.value == "workflow" {
+			if err := d.steps(v, b, s.Limit); err != nil {
+				return err
+			}
+		}
 		if err := d.group(v, b, s, "By "+w.word, w); err != nil {
 			return err
 		}
@@ -185,6 +203,42 @@ func (d *desk) byID(v *visit, b *searchPage) error {
 	}
 	b.Groups = append(b.Groups, group{Title: "By write id", Rows: []waiting{foundWrite(view.Record)}})
 	return nil
+}
+
+// steps finds what the gate decided about the steps of a workflow, also of those that
+// were blocked and have no write. They have no state or destination of a write, so
+// that a search which asks for one finds none of them.
+func (d *desk) steps(v *visit, b *searchPage, limit int) error {
+	if b.State+b.Destination+b.Since+b.Until != "" {
+		return nil
+	}
+	found, err := d.tray.WorkflowSteps(v.r.Context(), v.who, b.Q, limit, b.From)
+	if refused := (*workflow.Error)(nil); errors.As(err, &refused) && (refused.Code == workflow.NotFound || refused.Code == workflow.BadRequest) || errors.Is(err, office.ErrUnsupported) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	g := group{Title: "Steps of the workflow"}
+	for _, t := range found.Steps {
+		g.Rows = append(g.Rows, foundStep(t))
+	}
+	if next := found.More(); next > 0 {
+		g.Next = "/search?" + url.Values{"by": {"workflow"}, "q": {b.Q}, "from": {strconv.Itoa(next)}}.Encode()
+	}
+	if len(g.Rows) > 0 {
+		b.Groups = append(b.Groups, g)
+	}
+	return nil
+}
+
+func foundStep(t workflow.StepTrace) waiting {
+	one := waiting{Link: stepPath(t.WorkflowID, t.StepID), Title: stepTitle(t), ID: report.Clip(t.WorkflowID+" / "+t.StepID, 2*maxName),
+		Why: sentence(t.Reason), Badges: []badge{stepStanding(t)}}
+	if last, ok := t.Last(); ok {
+		one.Since, one.Ago, one.Who = last.At, report.Ago(last.At, time.Now()), "asked by "+nameOf(last.Name)
+	}
+	return one
 }
 
 func (d *desk) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
