@@ -254,10 +254,13 @@ func (l *loader) checks(c *checksForm) {
 	if k := c.Collateral; k != nil {
 		for i := range k.Scopes {
 			k.Scopes[i].Of.Value = cmp.Or(k.Scopes[i].Of.Value, ofAll)
+			if !k.Scopes[i].From.IsZero() || !k.Scopes[i].Until.IsZero() {
+				l.At(k.Scopes[i].At, "has from or until; want neither: what was there before is of any time")
+			}
 		}
 		scopes = append(scopes, k.Scopes...)
 		if k.Snapshot.Value != "" && !l.before {
-			l.f.snapshot = readSnapshot(&l.ps, l.beside(k.Snapshot), l.f.name)
+			l.f.snapshot = readSnapshot(&l.ps, l.beside(k.Snapshot), l.f.name, l.f.ended)
 		}
 	}
 	for _, s := range scopes {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -20,6 +19,8 @@ type snapHead struct {
 	Snapshot   int       `json:"snapshot"`
 	Evaluation string    `json:"evaluation"`
 	Taken      time.Time `json:"taken"`
+	// Records is how many follow: of a file that breaks off the rest would look new.
+	Records int `json:"records"`
 }
 
 // snapRecord is one record as it was before the run.
@@ -34,24 +35,31 @@ type snapRecord struct {
 	Listed bool `json:"listed,omitempty"`
 }
 
+// place is how the name of a record of a snapshot begins.
+func (r snapRecord) place() string { return r.Destination + "/" + r.Kind + " " }
+
 var snapMembers = []string{"destination", "kind", "ref", "version", "stamp", "fields", "listed"}
 
 // readSnapshot reads what was there before the run.
-func readSnapshot(ps *problems, path, name string) []snapRecord {
+// It must have been made before the last send ended, where that is known.
+func readSnapshot(ps *problems, path, name string, ended time.Time) []snapRecord {
 	all := []snapRecord{}
 	lines := readLines(ps, path)
+	var head snapHead
 	if len(lines) == 0 {
 		ps.say(path, 0, "", "has nothing; want a snapshot, as `readback eval --snapshot` writes it")
 	}
 	for i, l := range lines {
 		if i == 0 {
-			var head snapHead
-			if !strictly(ps, l, []string{"snapshot", "evaluation", "taken"}, &head) {
+			if !strictly(ps, l, []string{"snapshot", "evaluation", "taken", "records"}, &head) {
 				return nil
 			}
 			if head.Snapshot != Version || head.Evaluation != name {
 				ps.say(path, l.n, "snapshot", "is of version %d and evaluation %q; want version %d and %q, as `readback eval --snapshot` writes it", head.Snapshot, head.Evaluation, Version, name)
 				return nil
+			}
+			if !ended.IsZero() && head.Taken.After(ended) {
+				ps.say(path, l.n, "taken", "is %s, when the last send had ended (%s); want a snapshot from before the run", head.Taken.Format(time.RFC3339), ended.Format(time.RFC3339))
 			}
 			continue
 		}
@@ -59,6 +67,9 @@ func readSnapshot(ps *problems, path, name string) []snapRecord {
 		if strictly(ps, l, snapMembers, &r) {
 			all = append(all, r)
 		}
+	}
+	if n := len(lines) - 1; n >= 0 && n != head.Records {
+		ps.say(path, 0, "records", "are %d, and %d are said to be there; want the whole snapshot, as `readback eval --snapshot` writes it", n, head.Records)
 	}
 	return all
 }
@@ -75,40 +86,43 @@ func Snapshot(ctx context.Context, f *File, reg *connectors.Registry, out io.Wri
 	}
 	r := &reader{began: time.Now(), ended: time.Now(), patience: f.patience}
 	r.read(ctx, b.targets)
-	enc := json.NewEncoder(out)
-	if err := enc.Encode(snapHead{Version, f.name, r.began.UTC()}); err != nil {
-		return err
-	}
-	written := map[string]bool{}
-	write := func(p connectors.Profile, rec connectors.Record, listed bool) error {
-		name := p.Destination + "/" + p.Kind + " " + rec.Ref
-		if rec.Ref == "" || written[name] {
-			return nil
+	var all []snapRecord
+	noted := map[string]bool{}
+	note := func(p connectors.Profile, rec connectors.Record, listed bool) {
+		one := snapRecord{p.Destination, p.Kind, rec.Ref, rec.Version, rec.Stamp, rec.Fields, listed}
+		if rec.Ref == "" || noted[one.place()+one.Ref] {
+			return
 		}
-		written[name] = true
-		return enc.Encode(snapRecord{p.Destination, p.Kind, rec.Ref, rec.Version, rec.Stamp, rec.Fields, listed})
+		noted[one.place()+one.Ref] = true
+		all = append(all, one)
 	}
 	for _, t := range b.targets {
 		if why := t.untold(); why != "" {
 			return fmt.Errorf("%s: %s", t.name, why)
 		}
 		for _, rec := range t.seen.records {
-			if err := write(t.profile, rec, false); err != nil {
-				return err
-			}
+			note(t.profile, rec, false)
 		}
 	}
-	if f.checks.Collateral == nil {
-		return nil
+	var scopes []scopeForm
+	if f.checks.Collateral != nil {
+		scopes = f.checks.Collateral.Scopes
 	}
-	for _, l := range b.lists(ctx, r, f.checks.Collateral.Scopes) {
+	for _, l := range b.lists(ctx, r, scopes) {
 		if gap := l.gap(); gap != "" {
 			return fmt.Errorf("%s: %s", l.name(), gap)
 		}
 		for _, rec := range l.Records {
-			if err := write(l.profile, rec.Record, true); err != nil {
-				return err
-			}
+			note(l.profile, rec.Record, true)
+		}
+	}
+	enc := json.NewEncoder(out)
+	if err := enc.Encode(snapHead{Version, f.name, r.began.UTC(), len(all)}); err != nil {
+		return err
+	}
+	for _, one := range all {
+		if err := enc.Encode(one); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -125,18 +139,39 @@ func (b *bound) before() before {
 	return all
 }
 
+// looks is what is known of a world before and after a run.
+type looks struct {
+	was before
+	// touched are the records that were read for what is declared, listed those that
+	// lists show, and whole the places of which no list lacks anything.
+	touched map[string]bool
+	listed  map[string]connectors.Listed
+	whole   map[string]bool
+}
+
 // collateral: fields that nobody asked to change are as they were.
 func (b *bound) collateral(lists []listing) Check {
 	c := Check{Name: "collateral", About: "what nobody asked to change has not changed"}
 	was := b.before()
-	touched := map[string]bool{}
+	k := looks{was: was, touched: map[string]bool{}, listed: map[string]connectors.Listed{}, whole: map[string]bool{}}
+	for _, l := range lists {
+		before, known := k.whole[l.place()]
+		k.whole[l.place()] = l.gap() == "" && (before || !known)
+		if l.gap() != "" {
+			continue
+		}
+		for _, r := range l.Records {
+			k.listed[l.place()+r.Ref] = r
+		}
+	}
 	for _, t := range b.targets {
-		b.collateralOf(&c, t, was, touched)
+		b.collateralOf(&c, t, k)
 	}
 	for _, l := range lists {
-		b.collateralIn(&c, l, was, touched)
+		b.collateralIn(&c, l, k)
 	}
-	b.vanished(&c, was, touched, lists)
+	b.gone(&c, k)
+	b.vanished(&c, k)
 	if c.Looked == 0 {
 		c.Result, c.Why, c.Strength = NotChecked, "nothing is known of how it was before; want snapshot:, as `readback eval --snapshot` writes it, or unchanged: in effects", "none"
 		return c
@@ -146,12 +181,13 @@ func (b *bound) collateral(lists []listing) Check {
 }
 
 // collateralOf looks at the records of one target.
-func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string]bool) {
+func (b *bound) collateralOf(c *Check, t *target, k looks) {
 	place := t.profile.Destination + "/" + t.profile.Kind + " "
 	asked := intent.WriteIntent{Key: t.intent.Key}
 	made := false
 	for _, m := range t.members {
-		made = made || m.intent.Write != intent.Update
+		// An upsert finds a record or makes one: which, a list of the place tells.
+		made = made || m.intent.Write != intent.Update && (m.intent.Write != intent.Upsert || k.whole[place])
 		if m.claimsNoEffect() {
 			continue // what it asked for was not to be changed
 		}
@@ -159,8 +195,8 @@ func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string
 		asked.Absent, asked.Ignore = slices.Concat(asked.Absent, m.intent.Absent), slices.Concat(asked.Ignore, m.intent.Ignore)
 	}
 	for _, r := range t.seen.records {
-		old, known := was[place+r.Ref]
-		touched[place+r.Ref] = true
+		old, known := k.was[place+r.Ref]
+		k.touched[place+r.Ref] = true
 		if !known && len(t.unchanged) == 0 && made {
 			continue // it is new
 		}
@@ -177,7 +213,9 @@ func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string
 		var found []verify.Mismatch
 		if known {
 			was, is := old.Fields, r.Fields
-			if old.Listed {
+			if now, there := k.listed[place+r.Ref]; old.Listed && there {
+				is = now.Fields // as it was shown before
+			} else if old.Listed {
 				was, is = shared(was, is), shared(is, was)
 			}
 			found = verify.Changes(asked, t.profile.Volatile, was, is)
@@ -197,19 +235,17 @@ func (b *bound) collateralOf(c *Check, t *target, was before, touched map[string
 }
 
 // collateralIn looks at the records of a scope that nobody declared.
-func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string]bool) {
-	place := l.scope.Destination.Value + "/" + l.scope.Kind.Value + " "
+func (b *bound) collateralIn(c *Check, l listing, k looks) {
+	place := l.place()
 	if gap := l.gap(); gap != "" {
 		c.Looked++
 		c.unknown(Named{Name: l.name(), Says: gap})
 		return
 	}
 	c.rests(string(l.Strength), l.Path)
-	there := map[string]bool{}
 	for _, r := range l.Records {
-		there[place+r.Ref] = true
-		old, known := was[place+r.Ref]
-		if !known || touched[place+r.Ref] {
+		old, known := k.was[place+r.Ref]
+		if !known || k.touched[place+r.Ref] {
 			continue // the check unaccounted is about those that are new
 		}
 		c.Looked++
@@ -221,8 +257,21 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 			c.wrong(strange(l, r, differ(found, l.profile.Sensitive)))
 		}
 	}
-	for name, old := range was {
-		if !strings.HasPrefix(name, place) || there[name] || b.mayGo(old) {
+}
+
+// place is how names of the records of a scope begin.
+func (l listing) place() string {
+	return l.scope.Destination.Value + "/" + l.scope.Kind.Value + " "
+}
+
+// gone looks for records of the snapshot that no list of their place shows any more,
+// nor a read of what was declared. A place may have several lists, each of a part of
+// it: a list that lacks something may lack any of them.
+func (b *bound) gone(c *Check, k looks) {
+	for _, name := range slices.Sorted(maps.Keys(k.was)) {
+		old := k.was[name]
+		_, there := k.listed[name]
+		if !k.whole[old.place()] || there || k.touched[name] || b.mayGo(old) {
 			continue
 		}
 		c.Looked++
@@ -232,13 +281,11 @@ func (b *bound) collateralIn(c *Check, l listing, was before, touched map[string
 
 // vanished looks for records that were read for a declared effect before the run,
 // and that neither its read nor a list of their place shows any more.
-func (b *bound) vanished(c *Check, was before, touched map[string]bool, lists []listing) {
-	for _, name := range slices.Sorted(maps.Keys(was)) {
-		old := was[name]
-		inList := slices.ContainsFunc(lists, func(l listing) bool {
-			return l.scope.Destination.Value == old.Destination && l.scope.Kind.Value == old.Kind
-		})
-		if old.Listed || touched[name] || inList || b.mayGo(old) {
+func (b *bound) vanished(c *Check, k looks) {
+	for _, name := range slices.Sorted(maps.Keys(k.was)) {
+		old := k.was[name]
+		_, inList := k.whole[old.place()]
+		if old.Listed || k.touched[name] || inList || b.mayGo(old) {
 			continue
 		}
 		for _, t := range b.targets {
