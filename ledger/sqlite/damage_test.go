@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,8 +31,13 @@ func TestDamagedRows(t *testing.T) {
 // waiting queues a write about a record, for whoever claims it.
 func waiting(t testing.TB, l ledger.Ledger, record, workflow string) ledger.Record {
 	t.Helper()
+	return waitingLong(t, l, record, workflow, "Invoice "+workflow)
+}
+
+func waitingLong(t testing.TB, l ledger.Ledger, record, workflow, description string) ledger.Record {
+	t.Helper()
 	w := asked(workflow)
-	w.Key = intent.Fields{"reference": record}
+	w.Key, w.Expect["description"] = intent.Fields{"reference": record}, description
 	res := reservation(t, w)
 	res.Owner, res.Events = "", nil
 	rec, fresh, err := l.Reserve(context.Background(), res)
@@ -121,11 +127,17 @@ func TestDamagedAmongOthers(t *testing.T) {
 }
 
 // The next one in line cannot be read: the one before it is settled all the
-// same, and once mended the next one is given its turn.
+// same, and once mended the next one is given its turn, however large it is.
 func TestDamagedNextInLine(t *testing.T) {
+	for name, size := range map[string]int{"small": 1, "larger than what is remembered": 8 << 10} {
+		t.Run(name, func(t *testing.T) { damagedNextInLine(t, strings.Repeat("w", size)) })
+	}
+}
+
+func damagedNextInLine(t *testing.T, description string) {
 	path := file(t)
 	l := open(t, path, nil)
-	first, second := waiting(t, l, "r", "w1"), waiting(t, l, "r", "w2")
+	first, second := waiting(t, l, "r", "w1"), waitingLong(t, l, "r", "w2", description)
 	third := waiting(t, l, "r", "w3")
 	mend := tear(t, path, second)
 	finish(t, l, lent(t, l, 1)[0])
@@ -136,8 +148,8 @@ func TestDamagedNextInLine(t *testing.T) {
 		t.Errorf("named as damaged: %v", named)
 	}
 	mend()
-	got, err := l.Claim(t.Context(), ledger.Claim{Tenant: "acme", ID: second.ID, Owner: "w", LeaseFor: time.Minute})
-	if err != nil || len(got) != 1 || got[0].Behind != "" {
+	got, err := l.Claim(t.Context(), ledger.Claim{Tenant: "acme", ID: second.ID, Owner: "w", LeaseFor: time.Minute, Early: true})
+	if err != nil || len(got) != 1 || got[0].ID != second.ID || got[0].Behind != "" {
 		t.Fatalf("%v lent, error %v; want the second, as %s is done", got, err, first.ID)
 	}
 	finish(t, l, got[0])

@@ -63,20 +63,22 @@ func (t *tx) free(gone row, after ledger.Record, now time.Time) error {
 	case reason != "":
 		return t.markDamaged(next.n, reason)
 	}
-	return t.freed(next, gone.rec, now)
+	_, err = t.freed(next, gone.rec, now)
+	return err
 }
 
-func (t *tx) freed(next row, gone ledger.Record, now time.Time) error {
+// freed is a write that was let go, as it is now.
+func (t *tx) freed(next row, gone ledger.Record, now time.Time) (row, error) {
 	rec, events, err := ledger.Free(next.rec, gone, now)
 	if err != nil {
-		return err
+		return next, err
 	}
 	before := next.rec
 	next.rec = rec
 	if err := t.updateWrite(next); err != nil {
-		return err
+		return next, err
 	}
-	return t.insertEvents(next.n, before, rec, events)
+	return next, t.insertEvents(next.n, before, rec, events)
 }
 
 // caughtUp is a write whose line went on while its row could not be read: what
@@ -95,8 +97,5 @@ func (t *tx) caughtUp(r row, now time.Time) (row, error) {
 	if err != nil || before == r.rec.Behind {
 		return r, err
 	}
-	if err := t.freed(r, ledger.Record{ID: r.rec.Behind, Behind: before}, now); err != nil {
-		return r, err
-	}
-	return t.remembered[r.rec.ID], nil
+	return t.freed(r, ledger.Record{ID: r.rec.Behind, Behind: before}, now)
 }
