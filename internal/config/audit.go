@@ -58,8 +58,8 @@ type objectSettings struct {
 	Bucket    yamlfile.Text `yaml:"bucket"`
 	Prefix    string        `yaml:"prefix"`
 	Region    string        `yaml:"region"`
-	AccessEnv string        `yaml:"access_key_env"`
-	SecretEnv string        `yaml:"secret_key_env"`
+	AccessEnv yamlfile.Text `yaml:"access_key_env"`
+	SecretEnv yamlfile.Text `yaml:"secret_key_env"`
 	Insecure  bool          `yaml:"plaintext"`
 }
 
@@ -96,16 +96,39 @@ func (r *reader) checkKeep(k keepSettings) {
 		r.At(k.At, "names %d places; want exactly one of file, http and objects", ways)
 		return
 	}
-	switch u, err := url.Parse(k.HTTP.Value); {
-	case k.HTTP.Value != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http"):
-		r.At(k.HTTP.Place, "is not the address of a place for heads; want https://host/path")
-	case k.Bearer.Value != "" && k.HTTP.Value == "":
+	if k.HTTP.Value != "" {
+		r.checkPost(k)
+	} else if k.Bearer.Value != "" {
 		r.At(k.Bearer.Place, "is for http alone")
+	}
+	if k.Objects != nil {
+		r.checkObjects(k.At, *k.Objects)
+	}
+}
+
+// checkPost says what is wrong with a place that heads are posted to. Its address
+// is not repeated.
+func (r *reader) checkPost(k keepSettings) {
+	switch u, err := url.Parse(k.HTTP.Value); {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		r.At(k.HTTP.Place, "is not the address of a place for heads; want https://host/path")
+	case u.User != nil:
+		r.At(k.HTTP.Place, "holds a password, which does not belong there; want a token in bearer_env")
 	case k.Bearer.Value != "" && !variableName.MatchString(k.Bearer.Value):
 		r.At(k.Bearer.Place, "is not the name of an environment variable; want one such as HEADS_TOKEN, which holds the secret")
+	case k.Bearer.Value != "" && readable(k.HTTP.Value):
+		r.At(k.HTTP.Place, "can be read on the way to another machine, and the token of bearer_env with it; want https")
 	}
-	if o := k.Objects; o != nil && (o.Endpoint.Value == "" || o.Bucket.Value == "") {
-		r.At(k.At, "names an object store without endpoint or bucket; want both, such as s3.eu-central-1.amazonaws.com and heads")
+}
+
+func (r *reader) checkObjects(at yamlfile.Place, o objectSettings) {
+	if o.Endpoint.Value == "" || o.Bucket.Value == "" {
+		r.At(at, "names an object store without endpoint or bucket; want both, such as s3.eu-central-1.amazonaws.com and heads")
+	}
+	for _, name := range []yamlfile.Text{o.AccessEnv, o.SecretEnv} {
+		if name.Value != "" && !variableName.MatchString(name.Value) { // and not repeated: people write the secret itself here
+			r.At(name.Place, "is not the name of an environment variable; want one such as HEADS_SECRET_KEY, which holds the secret")
+		}
 	}
 }
 
@@ -161,6 +184,7 @@ func (k keepSettings) open(dir string, env func(string) string) (name string, ke
 			if token == "" {
 				return "", nil, fmt.Errorf("bearer_env: the environment variable %s is not set, or empty", yamlfile.Clip(k.Bearer.Value))
 			}
+			known.add(token)
 			header.Set("Authorization", "Bearer "+token)
 		}
 		host := ""
@@ -172,10 +196,11 @@ func (k keepSettings) open(dir string, env func(string) string) (name string, ke
 	}
 	o := k.Objects
 	keys := [2]string{}
-	for i, variable := range []string{o.AccessEnv, o.SecretEnv} {
+	for i, variable := range []string{o.AccessEnv.Value, o.SecretEnv.Value} {
 		if keys[i] = env(cmp.Or(variable, "-")); variable != "" && keys[i] == "" {
 			return "", nil, fmt.Errorf("the environment variable %s is not set, or empty", yamlfile.Clip(variable))
 		}
+		known.add(keys[i])
 	}
 	keeper, err = objects.New(objects.Options{Endpoint: o.Endpoint.Value, Bucket: o.Bucket.Value, Prefix: o.Prefix, Region: o.Region,
 		AccessKey: keys[0], SecretKey: keys[1], Insecure: o.Insecure})

@@ -29,3 +29,30 @@ func TestSecretsThatWereFetchedAreScrubbed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestSecretsOfEvidenceAreScrubbed: who gets heads and telemetry may repeat what
+// came with them in errors.
+func TestSecretsOfEvidenceAreScrubbed(t *testing.T) {
+	private, _ := newKey(t)
+	secrets := map[string]string{"SCRUB_BEARER": "bearer-never-in-a-log", "SCRUB_ACCESS": "access-never-in-a-log", "SCRUB_STORE": "store-never-in-a-log"}
+	c, err := config.Load(write(t, "ledger: a.db\ntelemetry: {headers_env: SCRUB_HEADERS}\naudit:\n  heads:\n    key_env: SCRUB_SIGNER\n    keep:\n"+
+		"      - {http: 'https://notary.test/x', bearer_env: SCRUB_BEARER}\n"+
+		"      - objects: {endpoint: s3.test, bucket: b, access_key_env: SCRUB_ACCESS, secret_key_env: SCRUB_STORE}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token, key = "telemetry/never/in/a/log", "api-key-never-in-a-log"
+	secrets["SCRUB_SIGNER"], secrets["SCRUB_HEADERS"] = private, "Authorization=Bearer%20telemetry%2Fnever%2Fin%2Fa%2Flog,x-key="+key
+	env := func(name string) string { return secrets[name] }
+	if _, err := c.Sealing(env); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Telling(env); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{secrets["SCRUB_BEARER"], secrets["SCRUB_ACCESS"], secrets["SCRUB_STORE"], token, key} {
+		if got := config.Scrub("401: " + secret + " is not known"); strings.Contains(got, secret) {
+			t.Errorf("%q", got)
+		}
+	}
+}

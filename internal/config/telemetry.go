@@ -84,6 +84,9 @@ func (c Config) Telling(env func(string) string) (otel.Settings, error) {
 	if err == nil && text != "" {
 		out.Headers, err = otel.Headers(text)
 	}
+	for _, value := range out.Headers { // as they are sent: a receiver may repeat them
+		known.add(value)
+	}
 	if err != nil {
 		return out, invalid(c.Path, []Problem{{Line: t.Line, Field: "telemetry", Problem: err.Error()}})
 	}
