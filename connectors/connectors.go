@@ -88,12 +88,47 @@ const (
 	Strong Strength = "strong" // shows everything the destination applied before the read began
 )
 
+// Independence is by which way a read sees a record, compared with the way by which
+// writes are sent. It says nothing of strength: a copy on another server may lag,
+// and an interface beside the one that took the write may show it late.
+type Independence string
+
+// The ways. The zero value claims the least, and is true of every connector.
+const (
+	// OwnCall: a call of its own through the interface that takes writes, answered
+	// from nothing that a write was answered with. Another path of one API (a search
+	// index beside a look-up) is no more than that.
+	OwnCall Independence = ""
+	// OtherInterface: an interface that takes none of our writes, in another
+	// protocol: a mailbox by IMAP after a send by SMTP. Whether one machine is behind
+	// both, nobody here knows.
+	OtherInterface Independence = "other_interface"
+	// OtherServer: a server that could take no writes when it was asked, and was
+	// shown to follow the one that takes them: a streaming standby. What it has came
+	// from there.
+	OtherServer Independence = "other_server"
+)
+
+// Words are for people: what a read by this way was.
+func (i Independence) Words() string {
+	switch i {
+	case OtherInterface:
+		return "a call through another interface than the one that takes writes"
+	case OtherServer:
+		return "a call to another server than the one that takes writes"
+	}
+	return "a call of its own"
+}
+
 // Observation is what one read found.
 type Observation struct {
 	Records  []Record  `json:"records"`
 	Strength Strength  `json:"strength,omitempty"`
 	At       time.Time `json:"at"`             // when the read was begun
 	Path     string    `json:"path,omitempty"` // how it was read ("get", "search"), for people and statistics
+	// Independent is by which way this very read was made, as far as the connector
+	// knows for sure. It is never more than its profile declares of the path.
+	Independent Independence `json:"independent,omitempty"`
 }
 
 // Record is one record as it was read.

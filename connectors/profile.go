@@ -123,6 +123,10 @@ type ReadPath struct {
 	Path     string   // "get", "search"; as in Observation.Path
 	By       string   // what it asks by: "ref", "stamp" or "key"
 	Strength Strength // how strong it is at its best
+	// Independent is how independent of the way of writes it is at its best, by what
+	// the connector knows from its own configuration. What one read was, its
+	// observation says. Default a call of its own.
+	Independent Independence
 }
 
 // Rate is so many calls in so much time.
@@ -154,6 +158,11 @@ func (p Profile) Valid() error {
 	for _, path := range p.Sensitive {
 		if at := intent.Pointer(path); path == "" || !at.IsValid() {
 			return fmt.Errorf("sensitive lists %q; want JSON Pointers to fields, such as /card/number", path)
+		}
+	}
+	for _, way := range p.Reads {
+		if all := []Independence{OwnCall, OtherInterface, OtherServer}; !slices.Contains(all, way.Independent) {
+			return fmt.Errorf("the read %q is independent by %q; want one of %q", way.Path, way.Independent, all)
 		}
 	}
 	if !p.Blind {

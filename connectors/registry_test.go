@@ -46,6 +46,8 @@ func TestRegister(t *testing.T) {
 		"no connector": {"x", connectors.Destination{Profiles: destination("contact").Profiles}, "no connector"},
 		"no profile":   {"x", connectors.Destination{Connector: nothing{}}, "no profile"},
 		"twice":        {"crm", destination("contact"), "registered already"},
+		"a way that there is not": {"x", connectors.Destination{Connector: nothing{}, Profiles: map[string]connectors.Profile{
+			"contact": {Reads: []connectors.ReadPath{{Path: "get", By: "ref", Independent: "very"}}}}}, `independent by "very"`},
 	} {
 		if err := r.Register(c.name, c.d); err == nil || !strings.Contains(err.Error(), c.names) {
 			t.Errorf("%s: %v, want an error that says %q", name, err, c.names)

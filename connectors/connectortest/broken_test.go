@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type faulty struct {
 	read  func(ctx context.Context, q connectors.Query, next connectors.Connector) (connectors.Observation, error)
 	undo  func(*intent.WriteIntent)
 	bulk  func([]connectors.BulkAnswer)
+	// aside is where it says that it reads, nil for the one place that there is.
+	aside func() (writes, reads int)
 }
 
 func (f *faulty) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
@@ -78,6 +81,10 @@ var faults = map[string]struct {
 	"no-wait":       {"throttled", onWriteError(noWait), "the time to wait is dropped"},
 	"echo":          {"phantom-success/create", echo, "a read answers from what was written"},
 	"empty":         {"unreadable-read/read/500", emptyOnError, "what cannot be read is called absent"},
+	"apart":         {"", apart(0, 1), "a connector that reads elsewhere, and says so, passes"},
+	"far":           {"independent", apart(0, 0), "a read says that it went elsewhere, and did not"},
+	"boastful":      {"absent", onRead(func(o *connectors.Observation) { o.Independent = connectors.OtherServer }), "a read says more of its way than the profile"},
+	"far-writer":    {"independent", apart(1, 1), "the write went where only reads are said to go"},
 	"strong":        {"lagging-read/read", onRead(func(o *connectors.Observation) { o.Strength = connectors.Strong }), "a replica is called the primary"},
 	"first-only":    {"duplicate-behind-our-back/create", onRead(firstOnly), "the second record is not shown"},
 	"no-stamp":      {"stamp/create", onRead(eachRecord(func(r *connectors.Record) { r.Stamp = "" })), "the stamp is not shown"},
@@ -172,9 +179,14 @@ func open(t *testing.T, f *faulty) *connectortest.Fixture {
 		s, _ := key["order_id"].(string)
 		return s
 	}
+	p := o.Profile()
+	if f.aside != nil {
+		p.Reads = append(p.Reads, connectors.ReadPath{Path: aside, By: "key", Independent: connectors.OtherServer})
+	}
 	return &connectortest.Fixture{
 		Connector: f,
-		Profile:   o.Profile(),
+		Profile:   p,
+		Elsewhere: f.aside,
 		NullField: "note",
 		Intent:    order,
 		Near: func(n int) []intent.WriteIntent {
@@ -304,6 +316,26 @@ func onRead(change func(*connectors.Observation)) func() *faulty {
 			change(&o)
 			return o, err
 		}}
+	}
+}
+
+const aside = "aside"
+
+// apart says that it reads at another server, of which each write and each read makes
+// so many of either.
+func apart(byWrite, byRead int64) func() *faulty {
+	return func() *faulty {
+		var writes, reads atomic.Int64
+		f := onRead(func(o *connectors.Observation) {
+			reads.Add(byRead)
+			o.Path, o.Independent = aside, connectors.OtherServer
+		})()
+		f.write = func(ctx context.Context, r connectors.Request, next connectors.Connector) (connectors.Receipt, error) {
+			writes.Add(byWrite)
+			return next.Write(ctx, r)
+		}
+		f.aside = func() (int, int) { return int(writes.Load()), int(reads.Load()) }
+		return f
 	}
 }
 

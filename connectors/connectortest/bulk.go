@@ -43,6 +43,7 @@ func bulkRead(c *check) {
 			continue
 		}
 		if a.Err == nil {
+			c.entitled(a.Observation)
 			c.likeStore(in, a.Observation)
 		}
 	}

@@ -50,6 +50,7 @@ const (
 	LacksSends     = "sends"     // Fixture.Sends
 	LacksNullField = "null"      // Fixture.NullField
 	LacksFindStamp = "findstamp" // a stamped record cannot be found by its stamp under another key
+	LacksElsewhere = "elsewhere" // Fixture.Elsewhere
 )
 
 // Harness is how the suite gets at one kind of destination.
@@ -140,6 +141,11 @@ type Fixture struct {
 	// Sends returns how many writes reached the destination since Open,
 	// refused ones included.
 	Sends func() int
+	// Elsewhere returns how many writes, and how many reads of records, have reached
+	// the interface or server to which the profile says that reads go instead of the
+	// one that takes writes (ReadPath.Independent), since Open. None where, in this
+	// fixture, there is no such place. Default: the profile says no such thing.
+	Elsewhere func() (writes, reads int)
 
 	// Same reports whether a field that was written and one that was read are
 	// the same to this destination. Default: equal as JSON, numbers by value.

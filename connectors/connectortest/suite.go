@@ -25,7 +25,7 @@ func subjects(h Harness) []subject {
 	return slices.Concat(
 		plainSubjects(h), exactSubjects(), refusalSubjects(), onceSubjects(h),
 		conditionSubjects(h), inverseSubjects(h), patienceSubjects(), bulkSubjects(),
-		lossSubjects(h), storeSubjects(h), readSubjects(h), listSubjects(h),
+		lossSubjects(h), storeSubjects(h), readSubjects(h), listSubjects(h), independentSubjects(),
 	)
 }
 
@@ -53,7 +53,7 @@ func (h *Harness) defaults(t *testing.T) {
 	if h.Open == nil || !slices.Contains(h.Writes, intent.Create) {
 		t.Fatal("harness: Open and Writes are required, and create must be among Writes")
 	}
-	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp}
+	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp, LacksElsewhere}
 	for _, v := range Vices() {
 		known = append(known, string(v))
 	}
@@ -187,6 +187,7 @@ func (c *check) read(q connectors.Query) connectors.Observation {
 	if o.At.Before(began) || o.At.After(time.Now()) {
 		c.Errorf("the observation is of %v, want the time at which the read began, %v", o.At, began)
 	}
+	c.entitled(o)
 	return o
 }
 

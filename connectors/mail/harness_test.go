@@ -109,6 +109,8 @@ type bench struct {
 }
 
 func fixture(t *testing.T, b bench, o mail.Options) *connectortest.Fixture {
+	seen := new(searches)
+	seen.through(&o.IMAP)
 	c := connect(t, o)
 	return &connectortest.Fixture{
 		Connector: c,
@@ -120,6 +122,7 @@ func fixture(t *testing.T, b bench, o mail.Options) *connectortest.Fixture {
 		Records:   b.records,
 		Effects:   b.effects,
 		Sends:     func() int { return len(b.s.Received()) },
+		Elsewhere: func() (int, int) { return b.s.Mailbox.Sends(), int(seen.n.Load()) },
 		Same:      same,
 	}
 }

@@ -268,7 +268,7 @@ func profiles(o Options) map[string]connectors.Profile {
 		Irreversible: []intent.WriteType{intent.Create},
 		Settle:       bound(o.Settle, settle),
 		Horizon:      bound(o.Horizon, defaultHorizon),
-		Reads:        []connectors.ReadPath{{Path: string(o.Proof), By: "stamp", Strength: connectors.Weak}},
+		Reads:        []connectors.ReadPath{{Path: string(o.Proof), By: "stamp", Strength: connectors.Weak, Independent: independent}},
 		BulkLimit:    bulkLimit,
 		SendTimeout:  defaultSendTimeout,
 		ReadTimeout:  defaultReadTimeout,

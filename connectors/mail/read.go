@@ -16,6 +16,10 @@ const useSent = `\Sent`
 
 func (c *Connector) where() imap.Box { return imap.Box{Name: c.o.Mailbox, Use: useSent} }
 
+// independent: what is sent by SMTP is seen by IMAP, in a mailbox into which this
+// connector writes nothing. One provider may stand behind both.
+const independent = connectors.OtherInterface
+
 // Read finds every mail in the mailbox that bears the stamp or has the
 // Message-ID, and is no draft. It is always weak: a mail that was taken over
 // comes there later.
@@ -62,7 +66,7 @@ func (c *Connector) shown(found connectors.BulkAnswer, n name, stamp string) con
 		return connectors.BulkAnswer{Err: found.Err}
 	}
 	o := found.Observation
-	o.Strength, o.Path = connectors.Weak, string(c.o.Proof)
+	o.Strength, o.Path, o.Independent = connectors.Weak, string(c.o.Proof), independent
 	o.Records = slices.DeleteFunc(slices.Clone(o.Records), draft)
 	for i, r := range o.Records {
 		r.Fields = maps.Clone(r.Fields)

@@ -30,7 +30,8 @@ func (p *postgres) read(ctx context.Context, t *table, qs []question) error {
 		return err
 	}
 	for i := range qs {
-		qs[i].answer.Observation.Strength, qs[i].answer.Observation.Path = strength, path
+		o := &qs[i].answer.Observation
+		o.Strength, o.Path, o.Independent = strength, path, independence(strength, path)
 	}
 	if len(qs) == 1 {
 		return p.readOne(ctx, pg, t, qs[0])

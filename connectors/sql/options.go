@@ -213,7 +213,7 @@ func (c *Connector) reads(t *table) []connectors.ReadPath {
 		default:
 			all = append(all, connectors.ReadPath{Path: pathPrimary, By: b, Strength: connectors.Strong})
 			if c.o.ReadDSN != "" {
-				all = append(all, connectors.ReadPath{Path: pathStandby, By: b, Strength: connectors.Strong})
+				all = append(all, connectors.ReadPath{Path: pathStandby, By: b, Strength: connectors.Strong, Independent: connectors.OtherServer})
 			}
 		}
 	}

@@ -40,6 +40,7 @@ type proxy struct {
 	mu      sync.Mutex
 	vice    string
 	commits int
+	looks   int // at rows
 	links   map[*link]bool
 	held    chan struct{} // closed lets a held COMMIT go
 }
@@ -92,6 +93,20 @@ func (p *proxy) sends() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.commits
+}
+
+func (p *proxy) looked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks++
+}
+
+// seen is how many transactions were to be committed here, and how many looks at rows
+// there were.
+func (p *proxy) seen() (commits, looks int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.commits, p.looks
 }
 
 func (p *proxy) cutAll() {
@@ -179,6 +194,9 @@ func (l *link) questions() {
 		text := strings.TrimRight(string(whole[5:]), "\x00")
 		reads := kind == 'P' && strings.Contains(text, "SELECT (SELECT to_jsonb(r.*)")
 		writes := kind == 'P' && !reads && (strings.Contains(text, "INSERT INTO") || strings.Contains(text, "UPDATE ") || strings.Contains(text, "DELETE FROM"))
+		if reads {
+			l.p.looked()
+		}
 		switch vice := l.p.armed(); {
 		case kind == 'Q' && text == "COMMIT":
 			if !l.commit(l.p.take(), whole) {

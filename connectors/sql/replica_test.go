@@ -49,15 +49,15 @@ func TestPausedStandby(t *testing.T) {
 		t.Error("a settle time is declared, and no standby keeps one")
 	}
 	o, err := d.Read(t.Context(), q) // and the standby goes on
-	if err != nil || len(o.Records) != 0 || o.Strength != connectors.Weak {
-		t.Errorf("the read finds %d rows, %q (%v); want none, weak", len(o.Records), o.Strength, err)
+	if err != nil || len(o.Records) != 0 || o.Strength != connectors.Weak || o.Independent != connectors.OwnCall {
+		t.Errorf("the read finds %d rows, %q, %q (%v); want none, weak, and no more than a call of its own", len(o.Records), o.Strength, o.Independent, err)
 	}
 	if err := d.c.standby.CaughtUp(d.c.primary); err != nil {
 		t.Fatal(err)
 	}
 	patient := newDesk(t, uniqueTable(), true, nil)
-	if o, err := patient.Read(t.Context(), q); err != nil || len(o.Records) != 1 || o.Strength != connectors.Strong || o.Path != "standby" {
-		t.Errorf("after it went on: %d rows, %q by %q (%v); want 1, strong, by the standby", len(o.Records), o.Strength, o.Path, err)
+	if o, err := patient.Read(t.Context(), q); err != nil || len(o.Records) != 1 || o.Strength != connectors.Strong || o.Path != "standby" || o.Independent != connectors.OtherServer {
+		t.Errorf("after it went on: %d rows, %q by %q, %q (%v); want 1, strong, by the standby, at another server", len(o.Records), o.Strength, o.Path, o.Independent, err)
 	}
 }
 
@@ -174,28 +174,28 @@ func TestFailover(t *testing.T) {
 		p.mu.Unlock()
 		p.cutAll()
 	}
-	read := func(want connectors.Strength, isError bool, why string) {
+	read := func(want connectors.Strength, way connectors.Independence, isError bool, why string) {
 		t.Helper()
 		var o connectors.Observation
 		var err error
 		for range 4 { // connections that were cut are noticed when they are used
 			o, err = c.Read(t.Context(), q)
 		}
-		if isError != errors.Is(err, sql.ErrElsewhere) || o.Strength != want {
-			t.Errorf("%s: strength %q, error %v; want %q, an error: %t", why, o.Strength, err, want, isError)
+		if isError != errors.Is(err, sql.ErrElsewhere) || o.Strength != want || o.Independent != way {
+			t.Errorf("%s: strength %q, independent %q, error %v; want %q, %q, an error: %t", why, o.Strength, o.Independent, err, want, way, isError)
 		}
 	}
-	read(connectors.Strong, false, "one history")
+	read(connectors.Strong, connectors.OtherServer, false, "one history")
 	must(promoted.Promote())
 	must(promoted.Exec("postgres", "INSERT INTO t VALUES ('1', 'new')"))
 	must(old.Exec("postgres", "CREATE TABLE filler AS SELECT generate_series(1, 20000)")) // far ahead in numbers
 	must(left.CaughtUp(old))
 	lead(writes, promoted)
-	read(connectors.Weak, false, "writes go to the new primary, and the standby follows the old one")
+	read(connectors.Weak, connectors.OwnCall, false, "writes go to the new primary, and the standby follows the old one")
 	lead(reads, promoted)
-	read(connectors.Strong, false, "both lead to the new primary")
+	read(connectors.Strong, connectors.OwnCall, false, "both lead to the new primary")
 	lead(reads, old)
-	read(connectors.Weak, true, "two servers that both take writes")
+	read(connectors.Weak, connectors.OwnCall, true, "two servers that both take writes")
 	lead(writes, old)
-	read(connectors.Weak, false, "a primary that was replaced, as was seen")
+	read(connectors.Weak, connectors.OwnCall, false, "a primary that was replaced, as was seen")
 }

@@ -142,6 +142,16 @@ func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, prim
 	return strength, path, err
 }
 
+// independence is by which way a read was made that [postgres.relate] found to be so
+// strong. Only of a standby that was shown to follow the server which takes writes is
+// it sure that it is another one; what cannot say where it stands claims nothing.
+func independence(s connectors.Strength, path string) connectors.Independence {
+	if path == pathStandby && s == connectors.Strong {
+		return connectors.OtherServer
+	}
+	return connectors.OwnCall
+}
+
 // undo goes on after a question that the server refused: a function that it
 // has not, or that our role may not call. A lost connection is an error.
 func (p *postgres) undo(ctx context.Context, pg *pgconn.PgConn, cause error) error {

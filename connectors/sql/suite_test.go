@@ -87,7 +87,13 @@ func fixture(d *desk) *connectortest.Fixture {
 		Records: d.records,
 		Effects: d.effects,
 		Sends:   d.writes.sends,
-		Same:    same,
+		Elsewhere: func() (int, int) {
+			if d.reads.target != d.c.standby.Addr() {
+				return 0, 0 // reads go to the primary, whatever they could do
+			}
+			return d.reads.seen()
+		},
+		Same: same,
 	}
 }
 

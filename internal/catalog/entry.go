@@ -137,9 +137,21 @@ func stamp(p connectors.Profile) string {
 func paths(reads []connectors.ReadPath) string {
 	var words []string
 	for _, r := range reads {
-		words = append(words, fmt.Sprintf("%s by %s (%s)", r.Path, r.By, cmp.Or(string(r.Strength), "weak")))
+		words = append(words, fmt.Sprintf("%s by %s (%s%s)", r.Path, r.By, cmp.Or(string(r.Strength), "weak"), apart(r.Independent)))
 	}
 	return cmp.Or(strings.Join(words, ", "), "not known")
+}
+
+// apart says what a way of reading is at its best beyond a call of its own, which
+// goes without saying: it is true of all.
+func apart(i connectors.Independence) string {
+	switch i {
+	case connectors.OtherInterface:
+		return ", through another interface than writes"
+	case connectors.OtherServer:
+		return ", at another server than writes"
+	}
+	return ""
 }
 
 func bound(b connectors.Bound) string {
