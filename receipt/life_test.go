@@ -3,6 +3,7 @@ package receipt_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,6 +155,46 @@ func TestWhatIsSaidOfTheRead(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"cy", "dan"}, p.By.Approved); diff != "" {
 		t.Errorf("who let it go, after it was held again: %s", diff)
+	}
+}
+
+// A receipt says of the way by which it was read what that very read says of itself,
+// whatever others could have been, or were.
+func TestByWhichWayItWasRead(t *testing.T) {
+	by := func(way string) ledger.Event {
+		return saw("verified", strings.Replace(oneSeen, `"strength"`, `"path":"standby","independent":"`+way+`","strength"`, 1))
+	}
+	standby := connectors.Profile{Reads: []connectors.ReadPath{{Path: "standby", By: "key", Strength: connectors.Strong, Independent: connectors.OtherServer}}}
+	silent := saw("verified", strings.Replace(oneSeen, `"strength"`, `"path":"standby","strength"`, 1))
+	for name, c := range map[string]struct {
+		read    []ledger.Event
+		profile connectors.Profile
+		want    receipt.Independence
+		reason  string
+	}{
+		"nothing is said":         {[]ledger.Event{sawOne}, connectors.Profile{}, receipt.OwnCall, "the least is claimed"},
+		"another interface":       {[]ledger.Event{by("other_interface")}, connectors.Profile{}, receipt.OtherInterface, "the read says so"},
+		"another server":          {[]ledger.Event{by("other_server")}, standby, receipt.OtherServer, "the read says so"},
+		"no longer configured":    {[]ledger.Event{by("other_server")}, connectors.Profile{}, receipt.OtherServer, "it was so when it was read"},
+		"configured, and not so":  {[]ledger.Event{silent}, standby, receipt.OwnCall, "this read does not say so"},
+		"another read's":          {[]ledger.Event{by("other_server"), sawOne}, standby, receipt.OwnCall, "the one that settled it was a call of its own"},
+		"a word of another's own": {[]ledger.Event{by("satellite")}, standby, receipt.OwnCall, "what is not known claims nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, events := lived(t, false, slices.Concat([]ledger.Event{announced, answered}, c.read, []ledger.Event{verified})...)
+			c.profile.Destination, c.profile.Kind = "orders", simulated.Kind
+			s, err := receipt.Of(rec, events, c.profile, receipt.Options{Version: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Predicate.Read.Independent; got != c.want {
+				t.Errorf("independent %q, want %q: %s", got, c.want, c.reason)
+			}
+			key := newPair(t)
+			if again, err := receipt.Verify(key.signed(t, s), key.keys); err != nil || again.Predicate.Read.Independent != c.want {
+				t.Errorf("it is verified as %q (%v), want %q", again.Predicate.Read.Independent, err, c.want)
+			}
+		})
 	}
 }
 

@@ -190,7 +190,7 @@ func (s sighting) tell(pr *Predicate, p connectors.Profile, values bool) error {
 	}
 	pr.Verdict = s.event.Verdict
 	pr.Observed = Observed{Text: text, Records: len(s.obs.Records), Ref: redact.ShownText(s.event.Ref), URL: redact.ShownText(s.event.URL)}
-	pr.Read = Read{Strength: strengthOf(s.obs.Strength), Path: s.obs.Path, By: askedBy(p, s.obs.Path), Independent: OwnCall,
+	pr.Read = Read{Strength: strengthOf(s.obs.Strength), Path: s.obs.Path, By: askedBy(p, s.obs.Path), Independent: independenceOf(s.obs.Independent),
 		BeforeSend: s.of.rec.Sends == 0, At: utc(s.obs.At), Agreeing: max(s.event.Count, 1)}
 	pr.Times.Seen = utc(s.seen())
 	return nil

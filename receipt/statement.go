@@ -2,6 +2,7 @@ package receipt
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -106,14 +107,38 @@ type Observed struct {
 	URL string `json:"url,omitzero"`
 }
 
-// Independence says how far the read that proves a write depends on the write.
+// Independence says by which way the read that proves a write was made, compared with
+// the way by which writes are sent. It is what the connector knew of that very read.
 type Independence string
 
-// OwnCall is the only independence that there is: the read was a call of its own
-// of what the destination offers for reading, and answered from nothing that the
-// write was answered with. The same destination, asked with the same credentials
-// through the same connector, gave both answers; no second system was asked.
-const OwnCall Independence = "own_call"
+// The ways. What a read does not say of itself is the first.
+const (
+	// OwnCall: the read was a call of its own of what the destination offers for
+	// reading, and answered from nothing that the write was answered with. The same
+	// interface of the same destination gave both answers; no second system was asked.
+	OwnCall Independence = "own_call"
+	// OtherInterface: it was made through an interface that takes no writes, in another
+	// protocol: a mailbox by IMAP after a send by SMTP. Nobody here knows whether one
+	// provider is behind both.
+	OtherInterface Independence = Independence(connectors.OtherInterface)
+	// OtherServer: it was answered by a server that could take no writes when it was
+	// asked, and was shown to follow the one that takes them: a streaming standby.
+	OtherServer Independence = Independence(connectors.OtherServer)
+)
+
+// Words are for people.
+func (i Independence) Words() string { return connectors.Independence(i).Words() }
+
+// independenceOf is what a receipt says of a read that says this of itself: in a
+// receipt nothing goes without saying, and a word that is not known claims nothing.
+func independenceOf(i connectors.Independence) Independence {
+	if slices.Contains(independences, Independence(i)) {
+		return Independence(i)
+	}
+	return OwnCall
+}
+
+var independences = []Independence{OwnCall, OtherInterface, OtherServer}
 
 // Read is how the observation came about.
 type Read struct {
@@ -124,7 +149,7 @@ type Read struct {
 	// was asked for ("key", "stamp", "ref"), as far as its profile says.
 	Path string   `json:"path,omitzero"`
 	By   []string `json:"by,omitzero"`
-	// Independent says how independent of the write it was.
+	// Independent says how independent of the way of writes it was.
 	Independent Independence `json:"independent"`
 	// BeforeSend says that the write was found fulfilled before anything was sent,
 	// and nothing was. Default false: it was read after the last send.

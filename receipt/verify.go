@@ -196,8 +196,8 @@ func (p Predicate) checkRead() error {
 	switch {
 	case r.Strength != string(connectors.Strong) && r.Strength != weak:
 		return invalid("read/strength", "%s; strong or weak is wanted", clip(r.Strength))
-	case r.Independent != OwnCall:
-		return invalid("read/independent", "%s; %q is wanted", clip(string(r.Independent)), OwnCall)
+	case !slices.Contains(independences, r.Independent):
+		return invalid("read/independent", "%s; one of %q is wanted", clip(string(r.Independent)), independences)
 	case r.Agreeing < 1 || p.Observed.Records < 0:
 		return invalid("read", "no read, or less than no record, shows nothing")
 	case p.Settlement == ledger.Verified && (p.Write.Type == intent.Delete) != (p.Observed.Records == 0):

@@ -177,6 +177,7 @@ var contradictions = map[string]struct {
 	"another key's value":    {func(m map[string]any) { at(m, "predicate", "write", "business_key")["value"] = "{}" }, "does not have the digest"},
 	"a strength":             {func(m map[string]any) { at(m, "predicate", "read")["strength"] = "" }, "strong or weak"},
 	"an independence":        {func(m map[string]any) { at(m, "predicate", "read")["independent"] = "yes" }, "independent"},
+	"no independence":        {func(m map[string]any) { delete(at(m, "predicate", "read"), "independent") }, "independent"},
 	"no read":                {func(m map[string]any) { at(m, "predicate", "read")["agreeing"] = 0 }, "shows nothing"},
 	"a type of write":        {func(m map[string]any) { at(m, "predicate", "write")["type"] = "guess" }, "is none"},
 	"another structural key": {func(m map[string]any) { at(m, "predicate", "write")["structural_key"] = strings.Repeat("0", 64) }, "is not that of write"},

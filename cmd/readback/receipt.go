@@ -185,7 +185,7 @@ func (c checkedReceipt) text() string {
 	if p.Observed.Ref != "" || p.Observed.URL != "" {
 		line("record", "%s", strings.TrimSpace(p.Observed.Ref+" "+p.Observed.URL))
 	}
-	line("read", "%s read, a call of its own, at %s, %d agreeing", p.Read.Strength, p.Read.At.Format(time.RFC3339), p.Read.Agreeing)
+	line("read", "%s read, %s, at %s, %d agreeing", p.Read.Strength, p.Read.Independent.Words(), p.Read.At.Format(time.RFC3339), p.Read.Agreeing)
 	line("attempts", "%d sends, %d of them not taken up, %d reads", p.Attempts.Sends, p.Attempts.Unsent, p.Attempts.Reads)
 	line("settled", "%s by rule %q", p.Times.Settled.Format(time.RFC3339), p.By.Rule)
 	if len(p.By.Approved) > 0 {

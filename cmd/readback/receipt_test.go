@@ -40,7 +40,7 @@ func TestReceiptsOnTheCommandLine(t *testing.T) {
 		t.Errorf("not one line: %q", exported)
 	}
 	says(t, p.want(0, p.runIn(exported, "receipt", "verify", "-", "--key", public)),
-		"genuine: signed by key", id, "verified", "showed exactly what was declared", "strong read", "1 records, sha256")
+		"genuine: signed by key", id, "verified", "showed exactly what was declared", "strong read, a call of its own, at", "1 records, sha256")
 	file := filepath.Join(p.dir, "r.json")
 	p.want(0, p.run("receipt", "export", id, "--values", "-o", file))
 	says(t, p.want(exitUsage, p.run("receipt", "export", id, "-o", file)), "never overwritten")
@@ -48,6 +48,10 @@ func TestReceiptsOnTheCommandLine(t *testing.T) {
 	var checked checkedReceipt
 	if err := json.Unmarshal([]byte(r.out), &checked); err != nil || checked.Statement.Predicate.Write.BusinessKey.Value != `{"order_id":"A-1"}` {
 		t.Errorf("%v: %s", err, r.out)
+	}
+	checked.Statement.Predicate.Read.Independent = receipt.OtherServer
+	if text := checked.text(); !strings.Contains(text, "strong read, a call to another server than the one that takes writes, at") {
+		t.Errorf("of a read at another server it says: %s", text)
 	}
 	// Neither a configuration nor a ledger is needed, only the key.
 	p.config = filepath.Join(p.dir, "none.yaml")
