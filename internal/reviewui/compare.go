@@ -163,6 +163,9 @@ func (c *comparer) when() string {
 	if c.read.obs.Path != "" {
 		how += ", by " + report.Clip(c.read.obs.Path, maxName)
 	}
+	if c.read.obs.Independent != connectors.OwnCall { // which every read is
+		how += "; " + c.read.obs.Independent.Words()
+	}
 	return how + "."
 }
 

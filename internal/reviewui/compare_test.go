@@ -203,6 +203,23 @@ func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
 	}
 }
 
+func TestByWhichWayItWasReadIsSaid(t *testing.T) {
+	for way, want := range map[connectors.Independence]string{
+		connectors.OwnCall:        "a strong read, which shows everything applied before it, by standby.",
+		connectors.OtherServer:    "before it, by standby; a call to another server than the one that takes writes.",
+		connectors.OtherInterface: "before it, by standby; a call through another interface than the one that takes writes.",
+		"<b>satellite</b>":        "before it, by standby; a call of its own.",
+	} {
+		evidence, err := json.Marshal(connectors.Observation{Strength: connectors.Strong, Path: "standby", Independent: way})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := compare(office.View{Record: ledger.Record{Sends: 1, Evidence: evidence}}, newPainter()); !strings.HasSuffix(c.When, want) {
+			t.Errorf("%q: %s\nwant it to end with: %s", way, c.When, want)
+		}
+	}
+}
+
 func TestEvidenceThatIsTooLargeIsSaidToBe(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
 	c := compare(office.View{Record: ledger.Record{Sends: 1, Evidence: json.RawMessage(`{"too_large":2000000,"sha256":"ab"}`)}, Intent: w}, newPainter())
