@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow"
 )
@@ -98,6 +99,7 @@ func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, err
 	case err != nil:
 		return 0, err
 	}
+	t = office.ShownStep(t)
 	return 0, a.print(t, func() string { return stepText(t) + stepNext(t) })
 }
 
@@ -126,6 +128,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 			return 0, err
 		}
 		if err == nil {
+			l = office.ShownSteps(l)
 			answer.Gate = &l
 		}
 	}
@@ -194,7 +197,7 @@ func (a *app) stepsOf(ctx context.Context, d *desk, tool, key string, writes []l
 	add := func(t workflow.StepTrace) {
 		if at := [2]string{t.WorkflowID, t.StepID}; !seen[at] {
 			seen[at] = true
-			steps = append(steps, t)
+			steps = append(steps, office.ShownStep(t))
 		}
 	}
 	for _, r := range writes {

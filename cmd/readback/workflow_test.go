@@ -156,3 +156,25 @@ func TestWorkflowOfWritesAlone(t *testing.T) {
 		t.Errorf("another tenant's write is told\n%s", r)
 	}
 }
+
+// TestStepsThatCannotBeOpened: who has not the keys is told so, and of all else what
+// there is.
+func TestStepsThatCannotBeOpened(t *testing.T) {
+	n := newNight(t)
+	n.configure(n.url, "redaction: {keys: [{id: a, key_env: SEAL}]}\n")
+	operation := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
+	r := n.run(operation...)
+	if r.code == exitVerified {
+		t.Errorf("as if all were told\n%s", r)
+	}
+	says(t, r, "stops others yes", "what the gate decided cannot be told", "SEAL")
+	if answer := decode(t, n.run(append(operation, "--json")...)); answer["error"] == nil || len(answer["holders"].([]any)) != 1 {
+		t.Errorf("%v", answer)
+	}
+	if r := n.run("workflow", "show", n.blocked); r.code != exitConfig {
+		t.Errorf("want %d: %s", exitConfig, r)
+	}
+	n.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
+	says(t, n.want(exitVerified, n.run(operation...)), "stops others yes", `BLOCKED step "again"`)
+	says(t, n.want(exitVerified, n.run("workflow", "show", n.blocked)), "again blocked")
+}

@@ -109,7 +109,8 @@ func (o *Office) StepTrace(ctx context.Context, who Who, workflowID, stepID stri
 	if o.parts.Steps == nil {
 		return workflow.StepTrace{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
 	}
-	return o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
+	t, err := o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
+	return ShownStep(t), err
 }
 
 // WorkflowSteps is what was decided about the steps of a workflow of the own tenant,
@@ -123,7 +124,8 @@ func (o *Office) WorkflowSteps(ctx context.Context, who Who, workflowID string, 
 	if o.parts.Steps == nil {
 		return workflow.StepList{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
 	}
-	return o.parts.Steps.Steps(ctx, caller(who), workflowID, limit, offset)
+	l, err := o.parts.Steps.Steps(ctx, caller(who), workflowID, limit, offset)
+	return ShownSteps(l), err
 }
 
 func caller(who Who) workflow.Caller {

@@ -1,8 +1,11 @@
 package office
 
 import (
+	"slices"
+
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
+	"github.com/readback-go/readback/workflow"
 )
 
 // Shown is a record as people may see it: digests stand in the place of what is
@@ -43,4 +46,34 @@ func ShownEvents(all []ledger.Event) []ledger.Event {
 		out[i] = e
 	}
 	return out
+}
+
+// ShownStep is what was decided about a step as people may see it; see [Shown]. The
+// gate has taken out what is sensitive; what is left are reasons that it had from the
+// ledger, in which it is sealed.
+func ShownStep(t workflow.StepTrace) workflow.StepTrace {
+	t.Reason = redact.ShownText(t.Reason)
+	t.Decisions, t.Heard = slices.Clone(t.Decisions), slices.Clone(t.Heard)
+	for i := range t.Decisions {
+		d := &t.Decisions[i]
+		d.Reason = redact.ShownText(d.Reason)
+		if d.Known.Verification != nil {
+			v := *d.Known.Verification
+			v.Reason = redact.ShownText(v.Reason)
+			d.Known.Verification = &v
+		}
+	}
+	for i := range t.Heard {
+		t.Heard[i].Reason = redact.ShownText(t.Heard[i].Reason)
+	}
+	return t
+}
+
+// ShownSteps are the steps of a workflow as people may see them; see [ShownStep].
+func ShownSteps(l workflow.StepList) workflow.StepList {
+	l.Reason, l.Steps = redact.ShownText(l.Reason), slices.Clone(l.Steps)
+	for i, t := range l.Steps {
+		l.Steps[i] = ShownStep(t)
+	}
+	return l
 }
