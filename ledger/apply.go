@@ -86,6 +86,8 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("only a held write can be denied, or expire")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:
 		return fmt.Errorf("a held write can only be approved, denied or expire")
+	case e.Kind == EvEscalated && !r.Entrusted && (r.Settlement == Denied || r.Settlement == Expired):
+		return fmt.Errorf("it was %s; from review it could be sent without the approval that it never had", r.Settlement)
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
 	case e.Kind == EvSettled && slices.Contains([]Settlement{Accepted, Abandoned, Denied}, e.Settlement) && e.By == "":

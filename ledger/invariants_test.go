@@ -82,7 +82,7 @@ func brokenApproval(r ledger.Record) string {
 		return fmt.Sprintf("asked for by agent, approved by %v", r.Agreed)
 	case r.State == ledger.Held && len(r.Agreed) >= max(r.Need, 1):
 		return fmt.Sprintf("%d of %d have agreed, and it is held", len(r.Agreed), r.Need)
-	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need:
+	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need && !saidDone(r):
 		return fmt.Sprintf("%s after %d of %d have agreed", r.Phase(), len(r.Agreed), r.Need)
 	case r.Entrusted && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
 		return fmt.Sprintf("entrusted, and %s after %d sends", r.State, r.Sends)
@@ -92,6 +92,12 @@ func brokenApproval(r ledger.Record) string {
 		return "nobody's work, and due"
 	}
 	return ""
+}
+
+// saidDone says that a write is with a person, or was, because its caller says
+// that it is done, approved or not: from there it is nobody's to make.
+func saidDone(r ledger.Record) bool {
+	return r.Entrusted && (r.State == ledger.Review || r.State == ledger.Settled)
 }
 
 // worse says what a step may never do to a record, or "".

@@ -79,6 +79,16 @@ var approvals = map[string]scenario{
 			h.append(rec, approvedBy("ann"))
 		},
 	},
+	"ended without approval": {
+		"what a person has can be sent again: what was never let go must not get there",
+		func(h *harness) {
+			for how, rec := range map[ledger.Settlement]ledger.Record{ledger.Denied: h.asking("w1", held), ledger.Expired: h.asking("w2", heldFor(0, time.Hour))} {
+				rec = h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "ann", Reason: "for the test"})
+				h.refused(ledger.ErrIllegalMove, rec, rec.Fence, escalated)
+				h.refused(ledger.ErrIllegalMove, rec, rec.Fence, announced)
+			}
+		},
+	},
 	"due": {
 		"a hold whose time is over is work: somebody has to end it. Until then it is not",
 		func(h *harness) {

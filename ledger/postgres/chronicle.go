@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,45 +15,8 @@ import (
 var _ ledger.Chronicler = (*Ledger)(nil)
 
 // chronicleFrom is the version of the oldest program that remembers what is not
-// sealed.
-const chronicleFrom = 4
-
-// Chronicle implements [ledger.Chronicler]. Switching it on waits for whatever is
-// changing the ledger and writes a small row for each write and each paper that is
-// there, while nobody else can change any: some seconds for a million.
-func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
-	var as bool // already; then nobody has to wait
-	err = l.read(ctx, l.sql["chronicling"], nil, func(rows pgx.Rows) (err error) {
-		as, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-		return err
-	})
-	if err != nil || as == on {
-		return false, err
-	}
-	err = l.within(ctx, func(t *tx) error {
-		if err := t.exec("chronicle_lock"); err != nil {
-			return err
-		}
-		var is bool
-		if err := t.pgx.QueryRow(t.ctx, t.l.sql["chronicled"], t.l.args()...).Scan(&is); err != nil {
-			return err
-		}
-		switch changed = is != on; {
-		case !changed:
-			return nil
-		case !on:
-			return errors.Join(t.exec("chronicle_off"), t.exec("chronicle_clear"))
-		}
-		if err := t.exec("chronicle_on", chronicleFrom); err != nil {
-			return err
-		}
-		if err := t.exec("chronicle_writes"); err != nil {
-			return err
-		}
-		return t.exec("chronicle_papers", ledger.AuditKind)
-	})
-	return changed && err == nil, err
-}
+// sealed, and knows what has still to be found.
+const chronicleFrom = 5
 
 // mark leaves marks for whoever seals.
 func (t *tx) mark(marks ...*ledger.Mark) error {
@@ -143,6 +107,9 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger
 			}
 		})
 	}
+	if err == nil {
+		err = l.withoutSealed(ctx, runs)
+	}
 	for i := 0; err == nil && i < len(runs); i++ {
 		if m := runs[i].Mark; m != nil && m.Kind == ledger.MarkFound {
 			runs[i], err = l.foundPaper(ctx, runs[i].Ticket, *m)
@@ -152,6 +119,31 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger
 		return nil, err
 	}
 	return runs, nil
+}
+
+// withoutSealed leaves nothing but the ticket of runs that somebody has sealed since
+// they were found: their events may have been forgotten before they were read.
+func (l *Ledger) withoutSealed(ctx context.Context, runs []ledger.Run) error {
+	var short []int64
+	for _, r := range runs {
+		if r.Mark == nil && r.Unread == nil && int64(len(r.Events)) <= r.Last-r.First {
+			short = append(short, r.Ticket)
+		}
+	}
+	if len(short) == 0 {
+		return nil
+	}
+	var still []int64
+	err := l.read(ctx, l.sql["unsealed_still"], []any{short}, func(rows pgx.Rows) (err error) {
+		still, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		return err
+	})
+	for i, r := range runs {
+		if slices.Contains(short, r.Ticket) && !slices.Contains(still, r.Ticket) {
+			runs[i] = ledger.Run{Ticket: r.Ticket}
+		}
+	}
+	return err
 }
 
 // scanRun reads one row of what is not sealed. What is wrong with it alone is

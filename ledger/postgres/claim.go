@@ -250,7 +250,7 @@ func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (l
 		return cmp.Or(l.usable(s), l.trusted(s))
 	})
 	if err != nil {
-		return nil, 0, l.brokenClaim(ctx, err)
+		return nil, 0, l.brokenClaim(ctx, l.late(err))
 	}
 	if len(unfit.ids) > 0 {
 		// When this fails they are lent to somebody who will not come, until the

@@ -81,6 +81,14 @@ func ambiguous(code string) bool {
 	return code == unknown || strings.HasPrefix(code, "08")
 }
 
+// waited says that a statement came to nothing because a lock kept it waiting for
+// longer than the time that it was to write was good for.
+func waited(err error) bool {
+	const divisionByZero = "22012"
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == divisionByZero
+}
+
 // locked says that a transaction came to nothing because somebody else would not
 // let go of what it had to wait for.
 func locked(err error) bool {

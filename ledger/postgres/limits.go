@@ -116,6 +116,11 @@ const (
 	// sealing stands still or has just begun, and pruning waits for it.
 	maxUnsealed = 10_000
 
+	// maxFound is how many writes or papers one transaction finds when what is not
+	// sealed is to be remembered: some milliseconds, in which nobody else can change
+	// the ledger.
+	maxFound = 1000
+
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
 

@@ -51,6 +51,9 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if err != nil {
 		return at, err
 	}
+	if err := t.exec("chronicle_hold"); err != nil {
+		return at, err
+	}
 	rows, at, err := t.sweepable(p, at)
 	if err != nil {
 		return at, err

@@ -27,6 +27,13 @@ const columnsOfRow = `coalesce(w.n, 0), coalesce(w.id, ''), coalesce(w.tenant, '
 // columnsOfState are those of the guard in the order of type state.
 const columnsOfState = `g.version, g.compatible_from, g.newest, g.standby, g.now, g.durable`
 
+// presently is the time now, on the clock of the database.
+const presently = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000"
+
+// inTime ends a statement when it is 0, by a division: a lock kept it waiting when
+// it had its time already, with which leases and horizons begin. See [waited].
+var inTime = fmt.Sprintf("CASE WHEN w.stored - g.now <= %d THEN 1 ELSE 0 END", int64(maxLag))
+
 // newStatements reads the texts. Tables are marked with @, so that they can be
 // found in a schema whatever the search path of the connection is.
 func newStatements(schema string) statements {
@@ -49,8 +56,9 @@ func newStatements(schema string) statements {
 	}
 	marks := strings.NewReplacer("{guard}", strings.TrimSpace(mustRead(texts, "sql/guard.sql")),
 		"{row}", columnsOfRow, "{state}", columnsOfState, "{paper}", columnsOfPaper)
+	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime)
 	for name, text := range s {
-		s[name] = qualified(schema, marks.Replace(text))
+		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
 	}
 	return s
 }

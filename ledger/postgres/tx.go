@@ -177,10 +177,18 @@ func (l *Ledger) once(ctx context.Context, begin string, f func(t *tx) error) er
 }
 
 // quicker recognises what a transaction meets when another one took a place in
-// a line or a business operation first.
+// a line or a business operation first, or held it up.
 func (l *Ledger) quicker(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "23505" {
+		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
+	}
+	return l.late(err)
+}
+
+// late recognises what a statement meets whose time a lock made stale.
+func (l *Ledger) late(err error) error {
+	if waited(err) {
 		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
 	}
 	return err

@@ -276,7 +276,7 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 	}
 	results, err := w.l.run(ctx, conn, &statements)
 	if err != nil {
-		return batch, w.l.broken(err)
+		return batch, w.l.broken(w.l.late(err))
 	}
 	w.commits.Add(1)
 	for i, got := range results {

@@ -31,38 +31,8 @@ var sqlRunEvents string
 var _ ledger.Chronicler = (*Ledger)(nil)
 
 // chronicleFrom is the version of the oldest program that remembers what is not
-// sealed.
-const chronicleFrom = 5
-
-// Chronicle implements [ledger.Chronicler]. Switching it on writes a small row
-// for each write and each paper that is there, while nobody else can write: some
-// seconds for a million.
-func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
-	err = l.writer.do(ctx, func(t *tx) error {
-		if changed = t.chronicle != on; !changed {
-			return nil
-		}
-		t.wrote, t.chronicle = true, on
-		if !on {
-			return errors.Join(t.run("UPDATE ledger_meta SET chronicle = 0"), t.run("DELETE FROM ledger_unsealed"))
-		}
-		if err := t.run("UPDATE ledger_meta SET chronicle = 1, compatible_from = max(compatible_from, ?1)", chronicleFrom); err != nil {
-			return err
-		}
-		for _, query := range []string{
-			"INSERT INTO ledger_unsealed (ticket, write, first, last) SELECT ?1 + row_number() OVER (ORDER BY w.n), w.n, 0, w.seq FROM ledger_writes AS w",
-			"INSERT INTO ledger_unsealed (ticket, first, last, mark) SELECT ?1 + row_number() OVER (ORDER BY p.n), 0, 0, " +
-				"json_object('kind', 'found', 'tenant', p.tenant, 'paper_kind', p.kind, 'paper_id', p.id) FROM ledger_papers AS p WHERE p.kind <> '" + ledger.AuditKind + "'",
-		} {
-			if err := t.run(query, t.ticket); err != nil {
-				return err
-			}
-			t.ticket += int64(t.conn.Changes())
-		}
-		return nil
-	})
-	return changed && err == nil, err
-}
+// sealed, and knows what has still to be found.
+const chronicleFrom = 6
 
 // run executes what is rarely run.
 func (t *tx) run(query string, args ...any) error {
@@ -71,7 +41,7 @@ func (t *tx) run(query string, args ...any) error {
 
 // leaveRun leaves the row that says which events of a write are not sealed.
 func (t *tx) leaveRun(n int64, events []ledger.Event) error {
-	if !t.chronicle || len(events) == 0 {
+	if !t.chronicle || len(events) == 0 || n > t.found.writes {
 		return nil
 	}
 	t.ticket++
@@ -104,8 +74,8 @@ func (t *tx) leaveMark(m *ledger.Mark, err error) error {
 }
 
 // leaveFiled leaves the mark of a paper that was filed.
-func (t *tx) leaveFiled(p ledger.Paper) error {
-	if !t.chronicle {
+func (t *tx) leaveFiled(n int64, p ledger.Paper) error {
+	if !t.chronicle || n > t.found.papers {
 		return nil
 	}
 	return t.leaveMark(p.Filed())

@@ -89,6 +89,10 @@ const (
 	// sealing stands still or has just begun, and pruning waits for it.
 	maxUnsealed = 10_000
 
+	// maxFound is how many writes or papers one operation finds when what is not
+	// sealed is to be remembered: some milliseconds, in which nobody else can write.
+	maxFound = 1000
+
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100
 

@@ -111,10 +111,11 @@ func (t *tx) file(f ledger.Filing) (did ledger.Filed, err error) {
 		return did, err
 	}
 	for i, p := range did.Papers {
-		if err := t.putPaper(numbers[i], p); err != nil {
+		n, err := t.putPaper(numbers[i], p)
+		if err != nil {
 			return did, err
 		}
-		if err := t.leaveFiled(p); err != nil {
+		if err := t.leaveFiled(n, p); err != nil {
 			return did, err
 		}
 	}
@@ -161,7 +162,7 @@ func (t *tx) nextPaper(p ledger.Paper, now time.Time) (n int64, next ledger.Pape
 }
 
 // putPaper writes a paper over the one of a number, or as a new one.
-func (t *tx) putPaper(n int64, p ledger.Paper) error {
+func (t *tx) putPaper(n int64, p ledger.Paper) (int64, error) {
 	t.wrote = true
 	s := t.updatePaper
 	if n == 0 {
@@ -184,7 +185,10 @@ func (t *tx) putPaper(n int64, p ledger.Paper) error {
 	s.BindInt64(5, p.Version)
 	bindTime(s, 6, p.Updated)
 	s.BindText(7, string(p.Body))
-	return exec(t.path, s)
+	if err := exec(t.path, s); err != nil || n != 0 {
+		return n, err
+	}
+	return t.conn.LastInsertRowID(), nil
 }
 
 func bindPaperName(s *sqlite.Stmt, from int, tenant, kind, id string) {

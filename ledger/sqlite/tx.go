@@ -60,6 +60,7 @@ type tx struct {
 	now       func() time.Time
 	newest    int64         // the newest time given to an entry
 	chronicle bool          // what is not sealed is remembered
+	found     foundUpTo     // of what was there when that was switched on
 	ticket    int64         // the last that was given
 	wrote     bool          // the operation under way has changed something
 	wakes     bool          // there is new work for anybody
@@ -146,6 +147,7 @@ func (t *tx) begin() error {
 		found = true
 		t.newest = t.meta.ColumnInt64(2)
 		t.chronicle, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4)
+		t.found = foundUpTo{t.meta.ColumnInt64(5), t.meta.ColumnInt64(6)}
 		return known(t.path, t.meta.ColumnInt(0), t.meta.ColumnInt(1))
 	})
 	if err == nil && !found {

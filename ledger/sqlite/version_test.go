@@ -76,7 +76,7 @@ func TestVersion1(t *testing.T) {
 	}
 	oldGoesOn(t, l, recs)
 	version, err := l.Read("SELECT version || ' from ' || compatible_from FROM ledger_meta")
-	if err != nil || len(version) != 1 || version[0] != "5 from 4" {
+	if err != nil || len(version) != 1 || version[0] != "6 from 4" {
 		t.Errorf("version %v, error %v", version, err)
 	}
 }

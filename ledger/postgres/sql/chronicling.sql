@@ -1,2 +1,3 @@
--- Whether what is not sealed is remembered, as it stands now.
-SELECT g.chronicle FROM @ledger_meta AS g WHERE g.one = 1
+-- Whether what is not sealed is remembered, and all that was there is found, as it
+-- stands now.
+SELECT g.chronicle, g.found = '~' AND g.found_tenant IS NULL FROM @ledger_meta AS g WHERE g.one = 1

@@ -1,5 +1,5 @@
 g AS MATERIALIZED (
-	SELECT m.version, m.compatible_from, m.newest, m.chronicle, pg_is_in_recovery() AS standby,
+	SELECT m.version, m.compatible_from, m.newest, m.chronicle, m.found, m.found_tenant, m.found_kind, m.found_paper, pg_is_in_recovery() AS standby,
 		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
 		CASE WHEN current_setting('synchronous_commit') = 'off'
 			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable

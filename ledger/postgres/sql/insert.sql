@@ -3,7 +3,8 @@
 -- or something of its line stands in the outbox. $1 to $3: the version of the
 -- program, the time of the change, and how far that may lag behind; $4: the
 -- newest time on record with which the clock is trusted; $5: whether the
--- caller has looked for what is in the way.
+-- caller has looked for what is in the way. Where it waited for somebody who made
+-- the same and gave it up, its time is stale, and it ends with an error.
 WITH {guard}{papers},
 i AS (SELECT * FROM {rows}
 	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of, workflow, correlation_id,
@@ -23,7 +24,7 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL)){whole}
 	ORDER BY i.id
 	ON CONFLICT DO NOTHING
-	RETURNING w.n, w.id, w.tenant, w.destination),
+	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
 x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
@@ -32,8 +33,8 @@ u AS (INSERT INTO @ledger_untold (at, tenant, write, seq, kind, settlement, dest
 	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
 	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
 r AS (INSERT INTO @ledger_unsealed (write, id, first, last)
-	SELECT w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id CROSS JOIN g WHERE g.chronicle
+	SELECT w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id CROSS JOIN g WHERE g.chronicle AND w.id <= g.found
 	GROUP BY w.n, w.id ORDER BY w.id),
 s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
 	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.idempotency_key, i.about FROM w JOIN i ON i.id = w.id){filed}
-SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n FROM w){answer} FROM g
+SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g

@@ -6,6 +6,7 @@ pi AS (INSERT INTO @ledger_papers (tenant, kind, id, binder, subject, trace, sta
 pm AS (INSERT INTO @ledger_unsealed (mark)
 	SELECT p.mark FROM p CROSS JOIN g
 	WHERE g.chronicle AND p.mark <> '' AND EXISTS (SELECT 1 FROM {ready})
+		AND (g.found_tenant IS NULL OR (p.tenant COLLATE "C", p.kind COLLATE "C", p.id COLLATE "C") <= (g.found_tenant, g.found_kind, g.found_paper))
 	ORDER BY p.ord),
 pu AS (UPDATE @ledger_papers AS x SET
 		state = p.state, due = p.due, done = p.done, body = p.body, version = x.version + 1, updated = greatest(x.updated, g.now)

@@ -1,1 +1,1 @@
-SELECT version, compatible_from, newest, chronicle, ticket FROM ledger_meta
+SELECT version, compatible_from, newest, chronicle, ticket, found_writes, found_papers FROM ledger_meta

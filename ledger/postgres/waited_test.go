@@ -1,0 +1,109 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// whileLocked makes a call while a person has locked what it needs, and does
+// something when the call waits, before the person lets go without a change.
+func whileLocked(t *testing.T, person pgx.Tx, call func() error, then func()) {
+	t.Helper()
+	told := make(chan error)
+	go func() { told <- call() }()
+	for waiting := 0; waiting == 0; {
+		must(t, person.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
+	}
+	then()
+	must(t, person.Rollback(t.Context()))
+	must(t, <-told)
+}
+
+// The time that is written with a change is that of the change, and not of
+// before it waited for a lock: leases and horizons begin with it.
+func TestChangesThatWaitedCountFromThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		lock   func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation)
+		call   func(l *postgres.Ledger, res ledger.Reservation) error
+	}{
+		"an append": {
+			"somebody has the row locked",
+			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+				early := res
+				early.Events = nil
+				_, _, err := l.Reserve(t.Context(), early)
+				must(t, err)
+				_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+				must(t, err)
+			},
+			func(l *postgres.Ledger, res ledger.Reservation) error {
+				_, err := l.Append(context.Background(), res.Record.ID, 1, res.Events...)
+				return err
+			},
+		},
+		"a reservation": {
+			"somebody may be just making the same write",
+			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+				query, args := l.Reserving(t, res)
+				_, err := person.Exec(t.Context(), query, args...)
+				must(t, err)
+			},
+			func(l *postgres.Ledger, res ledger.Reservation) error {
+				_, _, err := l.Reserve(context.Background(), res)
+				return err
+			},
+		},
+		"a filing": {
+			"somebody has the write locked, and not the paper",
+			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+				early := res
+				early.Events = nil
+				file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 0)}, Reserve: &early})
+				_, err := person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+				must(t, err)
+			},
+			func(l *postgres.Ledger, res ledger.Reservation) error {
+				_, err := l.File(context.Background(), ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 1)},
+					Append: []ledger.Appending{{ID: res.Record.ID, Fence: 1, Events: res.Events}}})
+				return err
+			},
+		},
+		"a claim": {
+			"somebody has the row locked",
+			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+				res.Owner, res.LeaseFor = "", 0
+				_, _, err := l.Reserve(t.Context(), res)
+				must(t, err)
+				_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+				must(t, err)
+			},
+			func(l *postgres.Ledger, res ledger.Reservation) error {
+				lent, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: res.LeaseFor, Tenant: "acme", ID: res.Record.ID, Early: true})
+				if err == nil && len(lent) != 1 {
+					err = errors.New("nothing was lent")
+				}
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t).movable()
+			l := d.open(nil)
+			res := reservation(t, asked("w"))
+			person := begin(t, d.open(nil))
+			c.lock(t, l, person, res)
+			whileLocked(t, person, func() error { return c.call(l, res) }, func() { d.move(2 * res.LeaseFor) })
+			rec, err := l.Get(t.Context(), "acme", res.Record.ID)
+			must(t, err)
+			if rec.State != ledger.Sending || !rec.LeaseUntil.After(rec.Now) || name != "a claim" && !rec.LastSend.After(rec.Now) {
+				t.Errorf("%s: %s, the lease ends at %s, the send at %s, and it is %s", c.reason, rec.State, rec.LeaseUntil, rec.LastSend, rec.Now)
+			}
+		})
+	}
+}
