@@ -53,6 +53,8 @@ func approving() []Mutant {
 			"\tif lapsed(rec) {\n", "\tif lapsed(rec) && d.Word == WordApprove {\n", "", "TestWhatNobodyApprovesExpires/a_late_denial"},
 		{9, "The ledger takes no approval that comes too late.", applyGo,
 			"case !r.Due.IsZero() && !r.Overdue && !now.Before(r.Due):", "case false:", "", "TestCheckApproval"},
+		{9, "What was never let go is not taken up again.", applyGo,
+			"case e.Kind == EvEscalated && !r.Entrusted && ", "case false && ", "", "TestMemory/approval/ended_without_approval"},
 		{9, "Who waits for a held write hears that it has expired.", waitGo,
 			"(unverified(rec) || lapsed(rec))", "unverified(rec)", "", "TestWhatNobodyApprovesExpires/who_waits"},
 		{9, "What is to be escalated goes on waiting.", approveGo,
