@@ -47,10 +47,10 @@ func TestFailureSaysAll(t *testing.T) {
 // nothing then.
 func TestUnmet(t *testing.T) {
 	logs := strings.Join(outcome(t, func(tb testing.TB) {
-		p := rt.NewProxy(tb, &bank{}, rt.Options{Script: []rt.Fault{{Vice: rt.LostAnswer, Nth: 3}, {Vice: rt.LaggingRead}, {Vice: rt.Throttled, Nth: 1}}})
+		p := rt.NewProxy(tb, &bank{}, rt.Options{Script: []rt.Fault{{Vice: rt.LostAnswer, Nth: 3}, {Vice: rt.LaggingRead}, {Vice: rt.Throttled, Nth: 1}, {Vice: rt.BadGateway, Nth: 1}}})
 		post(t.Context(), p.Client(), "http://bank.example", invoice)
 	}).logs, "\n")
-	for says, want := range map[string]bool{"lost-answer on write 3 never happened": true, "lagging-read on each read never happened": true, "throttled on write 1": false} {
+	for says, want := range map[string]bool{"lost-answer on write 3 never happened": true, "lagging-read on each read never happened": true, "throttled on write 1": false, "bad-gateway on write 1 never happened": true} {
 		if strings.Contains(logs, says) != want {
 			t.Errorf("whether it says %q: want %t:\n%s", says, want, logs)
 		}

@@ -59,6 +59,7 @@ type Log struct {
 	mu     sync.Mutex
 	calls  []*Call
 	passed []int          // by line of the script: how many calls it was about
+	met    []int          // likewise: to how many of them it happened
 	came   map[string]int // by subject: how often it came
 	order  int
 	held   []*held
@@ -76,7 +77,7 @@ func (h *held) lands(c Call) bool {
 }
 
 func newLog(tb testing.TB, o Options) *Log {
-	l := &Log{tb: tb, options: o, began: time.Now(), passed: make([]int, len(o.Script)), came: map[string]int{}}
+	l := &Log{tb: tb, options: o, began: time.Now(), passed: make([]int, len(o.Script)), met: make([]int, len(o.Script)), came: map[string]int{}}
 	tb.Cleanup(l.unmet)
 	return l
 }
@@ -105,7 +106,7 @@ func (l *Log) unmet() {
 		return
 	}
 	for i, f := range l.options.Script {
-		if l.passed[i] < max(f.Nth, 1) {
+		if l.met[i] == 0 {
 			l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, l.passed[i], len(l.calls))
 		}
 	}
@@ -230,6 +231,7 @@ func (l *Log) pick(c Call) Fault {
 		l.passed[i]++
 		if met.Vice == NoVice && (f.Nth == 0 || f.Nth == l.passed[i]) {
 			met = f
+			l.met[i]++
 		}
 	}
 	if met.Vice != NoVice || len(l.options.Vices) == 0 {

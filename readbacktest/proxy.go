@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -49,7 +50,8 @@ func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
 func Forward(base *url.URL) http.Handler {
 	// Connections are used once: net/http sends again by itself what a kept one
 	// may have swallowed, and no connection outlives the test.
-	return forward(base, &http.Transport{DisableKeepAlives: true})
+	// Nor does it ask for another encoding than the client did.
+	return forward(base, &http.Transport{DisableKeepAlives: true, DisableCompression: true})
 }
 
 func forward(base *url.URL, by http.RoundTripper) http.Handler {
@@ -87,6 +89,10 @@ func (p *Proxy) URL() string {
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		http.Error(w, "readbacktest: a proxy keeps bodies whole, and carries no web sockets", http.StatusNotImplemented)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "readbacktest: the body cannot be read: "+err.Error(), http.StatusBadRequest)
@@ -135,8 +141,14 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) answer {
 	}
 	defer func() { _ = res.Body.Close() }() // it is in memory
 	a := answer{status: res.StatusCode, header: res.Header}
-	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err != nil {
+	if a.body, err = io.ReadAll(io.LimitReader(res.Body, maxBody+1)); err != nil {
 		a.cut = true
+	}
+	switch {
+	case len(a.body) > maxBody: // it must not look whole
+		a.body, a.cut = a.body[:maxBody], true
+	case r.Method == http.MethodHead, a.status == http.StatusNoContent, a.status == http.StatusNotModified:
+		a.body = nil // as a server does, whatever its handler writes
 	}
 	return a
 }

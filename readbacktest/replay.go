@@ -45,6 +45,7 @@ type Story struct {
 	kills []int // the points at which a life ends, counted over all lives
 
 	points atomic.Int64 // that lives came to
+	turns  atomic.Int64 // requests that the vice concerns, over all ways
 
 	logs     []*Log
 	runs     []*Run
@@ -193,7 +194,8 @@ func (r *replay) telling(s *Story) *Story {
 	return s
 }
 
-// Proxy is a proxy for this story, with its vice at the request whose turn it is.
+// Proxy is a proxy for this story, with its vice at the request whose turn it is,
+// counted over all proxies and links of the story.
 // What the options script happens besides.
 func (s *Story) Proxy(target http.Handler, o Options) *Proxy {
 	s.Helper()
@@ -212,7 +214,9 @@ func (s *Story) Around(conn connectors.Connector, o Options) *Link {
 
 func (s *Story) options(o Options) Options {
 	if s.vice != NoVice {
-		o.Script = append([]Fault{{Vice: s.vice, Nth: s.nth}}, o.Script...)
+		// Counted over all ways: one vice at one request. A log asks once for each.
+		turn := func(Call) bool { return s.turns.Add(1) == int64(s.nth) }
+		o.Script = append([]Fault{{Vice: s.vice, Match: turn}}, o.Script...)
 	}
 	if o.Seed == 0 {
 		o.Seed = s.seed
@@ -264,15 +268,13 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 // calls are how many writes and reads came, over all ways.
 func (s *Story) calls() (writes, reads int) {
 	for _, l := range s.logs {
-		w, r := 0, 0
 		for _, c := range l.Calls() {
 			if c.Write {
-				w++
+				writes++
 			} else {
-				r++
+				reads++
 			}
 		}
-		writes, reads = max(writes, w), max(reads, r)
 	}
 	return writes, reads
 }
