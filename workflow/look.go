@@ -53,8 +53,12 @@ func (g *Gate) lookOnce(ctx context.Context, l looking) *looked {
 	defer cancel()
 	found, err := g.guarded(ctx, l)
 	if err != nil {
-		g.options().Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
-			"workflow", l.intent.Workflow, "step", l.intent.Step, "destination", l.intent.Destination, "error", err)
+		o, why := g.options(), err.Error()
+		if o.Redaction != nil {
+			o.Redaction.Clean(l.intent.Tenant, &why, l.intent)
+		}
+		o.Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
+			"workflow", l.intent.Workflow, "step", l.intent.Step, "destination", l.intent.Destination, "error", why)
 		found = engine.Looked{Reason: "the destination could not be looked at"}
 	}
 	return &looked{looking: l, Looked: found, failed: err != nil}

@@ -44,3 +44,10 @@ func (r *Runner) cleaned(tenant string, b body) body {
 	r.opts.Redaction.Clean(tenant, &texts, of...)
 	return b
 }
+
+// said is what an error says of a saga, without sensitive values.
+func (r *Runner) said(t *turn, why error) string {
+	b := t.body
+	b.Reason = why.Error()
+	return r.cleaned(t.paper.Tenant, b).Reason
+}

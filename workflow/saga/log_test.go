@@ -1,0 +1,69 @@
+package saga_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/workflow/saga"
+)
+
+// telltale is an engine that cannot work on writes, and says what is in them.
+type telltale struct {
+	saga.Engine
+	why error
+}
+
+func (t telltale) Wait(context.Context, string, ledger.ID, bool) (engine.Outcome, error) {
+	return engine.Outcome{}, t.why
+}
+
+// quoting takes one word out of sentences.
+type quoting struct{ word string }
+
+func (q quoting) Clean(_ string, v any, of ...intent.WriteIntent) {
+	texts, ok := v.(*[]*string)
+	for i := 0; ok && len(of) > 0 && i < len(*texts); i++ {
+		*(*texts)[i] = strings.ReplaceAll(*(*texts)[i], q.word, "redacted")
+	}
+}
+
+// What is said of trouble can hold what is sensitive in the plan: it is said
+// without, in the log as well.
+func TestTroubleIsToldWithoutValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		why    error
+	}{
+		"a person must look": {"a write that nobody can work on", errors.New("no such mailbox: ada@hot.example")},
+		"it is put back":     {"a ledger that is away", errors.Join(ledger.ErrUnavailable, errors.New("no such mailbox: ada@hot.example"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				b := newBench(t, simulated.Unique.Options(), nil)
+				b.runner = saga.New(b.ledger, telltale{b.engine, c.why}, &saga.Options{
+					Redaction: quoting{"ada@hot.example"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				b.begin(four())
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); _ = b.runner.Work(ctx) }()
+				time.Sleep(time.Minute)
+				stop()
+				<-done
+				if said := log.String(); !strings.Contains(said, "no such mailbox: redacted") || strings.Contains(said, "ada") {
+					t.Errorf("%s: the log says %q", c.reason, said)
+				}
+			})
+		})
+	}
+}
