@@ -165,7 +165,7 @@ func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args int
 	case errors.Is(err, mcp.ErrArguments):
 		return intent.WriteIntent{}, bad(err.Error())
 	case err != nil:
-		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", named.Tool, "error", g.said(named, args, err))
+		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", named.Tool, "error", g.heard(named, args, err))
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record could not be read before the call", ledger.ErrUnavailable)
 	}
 	in, err := conn.Contract().Derive(named.Tool, args, before)
@@ -177,9 +177,9 @@ func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args int
 	return in, nil
 }
 
-// said is what the server said to the arguments of a call, without these: which of
+// heard is what the server said to the arguments of a call, without these: which of
 // them are sensitive is told by the intent alone, which is not made yet.
-func (g *Gateway) said(named intent.WriteIntent, args intent.Fields, why error) string {
+func (g *Gateway) heard(named intent.WriteIntent, args intent.Fields, why error) string {
 	text := why.Error()
 	w := intent.WriteIntent{Tenant: named.Tenant, Destination: named.Destination, Payload: args}
 	for name := range args {
