@@ -2,6 +2,7 @@ package receipt_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -75,6 +76,12 @@ var (
 	toAPerson  = ledger.Event{Kind: ledger.EvEscalated, Rule: "recheck"}
 )
 
+// sentLate is what a worker that had lost the write learned: a send so long ago.
+func sentLate(ago time.Duration, fate string) ledger.Event {
+	learned, _ := json.Marshal([]ledger.Event{{Kind: ledger.EvSent, Fate: fate, Ago: ago}}) // it has nothing that cannot be
+	return ledger.Event{Kind: ledger.EvLate, Evidence: learned}
+}
+
 // saw is a read with a verdict, and what it found.
 func saw(verdict, evidence string) ledger.Event {
 	return ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: []byte(evidence)}
@@ -116,6 +123,13 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"doubled later, and accepted so": {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson,
 			{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "ada"}}, false, soon, receipt.ErrNotObserved, "a person took responsibility"},
 		"gone later, and seen again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, sawOne, verified}, false, soon, nil, ""},
+		"sent late by another": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered)}, false, soon,
+			receipt.ErrNotObserved, "sent after it was seen, by a worker that had lost it"},
+		"given up, and sent late":        {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied, sentLate(0, "")}, false, soon, receipt.ErrNotObserved, "sent after it was seen"},
+		"sent late, before it was seen":  {[]ledger.Event{announced, answered, sawOne, verified, sentLate(time.Minute, ledger.FateAnswered)}, false, soon, nil, ""},
+		"sent late, and refused":         {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, "refused")}, false, soon, nil, ""},
+		"sent late, and looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered), sawOne, {Kind: ledger.EvRechecked}}, false, soon, nil, ""},
+		"learned late, but of no send":   {[]ledger.Event{announced, answered, sawOne, verified, {Kind: ledger.EvLate, Evidence: []byte(`[{"kind":"read"}]`)}}, false, soon, nil, ""},
 		"gone later, and not looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, verified}, false, soon,
 			receipt.ErrContradiction, `judged "absent"`},
 	} {

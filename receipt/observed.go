@@ -244,6 +244,40 @@ func (l *life) rechecks() (*Rechecks, error) {
 	return since, nil
 }
 
+// late refuses a write that was sent after it was seen, by a worker that had lost
+// it: what such a worker learned comes as evidence and decides nothing, but the read
+// was then none after the last send. A look since, which agreed, makes it good.
+func (l *life) late(seen time.Time) error {
+	var open *ledger.Event
+	for i, e := range l.events {
+		switch e.Kind {
+		case ledger.EvLate:
+			if sentLate(e, seen) {
+				open = &l.events[i]
+			}
+		case ledger.EvRechecked:
+			open = nil
+		}
+	}
+	if open != nil {
+		return unobserved("write %s was sent after it was seen, by a worker that had lost it (event %d), and was not looked at since; ask again later", l.rec.ID, open.Seq)
+	}
+	return nil
+}
+
+// sentLate reports whether late evidence tells of a send after a time that may have
+// been taken up.
+func sentLate(late ledger.Event, seen time.Time) bool {
+	var learned []ledger.Event
+	if json.Unmarshal(late.Evidence, &learned) != nil {
+		return false
+	}
+	return slices.ContainsFunc(learned, func(e ledger.Event) bool {
+		taken := e.Fate == ledger.FateUnknown || e.Fate == ledger.FateAnswered
+		return e.Kind == ledger.EvSent && taken && late.At.Add(-e.Ago).After(seen)
+	})
+}
+
 // textOf is a JSON value by its digest, and by itself where that is asked for.
 func textOf(value []byte, values bool) (Text, error) {
 	form := jsontext.Value(slices.Clone(shown(value)))

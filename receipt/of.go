@@ -48,6 +48,11 @@ func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options)
 	if err != nil {
 		return Statement{}, err
 	}
+	for _, l := range []*life{main, seen.of} {
+		if err := l.late(seen.seen()); err != nil {
+			return Statement{}, err
+		}
+	}
 	s := main.statement(o)
 	if err := seen.tell(&s.Predicate, p, o.Values); err != nil {
 		return Statement{}, err
