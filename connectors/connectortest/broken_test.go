@@ -81,10 +81,14 @@ var faults = map[string]struct {
 	"no-wait":       {"throttled", onWriteError(noWait), "the time to wait is dropped"},
 	"echo":          {"phantom-success/create", echo, "a read answers from what was written"},
 	"empty":         {"unreadable-read/read/500", emptyOnError, "what cannot be read is called absent"},
-	"apart":         {"", apart(0, 1), "a connector that reads elsewhere, and says so, passes"},
-	"far":           {"independent", apart(0, 0), "a read says that it went elsewhere, and did not"},
+	"apart":         {"", apart(0, 1, 0), "a connector that reads elsewhere, and says so, passes"},
+	"far":           {"independent", apart(0, 0, 0), "a read says that it went elsewhere, and did not"},
 	"boastful":      {"absent", onRead(func(o *connectors.Observation) { o.Independent = connectors.OtherServer }), "a read says more of its way than the profile"},
-	"far-writer":    {"independent", apart(1, 1), "the write went where only reads are said to go"},
+	"boastful-bulk": {"bulk", func() *faulty {
+		return &faulty{bulk: func(a []connectors.BulkAnswer) { a[0].Observation.Independent = connectors.OtherServer }}
+	}, "a bulk read says more of its way than the profile"},
+	"far-writer":    {"independent", apart(1, 1, 0), "the write went where only reads are said to go"},
+	"far-meddler":   {"independent", apart(0, 1, 1), "a read writes where it is said to read only"},
 	"strong":        {"lagging-read/read", onRead(func(o *connectors.Observation) { o.Strength = connectors.Strong }), "a replica is called the primary"},
 	"first-only":    {"duplicate-behind-our-back/create", onRead(firstOnly), "the second record is not shown"},
 	"no-stamp":      {"stamp/create", onRead(eachRecord(func(r *connectors.Record) { r.Stamp = "" })), "the stamp is not shown"},
@@ -322,12 +326,13 @@ func onRead(change func(*connectors.Observation)) func() *faulty {
 const aside = "aside"
 
 // apart says that it reads at another server, of which each write and each read makes
-// so many of either.
-func apart(byWrite, byRead int64) func() *faulty {
+// so many of either; a read may meddle by writing there.
+func apart(byWrite, byRead, meddled int64) func() *faulty {
 	return func() *faulty {
 		var writes, reads atomic.Int64
 		f := onRead(func(o *connectors.Observation) {
 			reads.Add(byRead)
+			writes.Add(meddled)
 			o.Path, o.Independent = aside, connectors.OtherServer
 		})()
 		f.write = func(ctx context.Context, r connectors.Request, next connectors.Connector) (connectors.Receipt, error) {

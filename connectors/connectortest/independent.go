@@ -43,8 +43,9 @@ func independentRead(c *check) {
 	before := c.before(in, 0)
 	writes, reads := c.f.Elsewhere()
 	c.write(in, before)
-	if w, r := c.f.Elsewhere(); w != writes || r != reads {
-		c.Errorf("the write has reached the place that reads are said to go to instead, with %d writes and %d reads", w-writes, r-reads)
+	written, looked := c.f.Elsewhere()
+	if written != writes || looked != reads {
+		c.Errorf("the write has reached the place that reads are said to go to instead, with %d writes and %d reads", written-writes, looked-reads)
 	}
 	c.until(func() string {
 		_, reads := c.f.Elsewhere()
@@ -57,7 +58,7 @@ func independentRead(c *check) {
 		}
 		return ""
 	})
-	if w, _ := c.f.Elsewhere(); w != writes {
-		c.Errorf("the reads have reached the other place with %d writes", w-writes)
+	if w, _ := c.f.Elsewhere(); w != written {
+		c.Errorf("the reads have reached the other place with %d writes", w-written)
 	}
 }
