@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	neturl "net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,7 +164,8 @@ func (w *walk) pages(ctx context.Context, d *draft) error {
 		case !more && page > 1 && all.paging.jumps() && !all.stable:
 			w.l.Why = fmt.Sprintf("it has %d pages, between which records can slip while they are turned", page)
 		case !more:
-			w.l.Complete = true
+			w.l.Why = w.beyond(ctx, d, u, len(elements), page)
+			w.l.Complete = w.l.Why == ""
 		case page >= all.pages || len(w.seen) >= connectors.MaxListed:
 			w.l.Why = fmt.Sprintf("it has more than %d pages", page)
 		default:
@@ -175,6 +177,25 @@ func (w *walk) pages(ctx context.Context, d *draft) error {
 		}
 		return nil
 	}
+}
+
+// beyond looks behind a short page, where pages are counted, and says why it may not
+// be the last: an API that gives fewer to a page than is declared seems to end with
+// its first.
+func (w *walk) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page int) (why string) {
+	p := w.k.all.paging
+	if !p.counts() || p.more != nil || size == 0 {
+		return ""
+	}
+	_, doc, err := w.page(ctx, d, withQuery(u, p.page, strconv.Itoa(page+1)))
+	if err != nil {
+		return fmt.Sprintf("whether there is a page %d cannot be told: %v", page+1, err)
+	}
+	behind, err := w.k.all.list.all(doc)
+	if err != nil || len(behind) > 0 {
+		return fmt.Sprintf("its pages have fewer records than size: says (%d), so that nobody knows which is the last", p.size)
+	}
+	return ""
 }
 
 func (w *walk) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, any, error) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,51 @@ func TestListTimes(t *testing.T) {
 			}
 			if asked != "2026-01-02T12:00:30Z 2026-01-02T13:00:31Z" {
 				t.Errorf("it asks for %s; want no less than the time that is meant", asked)
+			}
+		})
+	}
+}
+
+// TestListPagesThatAreCounted: a short page is the last only where nothing is behind
+// it, since APIs give fewer to a page than they are asked for.
+func TestListPagesThatAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		notes, gives int
+		beyond       int // the status behind the last page
+		complete     bool
+		reason       string
+	}{
+		"none":                    {0, 3, 200, true, "there is nothing"},
+		"a short one":             {2, 3, 200, true, "nothing is behind it"},
+		"fewer than was asked":    {4, 2, 200, false, "the first page looks like the last"},
+		"no page behind the last": {2, 3, 400, false, "nobody can tell"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+				first := (page - 1) * c.gives
+				if page > 1 && first >= c.notes && c.beyond != 200 {
+					rw.WriteHeader(c.beyond)
+					return
+				}
+				var all []string
+				for n := first; n < min(first+c.gives, c.notes); n++ {
+					all = append(all, fmt.Sprintf(`{"id":"%d","name":"%d"}`, n, n))
+				}
+				_, _ = fmt.Fprintf(rw, `{"notes":[%s]}`, strings.Join(all, ","))
+			}))
+			defer server.Close()
+			d, err := rest.Load([]byte(strings.Replace(listDeclaration, "TIMES", "paging: {page: page, size: 3}", 1)), "notes.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := rest.New(d, rest.Options{BaseURL: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := conn.List(t.Context(), connectors.Scope{Kind: "note"})
+			if err != nil || l.Complete != c.complete || (l.Why == "") != c.complete {
+				t.Errorf("%d records, complete %t (%s), %v; want complete %t: %s", len(l.Records), l.Complete, l.Why, err, c.complete, c.reason)
 			}
 		})
 	}
