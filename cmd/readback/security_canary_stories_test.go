@@ -19,7 +19,7 @@ import (
 // stories are all that happens, with canaries in all that is said.
 func (m *mine) stories() {
 	m.t.Helper()
-	for _, story := range []func(){m.happyStory, m.keyStory, m.lostStory, m.differsStory, m.undoStory, m.updateStory, m.echoStory, m.foreignStory,
+	for _, story := range []func(){m.happyStory, m.keyStory, m.lostStory, m.differsStory, m.undoStory, m.updateStory, m.echoStory, m.namedStory, m.foreignStory,
 		m.heldStory, m.repeatStory, m.sagaStory, m.gateStory, m.toolStory, m.rotatedStory, m.pipeStory, m.refusedStory, m.personStory} {
 		story()
 	}
@@ -159,6 +159,22 @@ func (m *mine) echoStory() {
 		m.hear(m.as(engine.RoleAgent, own, "POST", "/v1/writes", m.write(how, how, fmt.Sprintf(
 			`"write":"create","expect":{"amount_cents":6,"owner":%q,"contact":%q}`, owner, mail), "/owner"), "Prefer", "wait=2"))
 	}
+	odd := m.odd("told again in other words")
+	m.sent(odd)
+	for _, how := range []string{"as a page", "as a query"} {
+		m.hear(m.as(engine.RoleAgent, own, "POST", "/v1/writes", m.write("echo "+how, "echo "+how, fmt.Sprintf(
+			`"write":"create","expect":{"amount_cents":6,"owner":%s}`, quote(odd)), "/owner"), "Prefer", "wait=2"))
+	}
+}
+
+// namedStory: the members of an object are named by what is sensitive elsewhere,
+// in what is asked for and in what is read.
+func (m *mine) namedStory() {
+	owner, seen := m.word("the name of an unmarked member"), m.word("the name of a member that was there")
+	m.sent(owner)
+	m.seed(map[string]any{"order_id": "order-named", "amount_cents": json.Number("5"), "owner": seen, "by": map[string]any{seen: true, "by " + seen: 1}})
+	m.submit("named", m.write("named", "order-named", fmt.Sprintf(`"write":"update","require":{"owner":%q},"expect":{"amount_cents":6,"owner":%q,"shares":{%q:100}}`,
+		seen, owner, owner), "/owner"), "verified")
 }
 
 // foreignStory: the key is taken by a record of somebody else's, which holds what

@@ -90,7 +90,8 @@ func forms(value string) map[string]string {
 		"as it is": value, "JSON": inner, "JSON in JSON": string(twice[1 : len(twice)-1]), "JSON without HTML": strings.Trim(plainJSON.String(), "\"\n"),
 		"a query": url.QueryEscape(value), "a path": url.PathEscape(value), "HTML": html.EscapeString(value),
 		"hex": hex.EncodeToString([]byte(value)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(value))), "quoted": strings.Trim(fmt.Sprintf("%+q", value), `"`),
-		"bytes": strings.Trim(fmt.Sprint([]byte(value)), "[]"),
+		"bytes": strings.Trim(fmt.Sprint([]byte(value)), "[]"), "a page of others": otherPage(value), "a page of others with JSON": otherPage(inner),
+		"a query of others": otherQuery(value), "a query of others with JSON": otherQuery(inner),
 	}
 	for before := range 3 {
 		for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
@@ -100,6 +101,14 @@ func forms(value string) map[string]string {
 	}
 	return all
 }
+
+// otherPage and otherQuery are a text as others than Go write it in HTML and in
+// URLs.
+func otherPage(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "ü", "&uuml;").Replace(text)
+}
+
+func otherQuery(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // sieve finds canaries in texts.
 type sieve struct {
@@ -211,7 +220,7 @@ func (m *mine) fortSecrets() map[string]string {
 
 // echo stands before the destination, keeps what it is told, and answers writes of
 // some orders with what they say: 422 for those that are refused, 500 for those
-// whose fate nobody knows, as careless servers do.
+// whose fate nobody knows, and in other words than ours, as careless servers do.
 func (m *mine) echo(t *testing.T, upstream string) string {
 	to, err := url.Parse(upstream)
 	if err != nil {
@@ -234,6 +243,13 @@ func (m *mine) echo(t *testing.T, upstream string) string {
 			}
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		for word, tell := range map[string]func(string) string{"echo as a page": otherPage, "echo as a query": otherQuery} {
+			if r.Method != http.MethodGet && bytes.Contains(body, []byte(word)) {
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				_, _ = io.WriteString(w, "you said "+tell(string(body)))
+				return
+			}
+		}
 		through.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
