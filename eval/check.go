@@ -230,8 +230,11 @@ func (b *bound) unaccounted(lists []listing) Check {
 				continue
 			}
 			c.Looked++
+			anywhere, here := b.declared(l, r)
 			switch {
-			case known.has(l, r, b.stamps), ours(r) && b.elsewhere[r.Stamp], known.isElsewhere(l, r):
+			case known.has(l, r), here, known.isElsewhere(l, r):
+			case anywhere:
+				c.unknown(strange(l, r, misplaced))
 			case unknown:
 				c.unknown(strange(l, r, "nobody declared it, and the destination does not say when it was made: it may be older"))
 			default:
@@ -313,13 +316,10 @@ func (a accounted) form(place string, key intent.Fields) []string {
 }
 
 // has reports whether a declared effect explains a record: it was found by its
-// key or stamp, bears the stamp of a declared write, or has its key.
-func (a accounted) has(l listing, r connectors.Listed, stamps map[string]bool) bool {
+// key or stamp, or has its key.
+func (a accounted) has(l listing, r connectors.Listed) bool {
 	place := l.scope.Destination.Value + "/" + l.scope.Kind.Value
-	if a.refs[place+" "+r.Ref] || r.Stamp != "" && stamps[r.Stamp] {
-		return true
-	}
-	if a.key(a.keys, l, r) {
+	if a.refs[place+" "+r.Ref] || a.key(a.keys, l, r) {
 		return true
 	}
 	return slices.ContainsFunc(a.likely[place], func(t *target) bool {
@@ -369,8 +369,11 @@ func (b *bound) undeclared(lists []listing) Check {
 				continue
 			}
 			c.Looked++
+			anywhere, here := b.declared(l, r)
 			switch {
-			case b.stamps[r.Stamp], b.elsewhere[r.Stamp]:
+			case here:
+			case anywhere:
+				c.unknown(strange(l, r, misplaced))
 			case unknown:
 				c.unknown(strange(l, r, "no declared write has this stamp, and the destination does not say when it was made: it may be older"))
 			default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -134,3 +135,34 @@ func (o *operation) add(t *target, members []member) {
 	}
 	o.found += borne
 }
+
+// stamps are those of declared writes, and the destinations for which they were
+// declared; "" for one whose records others show, such as mail that mailboxes hold.
+type stamps map[string]map[string]bool
+
+func (s stamps) add(stamp, destination string, conn connectors.Connector) {
+	if _, lists := conn.(connectors.Lister); !lists {
+		destination = ""
+	}
+	if s[stamp] == nil {
+		s[stamp] = map[string]bool{}
+	}
+	s[stamp][destination] = true
+}
+
+// declared reports whether a record bears the stamp of a write that was declared,
+// and of one that was declared for its place.
+func (b *bound) declared(l listing, r connectors.Listed) (anywhere, here bool) {
+	if r.Stamp == "" {
+		return false, false
+	}
+	for _, s := range []stamps{b.stamps, b.elsewhere} {
+		places := s[r.Stamp]
+		anywhere = anywhere || len(places) > 0
+		here = here || places[""] || places[l.scope.Destination.Value]
+	}
+	return anywhere, here
+}
+
+// misplaced says what a record is whose stamp was declared for another place.
+const misplaced = "its stamp is that of a write that was declared for another destination: it was sent here instead, or the two are one"

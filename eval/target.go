@@ -61,16 +61,16 @@ type bound struct {
 	targets []*target
 	// strays are claims about writes that nobody declared.
 	strays []string
-	stamps map[string]bool // of all declared writes
+	stamps stamps // of all declared writes
 	// elsewhere are the stamps of writes that the export has and that are not
 	// meant here: those of other workflows, times and tenants. They were declared.
-	elsewhere map[string]bool
+	elsewhere stamps
 	lines     map[string]bool // names of all targets
 }
 
 // bind looks everything up that the file names. The error is an [InvalidError].
 func bind(f *File, reg *connectors.Registry) (*bound, error) {
-	b := &bound{f: f, reg: reg, stamps: map[string]bool{}, elsewhere: map[string]bool{}, lines: map[string]bool{}}
+	b := &bound{f: f, reg: reg, stamps: stamps{}, elsewhere: stamps{}, lines: map[string]bool{}}
 	var ps problems
 	for _, e := range f.effects {
 		b.effect(&ps, e)
@@ -91,13 +91,14 @@ func bind(f *File, reg *connectors.Registry) (*bound, error) {
 		}
 	}
 	for _, w := range f.others {
-		b.elsewhere[w.intent.Stamp()] = true
+		conn, _, _ := reg.Lookup(w.intent.Destination, w.intent.Kind) // nil where it is not known
+		b.elsewhere.add(w.intent.Stamp(), w.intent.Destination, conn)
 	}
 	b.claims()
 	for _, t := range b.targets {
 		for _, m := range t.members {
 			if m.stamp != "" {
-				b.stamps[m.stamp] = true
+				b.stamps.add(m.stamp, t.profile.Destination, t.conn)
 			}
 		}
 		b.lines[t.name] = true

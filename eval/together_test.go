@@ -6,7 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -161,3 +163,43 @@ func TestOneOperationTwice(t *testing.T) {
 		})
 	}
 }
+
+// TestStampOfAnotherPlace: a record that bears the stamp of a write that was declared
+// for another destination is no declared one here.
+func TestStampOfAnotherPlace(t *testing.T) {
+	const checks = head + "workflow: {name: wf, writes: writes.json}\nchecks: {unaccounted: [{destination: north, kind: order}], undeclared: [{destination: north, kind: order}]}\n"
+	for name, c := range map[string]struct {
+		declaredFor, workflow, want, reason string
+	}{
+		"here":                        {"north", "wf", "unaccounted pass, undeclared pass", "as declared"},
+		"here, by another workflow":   {"north", "other", "unaccounted pass, undeclared pass", "it was declared, and is not meant"},
+		"for another":                 {"south", "wf", "unaccounted not-checked, undeclared not-checked", "it came to the wrong place, or the two are one"},
+		"for another, by another one": {"south", "other", "unaccounted not-checked, undeclared not-checked", "the same"},
+		"for mail":                    {"mail", "wf", "unaccounted pass, undeclared pass", "what cannot list shows its records elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, simulated.Plain.Options())
+				var reg connectors.Registry
+				mail := connectors.Destination{Connector: only{s.world.Connector()}, Profiles: s.world.Connector().Profiles()}
+				for place, d := range map[string]connectors.Destination{"north": s.world.Destination(), "south": newStage(t, simulated.Plain.Options()).world.Destination(), "mail": mail} {
+					if err := reg.Register(place, d); err != nil {
+						t.Fatal(err)
+					}
+				}
+				in, other := declared(intent.Create, "A-1", 0), declared(intent.Create, "B-1", 1)
+				in.Destination, in.Workflow, other.Destination = c.declaredFor, c.workflow, "north"
+				s.there("Z-9", 100, in.Stamp())
+				s.there("B-1", 100, other.Stamp())
+				s.write("writes.json", exportLine(t, in, "settled", "verified", 0)+exportLine(t, other, "settled", "verified", 1))
+				r, err := eval.Run(t.Context(), s.load(checks), &reg, eval.Options{})
+				if err != nil || results(r) != c.want {
+					t.Errorf("%s, %v; want %s: %s\n%s", results(r), err, c.want, c.reason, r.Text())
+				}
+			})
+		})
+	}
+}
+
+// only is a connector that cannot list.
+type only struct{ connectors.Connector }
