@@ -264,6 +264,12 @@ func (s *Scope) Tells(text string) bool {
 	return !s.Idle() && (s.vault.Matches(text) != "" || s.met.in(text))
 }
 
+// Names is Tells for a name that we or callers made: a value of fewer than four
+// letters counts where it is all of it.
+func (s *Scope) Names(name string) bool {
+	return s.Tells(name) || !s.Idle() && s.met.brief(name)
+}
+
 // SealName is a name that somebody else gave (an id, a URL), as it is, or as one
 // token where it tells something sensitive; "" where it cannot be kept at all.
 func (s *Scope) SealName(name string) string {

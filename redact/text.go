@@ -234,6 +234,12 @@ func (l *literals) in(text string) bool {
 	return tells(text) || slices.ContainsFunc(unescaped(text), tells)
 }
 
+// brief reports whether a text is a value that has few letters.
+func (l *literals) brief(text string) bool {
+	letters := folded([]rune(text))
+	return slices.ContainsFunc(l.short, func(one literal) bool { return slices.Equal(one.letters, letters) })
+}
+
 // find finds the values in a text, or those alone that count inside other values
 // too: not what is short, nor true and false. Withhold says that the text cannot
 // be kept.

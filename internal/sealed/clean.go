@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -17,7 +18,9 @@ func (s *Store) Tells(tenant, name string) bool { return s.vault.Scope(tenant, "
 // Clean takes sensitive values out of what v points to, at any depth: those that
 // intents mark, those that destinations do, and what looks like a pattern. In
 // sentences and documents stand digests then; words of a type of their own, such
-// as states, and times stay.
+// as states, and times stay. What a field names that is called so (ID, URL, Key,
+// Digest) is a name: a value of one to three letters, which is part of many of them,
+// counts only where it is all of it.
 func (s *Store) Clean(tenant string, v any, of ...intent.WriteIntent) {
 	var marks [][]string
 	for _, w := range of {
@@ -55,7 +58,7 @@ func (c cleaner) value(v reflect.Value) {
 		c.any(v)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
+			if f := v.Type().Field(i); f.IsExported() && !(names.MatchString(f.Name) && c.names(v.Field(i))) {
 				c.value(v.Field(i))
 			}
 		}
@@ -66,6 +69,25 @@ func (c cleaner) value(v reflect.Value) {
 	case v.Kind() == reflect.Map:
 		c.members(v)
 	}
+}
+
+// names are the fields that hold a name, or a list of them.
+var names = regexp.MustCompile(`(ID|IDs|URL|Key|Digest)$`)
+
+// names reports whether a field holds names that tell nothing.
+func (c cleaner) names(v reflect.Value) bool {
+	switch {
+	case v.Type() == textType:
+		return !c.scope.Names(v.String())
+	case v.Kind() == reflect.Slice && v.Type().Elem() == textType:
+		for i := range v.Len() {
+			if c.scope.Names(v.Index(i).String()) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
 }
 
 // any is a value behind an interface: a clean copy takes its place.

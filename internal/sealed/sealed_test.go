@@ -3,6 +3,7 @@ package sealed_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -159,5 +160,33 @@ func TestClean(t *testing.T) {
 		Any: map[string]any{"x": []any{digest}}}
 	if d := cmp.Diff(want, v); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestNamesStayNames: an answer whose ids lack what is by chance a short value in
+// them is no answer. A name that is one, or holds a longer one, is none to be told.
+func TestNamesStayNames(t *testing.T) {
+	type policy struct{ PolicyID, PolicyName string }
+	type answer struct {
+		StepID, LeaseID, ApprovalURL, IdempotencyKey, IntentDigest, Reason string
+		PolicyIDs                                                          []string
+		Policies                                                           []policy
+	}
+	w := intent.WriteIntent{Payload: intent.Fields{"cvv": "123", "owner": "Lovelace", "vip": true}, Sensitive: []string{"/cvv", "/owner", "/vip"}}
+	s := sealed.New(ledger.NewMemory(), vault(t, "k1"), nil)
+	own := answer{StepID: "step-123", LeaseID: "ls_0a123f", ApprovalURL: "https://desk.example/123", IdempotencyKey: "pay:9123", IntentDigest: "77123aa",
+		PolicyIDs: []string{"p123"}, Policies: []policy{{"p123", "true"}}, Reason: "it is fine"}
+	got := own
+	got.PolicyIDs, got.Policies = []string{"p123"}, []policy{{"p123", "fine"}}
+	own.Policies[0].PolicyName = "fine"
+	s.Clean("acme", &got, w)
+	if diff := cmp.Diff(own, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	telling := answer{StepID: "123", LeaseID: "of lovelace", ApprovalURL: "https://desk.example/Lovelace", IdempotencyKey: "ada@hot.example",
+		PolicyIDs: []string{"p", "Lovelace"}, Policies: []policy{{"123", "of 0123"}}, Reason: "0123"}
+	s.Clean("acme", &telling, w)
+	if text := fmt.Sprintf("%+v", telling); strings.Contains(text, "123") || strings.Contains(strings.ToLower(text), "lovelace") || strings.Contains(text, "hot") {
+		t.Errorf("told: %s", text)
 	}
 }
