@@ -71,19 +71,19 @@ var faults = map[string]struct {
 	make   func() *faulty
 	reason string
 }{
-	"none":          {"", func() *faulty { return &faulty{} }, "the connector without a fault passes"},
-	"retries":       {"lost-answer/create", retries, "two sends for one call"},
-	"yes-man":       {"lost-answer/create", onWriteError(func(error) error { return nil }), "an error is called success"},
-	"nay-sayer":     {"lost-answer/create", onWriteError(func(e error) error { return connectors.Refused("", e) }), "doubt is called refusal"},
-	"denier":        {"dropped-before/create", onWriteError(connectors.NotSent), "doubt is called proof that nothing was sent"},
-	"doubter":       {"refused", onWriteError(func(e error) error { return errors.New(e.Error()) }), "a refusal is called doubt"},
-	"no-conflict":   {"condition/broken/update", onWriteError(noConflict), "a conflict is called a refusal of another kind"},
-	"no-wait":       {"throttled", onWriteError(noWait), "the time to wait is dropped"},
-	"echo":          {"phantom-success/create", echo, "a read answers from what was written"},
-	"empty":         {"unreadable-read/read/500", emptyOnError, "what cannot be read is called absent"},
-	"apart":         {"", apart(0, 1, 0), "a connector that reads elsewhere, and says so, passes"},
-	"far":           {"independent", apart(0, 0, 0), "a read says that it went elsewhere, and did not"},
-	"boastful":      {"absent", onRead(func(o *connectors.Observation) { o.Independent = connectors.OtherServer }), "a read says more of its way than the profile"},
+	"none":        {"", func() *faulty { return &faulty{} }, "the connector without a fault passes"},
+	"retries":     {"lost-answer/create", retries, "two sends for one call"},
+	"yes-man":     {"lost-answer/create", onWriteError(func(error) error { return nil }), "an error is called success"},
+	"nay-sayer":   {"lost-answer/create", onWriteError(func(e error) error { return connectors.Refused("", e) }), "doubt is called refusal"},
+	"denier":      {"dropped-before/create", onWriteError(connectors.NotSent), "doubt is called proof that nothing was sent"},
+	"doubter":     {"refused", onWriteError(func(e error) error { return errors.New(e.Error()) }), "a refusal is called doubt"},
+	"no-conflict": {"condition/broken/update", onWriteError(noConflict), "a conflict is called a refusal of another kind"},
+	"no-wait":     {"throttled", onWriteError(noWait), "the time to wait is dropped"},
+	"echo":        {"phantom-success/create", echo, "a read answers from what was written"},
+	"empty":       {"unreadable-read/read/500", emptyOnError, "what cannot be read is called absent"},
+	"apart":       {"", apart(0, 1, 0), "a connector that reads elsewhere, and says so, passes"},
+	"far":         {"independent", apart(0, 0, 0), "a read says that it went elsewhere, and did not"},
+	"boastful":    {"absent", onRead(func(o *connectors.Observation) { o.Independent = connectors.OtherServer }), "a read says more of its way than the profile"},
 	"boastful-bulk": {"bulk", func() *faulty {
 		return &faulty{bulk: func(a []connectors.BulkAnswer) { a[0].Observation.Independent = connectors.OtherServer }}
 	}, "a bulk read says more of its way than the profile"},
