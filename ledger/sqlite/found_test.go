@@ -1,0 +1,307 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/internal/storebench"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+func init() { roles["switcher"] = switcher }
+
+// oldWrites and oldPapers are more than two portions of each.
+const (
+	oldWrites = 2*sqlite.MaxFound + 300
+	oldPapers = sqlite.MaxFound + 200
+)
+
+// history is a ledger with many writes and papers, and nothing to seal.
+func history(t *testing.T, path string) *sqlite.Ledger {
+	t.Helper()
+	l := open(t, path, nil)
+	must(t, storebench.Pair(t.Context(), l, storebench.Intent("model", 0)))
+	must(t, l.Change(fmt.Sprintf(fill, 2, oldWrites)))
+	put(t, l, ledger.Paper{Tenant: "acme", Kind: "step", ID: "0", Body: []byte(`{}`)})
+	must(t, l.Change(fmt.Sprintf(`WITH RECURSIVE count (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM count WHERE n < %d)
+		INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, created, state, due, done, version, updated, body)
+		SELECT p.tenant, p.kind, c.n, p.binder, p.subject, p.trace, p.created, p.state, p.due, p.done, p.version, p.updated, p.body
+		FROM ledger_papers AS p, count AS c WHERE p.id = '0'`, oldPapers-1)))
+	return l
+}
+
+func put(t *testing.T, l *sqlite.Ledger, p ledger.Paper) ledger.Paper {
+	t.Helper()
+	did, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}})
+	must(t, err)
+	return did.Papers[0]
+}
+
+// filed is one filing of a paper; a paper that was found counts as it is when it is
+// read.
+type filed struct {
+	id      string
+	version int64
+	found   bool
+}
+
+// everything holds what is not sealed against what the ledger has: each event is
+// there once, in the order of its write, each paper was found once, and each later
+// filing is there once.
+func everything(t *testing.T, l *sqlite.Ledger) {
+	t.Helper()
+	next, papers, once := map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}
+	for after := int64(0); ; {
+		runs, err := l.Unsealed(t.Context(), after, 1000)
+		must(t, err)
+		if len(runs) == 0 {
+			break
+		}
+		for _, r := range runs {
+			after = r.Ticket
+			if r.Unread != nil {
+				t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
+			}
+			if m := r.Mark; m != nil {
+				f := filed{m.PaperID, m.Version, r.Found}
+				if r.Found {
+					f.version = 0
+				}
+				if once[f] {
+					t.Errorf("%+v came twice", f)
+				}
+				once[f], papers[m.PaperID] = true, max(papers[m.PaperID], m.Version)
+			}
+			for _, e := range r.Events {
+				if next[r.ID]++; e.Seq != next[r.ID] {
+					t.Fatalf("write %s: event %d came where event %d was to come", r.ID, e.Seq, next[r.ID])
+				}
+			}
+		}
+	}
+	for f := range once {
+		if f.found && once[filed{f.id, 1, false}] {
+			t.Errorf("paper %s was found, and was new as well", f.id)
+		}
+	}
+	writes := 0
+	for after := ledger.ID(""); ; {
+		lives, err := l.Lives(t.Context(), after, 1000)
+		must(t, err)
+		for _, life := range lives {
+			if after = life.Record.ID; next[after] != int64(len(life.Events)) {
+				t.Fatalf("write %s: %d of its %d events wait to be sealed", after, next[after], len(life.Events))
+			}
+		}
+		if writes += len(lives); len(lives) < 1000 {
+			break
+		}
+	}
+	kept := 0
+	for after := (ledger.Paper{}); ; {
+		some, err := l.Kept(t.Context(), after, 1000)
+		must(t, err)
+		for _, p := range some {
+			if after = p; papers[p.ID] != p.Version {
+				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, papers[p.ID], p.Version)
+			}
+		}
+		if kept += len(some); len(some) < 1000 {
+			break
+		}
+	}
+	if writes < oldWrites || kept < oldPapers {
+		t.Fatalf("%d writes and %d papers; want what was there", writes, kept)
+	}
+}
+
+// While a long history is being found, others work between any two portions: on
+// what is found already, on what is not yet, on what is new. Another process goes
+// on where the first was ended. No event is left out, and none comes twice.
+func TestFoundInPortions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := history(t, path)
+	other := open(t, path, nil)
+	late := append(everyFew(t, l), storebenchReserved(t, l, "open", 0))
+	papers := []ledger.Paper{paperOf(t, l, "0"), paperOf(t, l, fmt.Sprint(oldPapers-1))}
+	portions, nothing := 0, func() {}
+	for more := true; more; portions++ {
+		one, two := l, other
+		if portions%2 == 1 {
+			one, two = other, l
+		}
+		var err error
+		more, err = one.SwitchOn(portions > 0, nothing)
+		must(t, err)
+		for i := range late {
+			late[i] = noted(t, two, late[i])
+		}
+		storebenchReserved(t, two, "new", portions)
+		for i := range papers {
+			papers[i] = put(t, two, papers[i])
+		}
+		put(t, one, ledger.Paper{Tenant: "acme", Kind: "step", ID: fmt.Sprint("new", portions), Body: []byte(`{}`)})
+	}
+	if least := 1 + oldWrites/sqlite.MaxFound + oldPapers/sqlite.MaxFound; portions < least {
+		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
+	}
+	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+		t.Errorf("changed %v, error %v; it was on", changed, err)
+	}
+	everything(t, l)
+}
+
+// everyFew are some of the writes that are there, the first and the last among them.
+func everyFew(t *testing.T, l *sqlite.Ledger) (some []ledger.Record) {
+	t.Helper()
+	ids, err := l.Read("SELECT id FROM ledger_writes WHERE n = 1 OR n % 450 = 0 ORDER BY n")
+	must(t, err)
+	for _, id := range ids {
+		rec, err := l.Get(t.Context(), "acme", ledger.ID(id))
+		must(t, err)
+		some = append(some, rec)
+	}
+	return some
+}
+
+func storebenchReserved(t *testing.T, l *sqlite.Ledger, batch string, n int) ledger.Record {
+	t.Helper()
+	rec, err := storebench.Reserve(t.Context(), l, storebench.Intent(batch, n))
+	must(t, err)
+	return rec
+}
+
+// noted is a write after one more event.
+func noted(t *testing.T, l *sqlite.Ledger, r ledger.Record) ledger.Record {
+	t.Helper()
+	e := ledger.Event{Kind: ledger.EvRechecked}
+	if r.State != ledger.Settled {
+		e = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateUnknown}
+		if r.State != ledger.Sending {
+			e = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
+		}
+	}
+	r, err := l.Append(t.Context(), r.ID, r.Fence, e)
+	must(t, err)
+	return r
+}
+
+func paperOf(t *testing.T, l *sqlite.Ledger, id string) ledger.Paper {
+	t.Helper()
+	p, err := l.Paper(t.Context(), "acme", "step", id)
+	must(t, err)
+	return p
+}
+
+// Whoever is interrupted leaves nothing half done, whoever comes next goes on; and
+// somebody who switches it off meanwhile has the last word.
+func TestFindingIsInterrupted(t *testing.T) {
+	l := history(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if changed, err := l.Chronicle(ctx, true); changed || !errors.Is(err, context.Canceled) {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	for i := range 2 {
+		more, err := l.SwitchOn(i > 0, func() {})
+		if must(t, err); !more {
+			t.Fatal("it is on already")
+		}
+	}
+	if changed, err := l.Chronicle(t.Context(), false); !changed || err != nil {
+		t.Errorf("changed %v, error %v; want it off", changed, err)
+	}
+	if more, err := l.SwitchOn(true, func() {}); more || err != nil {
+		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
+	}
+	if left, err := l.Read("SELECT count(*) FROM ledger_unsealed"); err != nil || cmp.Diff([]string{"0"}, left) != "" {
+		t.Errorf("%v rows are left, error %v", left, err)
+	}
+	for i := range 2 {
+		_, err := l.SwitchOn(i > 0, func() {})
+		must(t, err)
+	}
+	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+		t.Errorf("changed %v, error %v; want it on", changed, err)
+	}
+	everything(t, l)
+}
+
+// switcher is a process that finds a history, and stands still in the middle: name
+// says behind how many portions, and it has not committed the next.
+func switcher(path, name string) error {
+	l, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	within := func() {}
+	for i, portions := 0, len(name); err == nil; i++ {
+		if i == portions {
+			within = func() {
+				fmt.Println("here")
+				select {}
+			}
+		}
+		_, err = l.SwitchOn(i > 0, within)
+	}
+	return err
+}
+
+// A process that is really killed in the middle of a portion, wherever that is,
+// leaves what the next needs to go on.
+func TestFindingIsKilled(t *testing.T) {
+	for _, portions := range []string{"", ".", "..", "...", "....", "....."} {
+		t.Run(fmt.Sprint(len(portions)), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l := history(t, path)
+			cmd := process(t, "switcher", path, portions)
+			out, err := cmd.StdoutPipe()
+			must(t, err)
+			must(t, cmd.Start())
+			said, err := bufio.NewReader(out).ReadString('\n')
+			if err != nil || strings.TrimSpace(said) != "here" {
+				t.Errorf("it said %q, error %v", said, err)
+			}
+			must(t, cmd.Process.Kill()) // SIGKILL
+			_ = cmd.Wait()              // which says that it was killed
+			late := everyFew(t, l)
+			for i := range late {
+				late[i] = noted(t, l, late[i])
+			}
+			if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+				t.Errorf("changed %v, error %v", changed, err)
+			}
+			for i := range late {
+				noted(t, l, late[i])
+			}
+			everything(t, l)
+		})
+	}
+}
+
+// What was on before is on after the upgrade, and nothing is found anew.
+func TestOnBeforePortions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l := open(t, path, nil)
+	storebenchReserved(t, l, "a", 0)
+	_, err := l.Chronicle(t.Context(), true)
+	must(t, err)
+	must(t, l.Change(`ALTER TABLE ledger_meta DROP COLUMN found_writes; ALTER TABLE ledger_meta DROP COLUMN found_papers;
+		UPDATE ledger_meta SET version = 5, compatible_from = 5`))
+	l = open(t, path, nil)
+	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+		t.Errorf("changed %v, error %v; it was on", changed, err)
+	}
+	storebenchReserved(t, l, "b", 0)
+	if runs, err := l.Unsealed(t.Context(), 0, 10); err != nil || len(runs) != 2 || !runs[0].Found || runs[1].Found {
+		t.Errorf("%d runs, error %v", len(runs), err)
+	}
+}
