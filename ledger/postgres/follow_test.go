@@ -319,7 +319,7 @@ func TestUpgradeFinds(t *testing.T) {
 	if err := r.catchUp(); err != nil || len(r.heard) != 0 {
 		t.Errorf("heard %d, error %v", len(r.heard), err)
 	}
-	if _, known, err := l.Version(t.Context()); err != nil || known != 4 {
+	if _, known, err := l.Version(t.Context()); err != nil || known != 5 {
 		t.Errorf("version %d, error %v", known, err)
 	}
 	var needs int

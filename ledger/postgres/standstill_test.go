@@ -27,9 +27,9 @@ func TestStandingTransaction(t *testing.T) {
 		if most != "30s" {
 			t.Errorf("a transaction may stand still for %q, want 30s", most)
 		}
-		_, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '10ms'")
+		_, err := tx.Exec(ctx, "UPDATE ledger_writes SET followed = TRUE WHERE id = $1", string(head))
 		must(t, err)
-		_, err = tx.Exec(ctx, "UPDATE ledger_writes SET followed = TRUE WHERE id = $1", string(head))
+		_, err = tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '10ms'")
 		must(t, err)
 		got, err := d.open(nil).Claim(ctx, ledger.Claim{Owner: "two", LeaseFor: time.Minute, Tenant: "acme", ID: head}) // waits
 		if err != nil || len(got) != 1 {
