@@ -61,6 +61,7 @@ func TestNewRefusesWhatCannotBeAKey(t *testing.T) {
 		"zeros":         {"a file that was never filled", []Key{key("a", 0)}, nil, "all zeros"},
 		"id":            {"it stands in a token", []Key{key("a:b", 1)}, nil, `the id is "a:b"`},
 		"twice":         {"which one opens?", []Key{key("a", 1), key("a", 2)}, nil, `"a" is there twice`},
+		"the same":      {"a rotation that is none, and an id that opens nothing of its own", []Key{key("a", 1), key("b", 1)}, nil, `"b" is the same key as "a"`},
 		"pattern":       {"nobody would know what it found", []Key{key("a", 1)}, []Pattern{{"", cards.Regexp}}, "want a name"},
 		"empty pattern": {"everything would be sensitive", []Key{key("a", 1)}, []Pattern{{"x", regexp.MustCompile(`x*`)}}, "finds the empty text"},
 	} {

@@ -89,6 +89,11 @@ func (v *Vault) add(k Key) error {
 	case slices.ContainsFunc(v.keys, func(o Key) bool { return o.ID == k.ID }):
 		return fmt.Errorf("the id %q is there twice; want each once", k.ID)
 	}
+	for _, o := range v.keys {
+		if slices.Equal(o.Secret, k.Secret) {
+			return fmt.Errorf("%q is the same key as %q; want another one, or one id: what was sealed names its key by it", k.ID, o.ID)
+		}
+	}
 	v.keys = append(v.keys, Key{ID: k.ID, Secret: slices.Clone(k.Secret)})
 	return nil
 }
