@@ -117,9 +117,12 @@ const (
 	maxUnsealed = 10_000
 
 	// maxFound is how many writes or papers one transaction finds when what is not
-	// sealed is to be remembered: some milliseconds, in which nobody else can change
-	// the ledger.
-	maxFound = 1000
+	// sealed is to be remembered, in which nobody else can change the ledger: less
+	// than a tenth of a second where each must be read from a slow disk. maxCleared
+	// is how many small rows side by side one transaction forgets when it is not to
+	// be remembered any more.
+	maxFound   = 500
+	maxCleared = 10_000
 
 	// maxListed bounds the lists of a survey, as package ledger promises.
 	maxListed = 100

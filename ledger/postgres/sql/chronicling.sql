@@ -1,3 +1,3 @@
--- Whether what is not sealed is remembered, and all that was there is found, as it
--- stands now.
-SELECT g.chronicle, g.found = '~' AND g.found_tenant IS NULL FROM @ledger_meta AS g WHERE g.one = 1
+-- Whether what is not sealed is remembered, whether all that was there is found, and
+-- whether anything is left of it, as it stands now.
+SELECT g.chronicle, g.found = '~' AND g.found_tenant IS NULL, EXISTS (SELECT 1 FROM @ledger_unsealed) FROM @ledger_meta AS g WHERE g.one = 1

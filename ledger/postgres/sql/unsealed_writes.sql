@@ -1,2 +1,3 @@
 -- Which writes have events that are not sealed?
-SELECT u.write FROM @ledger_unsealed AS u WHERE u.write IS NOT NULL LIMIT $1::bigint
+SELECT u.write FROM @ledger_unsealed AS u WHERE u.write IS NOT NULL
+	AND (SELECT g.chronicle FROM @ledger_meta AS g WHERE g.one = 1) LIMIT $1::bigint

@@ -1,0 +1,270 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/readback-go/readback/internal/storebench"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// oldWrites and oldPapers are more than two portions of each.
+const (
+	oldWrites = 2*postgres.MaxFound + 300
+	oldPapers = 2*postgres.MaxFound + 200
+)
+
+// history is a ledger with many writes and papers, and nothing to seal.
+func history(t *testing.T) (*database, *postgres.Ledger) {
+	t.Helper()
+	d := fresh(t)
+	l := d.open(nil)
+	must(t, storebench.Pair(t.Context(), l, storebench.Intent("model", 0)))
+	d.exec(fmt.Sprintf(`WITH made AS (
+		INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
+			state, due, settled_at, seq, body, evidence, owner, lease_until, lease_for, fence, holds, blocks)
+		SELECT 'wr_' || substr(k.key, 1, 32), w.tenant, w.destination, w.tool, k.key, w.idempotency_key || k.n, k.key, w.created, w.intent,
+			w.state, w.due, w.settled_at, w.seq,
+			replace(replace(replace(replace(w.body, w.structural_key, k.key), w.about, k.key), substr(w.id, 4), substr(k.key, 1, 32)), w.idempotency_key, w.idempotency_key || k.n),
+			w.evidence, w.owner, w.lease_until, w.lease_for, w.fence, w.holds, w.blocks
+		FROM (SELECT n, encode(sha256(n::text::bytea), 'hex') AS key FROM generate_series(2, %d) AS n) AS k, ledger_writes AS w
+		RETURNING n)
+		INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
+		SELECT made.n, e.seq, e.body, e.evidence, e.mismatches FROM made, ledger_events AS e`, oldWrites))
+	d.exec(fmt.Sprintf(`INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, state, done, body, version, created, updated, came)
+		SELECT 'acme', 'step', i::text, '', '', '', '', FALSE, '{}', 1, i, i, i FROM generate_series(1, %d) AS i; ANALYZE`, oldPapers))
+	return d, l
+}
+
+func laid(t *testing.T, l *postgres.Ledger, p ledger.Paper) ledger.Paper {
+	t.Helper()
+	did, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}})
+	must(t, err)
+	return did.Papers[0]
+}
+
+// filed is one filing of a paper; a paper that was found counts as it is when it is
+// read.
+type filed struct {
+	id      string
+	version int64
+	found   bool
+}
+
+// everything holds what is not sealed against what the ledger has: each event is
+// there once, in the order of its write, each paper was found once, and each later
+// filing is there once.
+func everything(t *testing.T, l *postgres.Ledger) {
+	t.Helper()
+	next, papers, once := map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}
+	for after := int64(0); ; {
+		runs, err := l.Unsealed(t.Context(), after, 1000)
+		must(t, err)
+		if len(runs) == 0 {
+			break
+		}
+		for _, r := range runs {
+			if after = r.Ticket; r.Unread != nil {
+				t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
+			}
+			if m := r.Mark; m != nil {
+				f := filed{m.PaperID, m.Version, r.Found}
+				if r.Found {
+					f.version = 0
+				}
+				if once[f] {
+					t.Errorf("%+v came twice", f)
+				}
+				once[f], papers[m.PaperID] = true, max(papers[m.PaperID], m.Version)
+			}
+			for _, e := range r.Events {
+				if next[r.ID]++; e.Seq != next[r.ID] {
+					t.Fatalf("write %s: event %d came where event %d was to come", r.ID, e.Seq, next[r.ID])
+				}
+			}
+		}
+	}
+	for f := range once {
+		if f.found && once[filed{f.id, 1, false}] {
+			t.Errorf("paper %s was found, and was new as well", f.id)
+		}
+	}
+	writes := 0
+	for after := ledger.ID(""); ; {
+		lives, err := l.Lives(t.Context(), after, 1000)
+		must(t, err)
+		for _, life := range lives {
+			if after = life.Record.ID; next[after] != int64(len(life.Events)) || life.Unread != nil {
+				t.Fatalf("write %s: %d of its %d events wait to be sealed; %v", after, next[after], len(life.Events), life.Unread)
+			}
+		}
+		if writes += len(lives); len(lives) < 1000 {
+			break
+		}
+	}
+	kept := 0
+	for after := (ledger.Paper{}); ; {
+		some, err := l.Kept(t.Context(), after, 1000)
+		must(t, err)
+		for _, p := range some {
+			if after = p; papers[p.ID] != p.Version {
+				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, papers[p.ID], p.Version)
+			}
+		}
+		if kept += len(some); len(some) < 1000 {
+			break
+		}
+	}
+	if writes < oldWrites || kept < oldPapers {
+		t.Fatalf("%d writes and %d papers; want what was there", writes, kept)
+	}
+}
+
+// everyFew are some of the writes that are there, in the order of their ids.
+func everyFew(t *testing.T, l *postgres.Ledger) (some []ledger.Record) {
+	t.Helper()
+	lives, err := l.Lives(t.Context(), "", 1000)
+	must(t, err)
+	for i := 0; i < len(lives); i += 111 {
+		some = append(some, lives[i].Record)
+	}
+	return some
+}
+
+// noted is a write after one more event.
+func noted(t *testing.T, l *postgres.Ledger, r ledger.Record) ledger.Record {
+	t.Helper()
+	e := ledger.Event{Kind: ledger.EvRechecked}
+	switch r.State {
+	case ledger.Sending:
+		e = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateUnknown}
+	case ledger.Checking:
+		e = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
+	}
+	r, err := l.Append(t.Context(), r.ID, r.Fence, e)
+	must(t, err)
+	return r
+}
+
+func begun(t *testing.T, l *postgres.Ledger, batch string, n int) ledger.Record {
+	t.Helper()
+	rec, err := storebench.Reserve(t.Context(), l, storebench.Intent(batch, n))
+	must(t, err)
+	return rec
+}
+
+// While a long history is being found, others work between any two portions: on
+// what is found already, on what is not yet, on what is new. Another process goes
+// on where the first was ended. No event is left out, and none comes twice.
+func TestFoundInPortions(t *testing.T) {
+	d, l := history(t)
+	other := d.open(nil)
+	late := append(everyFew(t, l), begun(t, l, "open", 0))
+	var papers []ledger.Paper
+	for _, id := range []string{"1", "999", fmt.Sprint(oldPapers)} {
+		p, err := l.Paper(t.Context(), "acme", "step", id)
+		must(t, err)
+		papers = append(papers, p)
+	}
+	portions := 0
+	for more := true; more; portions++ {
+		one, two := l, other
+		if portions%2 == 1 {
+			one, two = other, l
+		}
+		var err error
+		more, err = one.Switch(true, portions > 0, func() {})
+		must(t, err)
+		for i := range late {
+			late[i] = noted(t, two, late[i])
+		}
+		begun(t, two, "new", portions)
+		for i := range papers {
+			papers[i] = laid(t, two, papers[i])
+		}
+		for _, first := range []string{"", "new"} { // among those that were there, and behind them
+			laid(t, one, ledger.Paper{Tenant: "acme", Kind: "step", ID: fmt.Sprint(first, 100_000+portions), Body: []byte(`{}`)})
+		}
+	}
+	if least := 1 + oldWrites/postgres.MaxFound + oldPapers/postgres.MaxFound; portions < least {
+		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
+	}
+	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+		t.Errorf("changed %v, error %v; it was on", changed, err)
+	}
+	everything(t, l)
+}
+
+// A process whose connection breaks in the middle of a portion, wherever that is,
+// leaves what the next needs to go on; and so does one that gives up.
+func TestFindingIsKilled(t *testing.T) {
+	for portions := range 6 {
+		t.Run(fmt.Sprint(portions), func(t *testing.T) {
+			d, l := history(t)
+			for i := range portions {
+				_, err := l.Switch(true, i > 0, func() {})
+				must(t, err)
+			}
+			_, err := l.Switch(true, portions > 0, func() {
+				must(t, d.server.Exec("postgres", `SELECT pg_terminate_backend(l.pid) FROM pg_locks AS l
+					WHERE l.mode = 'ShareRowExclusiveLock' AND l.database = (SELECT oid FROM pg_database WHERE datname = '`+d.name+`')`))
+			})
+			if err == nil {
+				t.Fatal("it was not killed")
+			}
+			ctx, end := context.WithCancel(t.Context())
+			end()
+			if changed, err := l.Chronicle(ctx, true); changed || !errors.Is(err, context.Canceled) {
+				t.Errorf("changed %v, error %v", changed, err)
+			}
+			late := everyFew(t, l)
+			for i := range late {
+				late[i] = noted(t, l, late[i])
+			}
+			if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+				t.Errorf("changed %v, error %v", changed, err)
+			}
+			for i := range late {
+				noted(t, l, late[i])
+			}
+			everything(t, l)
+		})
+	}
+}
+
+// What is left when it is switched off is forgotten in portions, is not seen, and
+// is gone before it is on again: nothing of it comes twice.
+func TestSwitchedOffInPortions(t *testing.T) {
+	d, l := history(t)
+	_, err := l.Chronicle(t.Context(), true)
+	must(t, err)
+	d.exec(fmt.Sprintf(`INSERT INTO ledger_unsealed (mark) SELECT '{"kind":"found","tenant":"acme","paper_kind":"step","paper_id":"1"}' FROM generate_series(1, %d)`, postgres.MaxCleared))
+	more, err := l.Switch(false, false, func() {})
+	if must(t, err); !more {
+		t.Fatal("all was forgotten at once")
+	}
+	if runs, err := l.Unsealed(t.Context(), 0, 10); len(runs) > 0 || err != nil {
+		t.Errorf("%d runs, error %v; it is off", len(runs), err)
+	}
+	if more, err := l.Switch(true, true, func() {}); more || err != nil {
+		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
+	}
+	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	everything(t, l)
+	if changed, err := l.Chronicle(t.Context(), false); !changed || err != nil {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	d.exec(`INSERT INTO ledger_unsealed (write, last) SELECT n, 5 FROM ledger_writes`)
+	if changed, err := l.Chronicle(t.Context(), false); changed || err != nil {
+		t.Errorf("changed %v, error %v; it was off", changed, err)
+	}
+	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	everything(t, l)
+}
