@@ -70,7 +70,8 @@ func claimsCases() map[string]claimsCase {
 	plain := simulated.Plain.Options()
 	hopeless := plain
 	hopeless.Horizon = connectors.Bound{}
-	unique := simulated.Unique.Options()
+	unique, native := simulated.Unique.Options(), simulated.Native.Options()
+	unique.Horizon, native.Horizon = connectors.Bound{}, connectors.Bound{} // absence alone shows nothing
 	create := declared(intent.Create, "A-1", 0).Stamp()
 	mine := func(s *stage) { s.there("A-1", 100, create) }
 	nothing := func(*stage) {}
@@ -89,6 +90,8 @@ func claimsCases() map[string]claimsCase {
 			"exactly pass, expected not-checked, verified pass, undeclared pass", 0, 0, 1, "strong reads and a horizon: it could have been sent again"},
 		"not applied, unique key": {unique, []claimed{{intent.Create, "settled", "not_applied"}}, nothing,
 			"exactly pass, expected not-checked, verified pass, undeclared pass", 0, 0, 1, "a repeat meets the same record"},
+		"not applied, native key": {native, []claimed{{intent.Create, "settled", "not_applied"}}, nothing,
+			"exactly pass, expected not-checked, verified pass, undeclared pass", 0, 0, 1, "the destination recognises a repeat"},
 		"not applied, no horizon": {hopeless, []claimed{{intent.Create, "settled", "not_applied"}}, nothing,
 			"exactly pass, expected not-checked, verified pass, undeclared pass", 0, 0, 0, "nothing shows that it cannot land any more"},
 		"review and exact": {plain, []claimed{{intent.Create, "review", ""}}, mine,

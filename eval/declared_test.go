@@ -209,6 +209,29 @@ func TestOneRecordForTwo(t *testing.T) {
 	})
 }
 
+// TestReadsThatDisagree: where several reads must agree, those that do not begin anew.
+func TestReadsThatDisagree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.ConfirmReads = 2
+		s := newStage(t, o)
+		s.there("A-1", 100, "")
+		s.there("A-1", 100, "")
+		var reads atomic.Int64
+		reg := s.reading(func(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+			seen, err := s.world.Connector().Read(ctx, q)
+			if reads.Add(1) == 2 { // a node that does not have the second one
+				seen.Records = seen.Records[:1]
+			}
+			return seen, err
+		})
+		f := s.load(head + "run: {effects: [{destination: orders, kind: order, key: {order_id: A-1}}]}\nchecks: {exactly: true}\n")
+		if r, err := eval.Run(t.Context(), f, reg, eval.Options{}); err != nil || results(r) != "exactly fail" || reads.Load() != 4 {
+			t.Errorf("%v, %s by %d reads; want that it fails by 4\n%s", err, results(r), reads.Load(), r.Text())
+		}
+	})
+}
+
 // TestReadsOfNoTime: a weak read that does not say when it was made proves nothing,
 // and is not made without end.
 func TestReadsOfNoTime(t *testing.T) {

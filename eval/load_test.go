@@ -52,36 +52,55 @@ func TestProblems(t *testing.T) {
 		"an unknown rate":       {run + "rates: {compare: {retrys: {}}}\n", nil, []string{"rates.compare.retrys: is not known; did you mean retries?"}, "it would never be compared"},
 		"worse which way":       {run + "rates: {compare: {retries: {worse: sideways}}}\n", nil, []string{`worse: is "sideways"; want up, down or either`}, "it would never be worse"},
 		"counts of nothing":     {run + "rates: {counts: c.json}\n", map[string]string{"c.json": `{"counts":1,"shares":{"retries":[3,2]}}`}, []string{"c.json:1: shares.retries: wants two numbers"}, "three of two"},
-		"a count below nothing": {run + "rates: {counts: c.json}\n", map[string]string{"c.json": `{"counts":1,"samples":{"lag":[1,-1]}}`}, []string{"c.json:1: samples.lag: has a value that cannot be; want 0 to"}, "no read is before its write"},
 		"another snapshot":      {run + "checks: {collateral: {snapshot: s.jsonl}}\n", map[string]string{"s.jsonl": `{"snapshot":1,"evaluation":"other","taken":"2026-01-01T00:00:00Z"}`}, []string{`want version 1 and "test"`}, "it is of something else"},
-		"half a snapshot":       {run + "checks: {collateral: {snapshot: s.jsonl}}\n", map[string]string{"s.jsonl": `{"snapshot":1,"evaluation":"test","taken":"2026-01-01T00:00:00Z","records":2}` + "\n" + `{"destination":"orders","kind":"order","ref":"x","fields":{}}`}, []string{"s.jsonl: records: are 1, and 2 are said to be there"}, "the rest would look new"},
-		"a snapshot of after":   {run + "ended: \"2025-12-31T00:00:00Z\"\nchecks: {collateral: {snapshot: s.jsonl}}\n", map[string]string{"s.jsonl": `{"snapshot":1,"evaluation":"test","taken":"2026-01-01T00:00:00Z","records":0}`}, []string{"s.jsonl:1: taken: is 2026-01-01T00:00:00Z, when the last send had ended"}, "all damage was done"},
-		"a snapshot of a time":  {run + "checks: {collateral: {scopes: [{destination: orders, kind: order, from: \"2026-01-01T00:00:00Z\"}]}}\n", nil, []string{"has from or until; want neither"}, "what was there before is older"},
 		"an opinion of nobody":  {run + "opinions: [o.jsonl]\nchecks: {exactly: true}\n", map[string]string{"o.jsonl": `{"says":"fine"}`}, []string{"o.jsonl:1: wants by and says"}, "who thinks so?"},
 		"a key that is masked":  {head + "workflow: {name: wf, writes: w.json}\nchecks: {exactly: true}\n", map[string]string{"w.json": exportLine(t, declared("create", "redacted:0123456789abcdef", 0), "settled", "verified", 0)}, []string{"w.json:1: key: is not shown in the export"}, "nobody can look for it"},
 		"a secret in the file":  {run + "password: hunter2\nchecks: {exactly: true}\n", nil, []string{"a secret does not belong into this file; an evaluation takes"}, "it would be in every report"},
 		"all problems together": {"evaluation: 1\nname: x\nrun: {effects: [{destination: orders, kind: order, kye: {order_id: A}}]}\nchecks: {exacly: true}\n", nil, []string{"kye: is not known", "exacly: is not known"}, "one run shows all of them"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t, simulated.Plain.Options())
-			for file, text := range c.files {
-				s.write(file, text)
-			}
-			f, err := eval.Load(s.write("checks.yaml", c.checks))
-			if err == nil {
-				_, err = eval.Run(t.Context(), f, s.registry(), eval.Options{})
-			}
-			if !errors.Is(err, eval.ErrInvalid) {
-				t.Fatalf("%v, want ErrInvalid: %s", err, c.reason)
-			}
-			for _, want := range c.says {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("it does not say %q: %s\n%v", want, c.reason, err)
-				}
-			}
-			if strings.Contains(err.Error(), "hunter2") {
-				t.Error("it repeats a secret")
-			}
-		})
+		t.Run(name, func(t *testing.T) { refused(t, c.checks, c.files, c.says, c.reason) })
+	}
+}
+
+// refused fails unless an evaluation is refused, and says so.
+func refused(t *testing.T, checks string, files map[string]string, says []string, reason string) {
+	t.Helper()
+	s := newStage(t, simulated.Plain.Options())
+	for file, text := range files {
+		s.write(file, text)
+	}
+	f, err := eval.Load(s.write("checks.yaml", checks))
+	if err == nil {
+		_, err = eval.Run(t.Context(), f, s.registry(), eval.Options{})
+	}
+	if !errors.Is(err, eval.ErrInvalid) {
+		t.Fatalf("%v, want ErrInvalid: %s", err, reason)
+	}
+	for _, want := range says {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %s\n%v", want, reason, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("it repeats a secret")
+	}
+}
+
+// TestProblemsOfWhatWasBefore: a snapshot that cannot be one of before the run is
+// refused, and so are counts that cannot be.
+func TestProblemsOfWhatWasBefore(t *testing.T) {
+	const run = head + "run: {effects: [{destination: orders, kind: order, key: {order_id: A-1}}]}\n"
+	for name, c := range map[string]struct {
+		checks string
+		files  map[string]string
+		says   []string
+		reason string
+	}{
+		"a count below nothing": {run + "rates: {counts: c.json}\n", map[string]string{"c.json": `{"counts":1,"samples":{"lag":[1,-1]}}`}, []string{"c.json:1: samples.lag: has a value that cannot be; want 0 to"}, "no read is before its write"},
+		"half a snapshot":       {run + "checks: {collateral: {snapshot: s.jsonl}}\n", map[string]string{"s.jsonl": `{"snapshot":1,"evaluation":"test","taken":"2026-01-01T00:00:00Z","records":2}` + "\n" + `{"destination":"orders","kind":"order","ref":"x","fields":{}}`}, []string{"s.jsonl: records: are 1, and 2 are said to be there"}, "the rest would look new"},
+		"a snapshot of after":   {run + "ended: \"2025-12-31T00:00:00Z\"\nchecks: {collateral: {snapshot: s.jsonl}}\n", map[string]string{"s.jsonl": `{"snapshot":1,"evaluation":"test","taken":"2026-01-01T00:00:00Z","records":0}`}, []string{"s.jsonl:1: taken: is 2026-01-01T00:00:00Z, when the last send had ended"}, "all damage was done"},
+		"a snapshot of a time":  {run + "checks: {collateral: {scopes: [{destination: orders, kind: order, from: \"2026-01-01T00:00:00Z\"}]}}\n", nil, []string{"has from or until; want neither"}, "what was there before is older"},
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, c.checks, c.files, c.says, c.reason) })
 	}
 }
