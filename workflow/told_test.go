@@ -168,6 +168,7 @@ func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
 	b := newBench(t, nil)
 	first, wf := b.begin(), b.begin()
 	b.ask(first, "pay", under("wire:1"))
+	b.complete(first, "pay", workflow.CompleteRequest{IdempotencyKey: "wire:1"})
 	const steps = 45 // more than are read at once
 	for i := range steps {
 		b.ask(wf, fmt.Sprintf("step-%02d", i), call())
@@ -245,4 +246,32 @@ func TestUndoneSteps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUndoneIsBounded: what was not looked through is said to be there.
+func TestUndoneIsBounded(t *testing.T) {
+	b := newBench(t, nil)
+	find := func(reason, key string, want int, wantMore bool) {
+		t.Helper()
+		found, more, err := b.gate.Undone(t.Context(), alice, "bank", key)
+		if err != nil || len(found) != want || more != wantMore {
+			t.Errorf("%s: %d found, more %t, %v; want %d, %t", reason, len(found), more, err, want, wantMore)
+		}
+	}
+	asks := func(wf string, n int, key string) {
+		r := under(key)
+		r.ToolContext = &workflow.ToolContext{ToolName: "bank"}
+		for i := range n {
+			b.ask(wf, fmt.Sprintf("%s-%d", key, i), r)
+		}
+	}
+	old, wf := b.begin(), b.begin()
+	asks(old, 1, "wire:1")
+	asks(wf, 101, "wire:2")
+	find("the oldest of few", "wire:1", 1, false)
+	find("more than are told", "wire:2", 100, true)
+	asks(wf, 898, "wire:3")
+	find("the last that is looked at", "wire:1", 1, false)
+	asks(b.begin(), 1, "wire:4")
+	find("behind those that are looked at", "wire:1", 0, true)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,16 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 		Events  []ledger.Event `json:"events"`
 		Known   []report.Known `json:"known"`
 	}{engine.OutcomeOf(rec), rec, events, knownAt(rec, events)}
-	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) })
+	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
+}
+
+// atTheGate is where it is told what was decided about the step of a write that its
+// caller makes.
+func atTheGate(rec ledger.Record) string {
+	if !rec.Entrusted {
+		return ""
+	}
+	return fmt.Sprintf("\nWhat the gate decided about its step:\n  readback workflow show %s\n", report.Safe(rec.Workflow))
 }
 
 // knownAt is what was known of a write at each of its events.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,10 +163,19 @@ func stepNext(t workflow.StepTrace) string {
 		return "\nA person decides: approve or reject it at the desk or at the gate.\n"
 	case t.Decision == workflow.Block && p != nil:
 		return fmt.Sprintf("\nWhat became of the other one:\n  readback show %s\n", report.Safe(p.PriorWriteID))
-	case t.Decision == workflow.Block:
+	case t.Decision == workflow.Block && ruledOut(t):
 		return "\nIt stays so, however often it is asked for, until it is gated with \"retry_policy\": \"reevaluate\".\n"
 	}
 	return ""
+}
+
+// ruledOut reports whether rules block a step: one that people did not approve is not
+// ruled upon again.
+func ruledOut(t workflow.StepTrace) bool {
+	refused := slices.ContainsFunc(t.Heard, func(h workflow.Heard) bool {
+		return h.Decision == workflow.Rejected || h.Decision == workflow.Expired
+	})
+	return !refused && len(t.Decisions) > 0 && t.Decisions[len(t.Decisions)-1].Decision == workflow.Block
 }
 
 // said is a sentence of somebody, as a sentence.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
@@ -83,6 +84,7 @@ func TestWhyDidNothingHappen(t *testing.T) {
 		"by the workflow":        {"a blocked step is found without its address", []string{"workflow", "show", n.blocked}, exitVerified, []string{n.blocked + ` "shop again", in progress, begun`, "trace " + stepTrace, "Steps 1 to 1 of 1", "again blocked 1", "bot-7"}, []string{n.begun + " "}},
 		"with its write":         {"what was begun has one", []string{"workflow", "show", n.begun}, exitVerified, []string{"order allowed 1", string(prior) + " entrusted"}, nil},
 		"by rules":               {"the rule is named", []string{"workflow", "show", n.ruled, "late"}, exitVerified, []string{`BLOCKED step "late"`, `Why: Nobody is\x1b[31m there.`, "Rules: no-orders-at-night.", "asked for the first time.", `"retry_policy": "reevaluate"`}, []string{"\x1b"}},
+		"from its write":         {"it leads to what was decided", []string{"show", string(prior)}, exitVerified, []string{"readback workflow show " + n.begun}, nil},
 		"one that was blocked":   {"and what stood in its way", []string{"workflow", "show", n.blocked, "again"}, exitVerified, []string{`operation "order:1" of tool "create_order"`, "readback show " + string(prior)}, nil},
 		"the workflow, tenant":   {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "--tenant", "other"}, exitNotFound, []string{"no such workflow"}, []string{"again"}},
 		"the step, tenant":       {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "again", "--tenant", "other"}, exitNotFound, []string{"no such step"}, []string{"bot-7"}},
@@ -126,6 +128,9 @@ func TestGateDecisionsInJSON(t *testing.T) {
 	op := decode(t, n.want(exitVerified, n.run("operation", "show", "--tool", "create_order", "--key", "order:1", "--json")))
 	flow := decode(t, n.want(exitVerified, n.run("workflow", "show", n.blocked, "--json")))
 	step := decode(t, n.want(exitVerified, n.run("workflow", "show", n.blocked, "again", "--json")))
+	if past := one(op, "past").([]any); len(past) != 0 {
+		t.Errorf("who has the operation is told to have had it: %v", past)
+	}
 	if got := len(one(op, "steps").([]any)); got != 2 || one(op, "steps", 0, "decisions", 0, "lease") != "granted" {
 		t.Errorf("%d steps: %v", got, op["steps"])
 	}
@@ -177,4 +182,28 @@ func TestStepsThatCannotBeOpened(t *testing.T) {
 	n.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
 	says(t, n.want(exitVerified, n.run(operation...)), "stops others yes", `BLOCKED step "again"`)
 	says(t, n.want(exitVerified, n.run("workflow", "show", n.blocked)), "again blocked")
+}
+
+// TestWhatAPersonCanDoAboutAStep: nobody is sent where nothing can be done.
+func TestWhatAPersonCanDoAboutAStep(t *testing.T) {
+	block, hold := workflow.StepDecision{Decision: workflow.Block}, workflow.StepDecision{Decision: workflow.RequireApproval}
+	done := time.Unix(1, 0)
+	for name, tt := range map[string]struct {
+		reason string
+		step   workflow.StepTrace
+		want   string
+	}{
+		"rules":     {"they can be asked again", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{block}}, "reevaluate"},
+		"another":   {"what became of it is elsewhere", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{block}, Prior: &workflow.Prior{PriorWriteID: "wr_1"}}, "readback show wr_1"},
+		"rejected":  {"asking again is refused", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{hold, block}, Heard: []workflow.Heard{{Decision: workflow.Rejected}}}, ""},
+		"too late":  {"asking again is refused", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{hold}}, ""},
+		"held":      {"somebody must decide", workflow.StepTrace{Decision: workflow.RequireApproval, Waits: true}, "approve or reject"},
+		"completed": {"it is done", workflow.StepTrace{Decision: workflow.Allow, CompletedAt: &done}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := stepNext(tt.step); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("%s: %q, want %q in it", tt.reason, got, tt.want)
+			}
+		})
+	}
 }
