@@ -18,13 +18,14 @@ import (
 func TestOtherWaysOfWriting(t *testing.T) {
 	const value = `Ada O'Neil (privat)/ada+x@hot.example & ü <"q">` + " \U0001F600"
 	v := vault(t, []Key{key("k1", 1)}, cards)
-	f := intent.Fields{"name": value, "around": " Blank Canary\n", "sum": json.Number("1234567.50"), "power": json.Number("1e5"), "tenth": json.Number("5.00")}
+	f := intent.Fields{"name": value, "around": " Blank Canary\n", "sum": json.Number("1234567.50"), "power": json.Number("1e5"), "tenth": json.Number("15.00")}
 	for title, tc := range map[string]struct {
 		reason, text string
 		open         bool
 	}{
 		"JavaScript's URLs":  {"it encodes a blank and an @ in other ways than Go does", `/find?q=Ada%20O'Neil%20(privat)%2Fada%2Bx%40hot.example%20%26%20%C3%BC%20%3C%22q%22%3E%20%F0%9F%98%80`, false},
 		"Java's URLs":        {"and a blank as forms do", `q=Ada+O%27Neil+%28privat%29%2Fada%2bx%40hot.example+%26+%c3%bc+%3C%22q%22%3E+%F0%9F%98%80`, false},
+		"jQuery's forms":     {"a blank as forms do, and an apostrophe as it is", `q=Ada+O'Neil+(privat)%2Fada%2Bx%40hot.example+%26+%C3%BC+%3C%22q%22%3E+%F0%9F%98%80`, false},
 		"Python's HTML":      {"entities have names and numbers", "<b>Ada O&#x27;Neil (privat)/ada+x@hot.example &amp; ü &lt;&quot;q&quot;&gt; \U0001F600</b>", false},
 		"PHP's HTML":         {"letters have names, too", "Ada O&#039;Neil (privat)/ada+x@hot.example &amp; &uuml; &lt;&quot;q&quot;&gt; &#128512;", false},
 		"PHP's JSON":         {"it escapes slashes, and a letter beyond 16 bits in two halves", `{"got":"Ada O'Neil (privat)\/ada+x@hot.example & \u00FC <\"q\"> \ud83d\ude00"}`, false},
@@ -35,8 +36,8 @@ func TestOtherWaysOfWriting(t *testing.T) {
 		"number in powers":   {"as Go prints one", "got 1.2345675e+06", false},
 		"number without":     {"or without", "got 100000", false},
 		"a card in a URL":    {"a pattern finds it, too", "/find?card=%34111111111111111&x", false},
-		"a short number":     {"5 is in every sentence", "after 15 s", true},
-		"a short number, of": {"but 5 alone may be it", "got 5, no more", false},
+		"a short number":     {"15 is in many a sentence", "after 150 s", true},
+		"a short number, of": {"but 15 alone may be it", "got 15, no more", false},
 		"nothing":            {"quotes alone say nothing", `<p>&quot;plain&quot; 100% \"other\" %zz %4 \u12 \x \`, true},
 	} {
 		s := v.Scope("acme", "w", []string{"/name", "/around", "/sum", "/power", "/tenth"})
@@ -47,6 +48,19 @@ func TestOtherWaysOfWriting(t *testing.T) {
 		if short := strings.Contains(title, "short"); !short && s.Tells(tc.text) == tc.open {
 			t.Errorf("%s (%s): as a value it tells: %t", title, tc.reason, !tc.open)
 		}
+	}
+}
+
+// What was met of one write is sensitive in another one beside it, and in what is to
+// be sent.
+func TestWhatWasMetCounts(t *testing.T) {
+	s := vault(t, []Key{key("k1", 1)}).Scope("acme", "w", []string{"/name"})
+	s.Learn(intent.Fields{"name": "Lovelace"})
+	if got := s.Beside("w2").Text("of Lovelace"); strings.Contains(got, "Lovelace") {
+		t.Errorf("beside: %q", got)
+	}
+	if got, err := s.SealBytes([]byte("what is prepared, which may have any form")); err != nil || !strings.HasPrefix(string(got), Prefix) {
+		t.Errorf("prepared: %q, %v", got, err)
 	}
 }
 

@@ -190,3 +190,44 @@ func TestNamesStayNames(t *testing.T) {
 		t.Errorf("told: %s", text)
 	}
 }
+
+// TestWritesAreSealedWithTheirPapers: what a paper says of a write, and what is
+// said of one that is there, is kept as the engine would keep it.
+func TestWritesAreSealedWithTheirPapers(t *testing.T) {
+	l := ledger.NewMemory()
+	s := sealed.New(l, vault(t, "k1"), nil)
+	rec, err := ledger.NewRecord(intent.WriteIntent{Tenant: "acme", Workflow: "wf", Tool: "t", Destination: "shop", Kind: "order", Write: intent.Create,
+		Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"owner": "Lovelace"}, Sensitive: []string{"/owner"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Entrusted, rec.KeyDigest, rec.CorrelationID = true, "", "of ada@hot.example"
+	_, err = s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("step", `{}`)}, Reserve: &ledger.Reservation{Record: rec,
+		Events: []ledger.Event{{Kind: ledger.EvEntrusted, By: "bot", Rule: "gate", Reason: "asked for Lovelace"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := paper("step", `{"done":true}`)
+	step.Version = 1
+	_, err = s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{step}, Append: []ledger.Appending{{ID: rec.ID, Fence: 1, Events: []ledger.Event{
+		{Kind: ledger.EvRead, Verdict: "verified", Effect: true, Rule: "look", Reason: "found Lovelace", Ref: "r/lovelace", URL: "https://shop.example/Lovelace", Evidence: json.RawMessage(`{"records":[{"ref":"1","fields":{"owner":"Lovelace"}}]}`)},
+		{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "bot", Rule: "reported", Verdict: "verified", Reason: "says Lovelace"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := l.Get(t.Context(), "acme", rec.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := l.Events(t.Context(), "acme", rec.ID)
+	if err != nil || len(events) < 3 {
+		t.Fatal(events, err)
+	}
+	text, err := json.Marshal(map[string]any{"record": kept, "events": events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.ToLower(string(text)); strings.Contains(said, "lovelace") || strings.Contains(said, "hot.example") || !strings.Contains(said, "rbs1:k1:") {
+		t.Errorf("the ledger keeps %s", text)
+	}
+}
