@@ -73,6 +73,20 @@ var resealed = map[string]tampering{
 		clean(t, c.l, audit.VerifyOptions{})
 		c.bury(t, 2, "19")
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
+	"alter a tombstone, and put it back": {"that it was another one for a time stands in the chain", func(t *testing.T, c *crime) {
+		for _, ref := range []string{"18", "19"} {
+			c.bury(t, 2, ref)
+			c.more(t)
+		}
+		c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(2))
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
+	"alter a paper, and put it back": {"likewise", func(t *testing.T, c *crime) {
+		c.more(t)
+		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", PaperKind: "gate", PaperID: "approval"})
+		c.more(t)
+		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"ann"}' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
 	"roll a row back": {"a state that was once true is not true any more", func(t *testing.T, c *crime) {
 		r := reserve(t, c.l, "a", "rolled", announced)
 		c.sql(t, `CREATE TABLE kept AS SELECT body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence FROM ledger_writes WHERE id = '%s'`, r.ID)
@@ -89,7 +103,7 @@ var resealed = map[string]tampering{
 // time anyway.
 func (c *crime) more(t *testing.T) {
 	t.Helper()
-	c.recs = append(c.recs, life(t, c.l, "a", "more"))
+	c.recs = append(c.recs, life(t, c.l, "a", fmt.Sprint("more", len(c.recs))))
 	c.head(t)
 }
 

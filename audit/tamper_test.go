@@ -124,6 +124,10 @@ var tamperings = map[string]tampering{
 	"delete a write": {"and with it that it ever was", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
 	}, audit.Problem{Kind: audit.Missing, Tenant: "a"}},
+	"forge that a live write was forgotten": {"a rule forgets tombstones alone", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
+		c.mark(t, ledger.Mark{Kind: ledger.MarkForgotten, Tenant: "a", Write: c.recs[1].ID, Seq: 5, Rule: "retention: remember 1h"})
+	}, audit.Problem{Kind: audit.Missing, Tenant: "a"}},
 	"forge a tombstone": {"as if retention had pruned it", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_writes SET tombstone = 1, intent = '', before = NULL, evidence = NULL, body = json_set(body, '$.tombstone', json('true')) WHERE n = %[1]s;
 				DELETE FROM ledger_events WHERE write = %[1]s`, c.n(2))
@@ -169,6 +173,12 @@ var tamperings = map[string]tampering{
 		other.recs = append(other.recs, life(t, other.l, "a", "more"))
 		other.head(t)
 	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a"}},
+	"a head of another ledger, of a page that is there": {"it says whose it is, so nobody made this chain anew", func(t *testing.T, c *crime) {
+		c.more(t)
+		other := scene(t)
+		other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+		other.more(t)
+	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a", Page: 5, Entry: 26}},
 	"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_papers WHERE tenant = 'b'`)
 	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
