@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
 )
 
 // chained is a place whose events are chained, with its file of heads and its public
@@ -118,4 +122,29 @@ func TestStatusOfTheAuditLog(t *testing.T) {
 	}
 	p.configure(p.url, "") // the ledger still remembers what is not sealed
 	says(t, p.want(0, p.run("status")), "Audit log", "not sealed")
+}
+
+// closed is a ledger that cannot be reached to be sealed.
+type closed struct{ *ledger.Memory }
+
+func (closed) Chronicle(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
+
+// How far the audit log is behind is measured also where nothing could be sealed
+// ever: a series that is missing raises no alarm.
+func TestUnsealedIsMeasuredThoughNothingCanBeSealed(t *testing.T) {
+	d := &desk{}
+	if _, here := d.sealed(); here {
+		t.Error("nobody seals here")
+	}
+	s := audit.New(closed{ledger.NewMemory()}, audit.Options{Logger: slog.New(slog.DiscardHandler)})
+	d.sealer.Store(s)
+	if a, here := d.sealed(); !here || a.Unsealed >= 0 {
+		t.Errorf("%+v, %v: it was not tried yet", a, here)
+	}
+	if _, err := s.Seal(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Fatalf("error %v", err)
+	}
+	if a, here := d.sealed(); !here || a.Unsealed < 0 || a.Failures != 1 {
+		t.Errorf("%+v, %v: want a number that grows", a, here)
+	}
 }

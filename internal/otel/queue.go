@@ -67,9 +67,10 @@ type spans struct {
 	q *queue
 }
 
-// OnEnd implements [sdktrace.SpanProcessor].
+// OnEnd implements [sdktrace.SpanProcessor]. No sampler that can be set records what
+// it does not sample, so whatever ends here is to be exported.
 func (p spans) OnEnd(s sdktrace.ReadOnlySpan) {
-	if s.SpanContext().IsSampled() && p.q.enter() {
+	if p.q.enter() {
 		p.SpanProcessor.OnEnd(s)
 	}
 }
