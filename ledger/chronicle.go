@@ -19,8 +19,10 @@ type Chronicler interface {
 	// programs that work on the ledger, and reports whether that is a change. A
 	// ledger is made with it off, and pays nothing for it then. When it is switched
 	// on, everything that the ledger holds is unsealed; programs of versions that
-	// do not know of it must not go on then. When it is switched off, what was not
-	// sealed is no longer remembered as such.
+	// do not know of it must not go on then. A driver does it in short steps between
+	// which others work, and a call goes on where an earlier one was interrupted: the
+	// ledger is not to be sealed before one has ended well. When it is switched off,
+	// what was not sealed is no longer remembered as such.
 	Chronicle(ctx context.Context, on bool) (changed bool, err error)
 	// Unsealed returns runs of events that nobody has said to have sealed, by their
 	// tickets, from behind one on, at most limit (from 1 to 1000). Every event that
@@ -45,7 +47,8 @@ type Run struct {
 	Tenant string
 	ID     ID
 	// First and Last are the numbers of the events. Found says that they were there
-	// when chronicling was switched on: all that the write had, from the first on.
+	// when chronicling was switched on, as far as that had come: all that the write
+	// had, from the first on.
 	First, Last int64
 	Found       bool
 	// Events are those of them that are there.
