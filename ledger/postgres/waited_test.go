@@ -24,74 +24,78 @@ func whileLocked(t *testing.T, person pgx.Tx, call func() error, then func()) {
 	must(t, <-told)
 }
 
+// waited are changes that find what they need locked: what a person locks, and
+// the call that waits for it.
+var waited = map[string]struct {
+	reason string
+	lock   func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation)
+	call   func(l *postgres.Ledger, res ledger.Reservation) error
+}{
+	"an append": {
+		"somebody has the row locked",
+		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+			early := res
+			early.Events = nil
+			_, _, err := l.Reserve(t.Context(), early)
+			must(t, err)
+			_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			must(t, err)
+		},
+		func(l *postgres.Ledger, res ledger.Reservation) error {
+			_, err := l.Append(context.Background(), res.Record.ID, 1, res.Events...)
+			return err
+		},
+	},
+	"a reservation": {
+		"somebody may be just making the same write",
+		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+			query, args := l.Reserving(t, res)
+			_, err := person.Exec(t.Context(), query, args...)
+			must(t, err)
+		},
+		func(l *postgres.Ledger, res ledger.Reservation) error {
+			_, _, err := l.Reserve(context.Background(), res)
+			return err
+		},
+	},
+	"a filing": {
+		"somebody has the write locked, and not the paper",
+		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+			early := res
+			early.Events = nil
+			file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 0)}, Reserve: &early})
+			_, err := person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			must(t, err)
+		},
+		func(l *postgres.Ledger, res ledger.Reservation) error {
+			_, err := l.File(context.Background(), ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 1)},
+				Append: []ledger.Appending{{ID: res.Record.ID, Fence: 1, Events: res.Events}}})
+			return err
+		},
+	},
+	"a claim": {
+		"somebody has the row locked",
+		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+			res.Owner, res.LeaseFor = "", 0
+			_, _, err := l.Reserve(t.Context(), res)
+			must(t, err)
+			_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			must(t, err)
+		},
+		func(l *postgres.Ledger, res ledger.Reservation) error {
+			lent, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: res.LeaseFor, Tenant: "acme", ID: res.Record.ID, Early: true})
+			if err == nil && len(lent) != 1 {
+				err = errors.New("nothing was lent")
+			}
+			return err
+		},
+	},
+}
+
 // The time that is written with a change is that of the change, and not of
 // before it waited for a lock: leases and horizons begin with it.
 func TestChangesThatWaitedCountFromThen(t *testing.T) {
-	for name, c := range map[string]struct {
-		reason string
-		lock   func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation)
-		call   func(l *postgres.Ledger, res ledger.Reservation) error
-	}{
-		"an append": {
-			"somebody has the row locked",
-			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
-				early := res
-				early.Events = nil
-				_, _, err := l.Reserve(t.Context(), early)
-				must(t, err)
-				_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
-				must(t, err)
-			},
-			func(l *postgres.Ledger, res ledger.Reservation) error {
-				_, err := l.Append(context.Background(), res.Record.ID, 1, res.Events...)
-				return err
-			},
-		},
-		"a reservation": {
-			"somebody may be just making the same write",
-			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
-				query, args := l.Reserving(t, res)
-				_, err := person.Exec(t.Context(), query, args...)
-				must(t, err)
-			},
-			func(l *postgres.Ledger, res ledger.Reservation) error {
-				_, _, err := l.Reserve(context.Background(), res)
-				return err
-			},
-		},
-		"a filing": {
-			"somebody has the write locked, and not the paper",
-			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
-				early := res
-				early.Events = nil
-				file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 0)}, Reserve: &early})
-				_, err := person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
-				must(t, err)
-			},
-			func(l *postgres.Ledger, res ledger.Reservation) error {
-				_, err := l.File(context.Background(), ledger.Filing{Papers: []ledger.Paper{page("acme", "p", 1)},
-					Append: []ledger.Appending{{ID: res.Record.ID, Fence: 1, Events: res.Events}}})
-				return err
-			},
-		},
-		"a claim": {
-			"somebody has the row locked",
-			func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
-				res.Owner, res.LeaseFor = "", 0
-				_, _, err := l.Reserve(t.Context(), res)
-				must(t, err)
-				_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
-				must(t, err)
-			},
-			func(l *postgres.Ledger, res ledger.Reservation) error {
-				lent, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: res.LeaseFor, Tenant: "acme", ID: res.Record.ID, Early: true})
-				if err == nil && len(lent) != 1 {
-					err = errors.New("nothing was lent")
-				}
-				return err
-			},
-		},
-	} {
+	for name, c := range waited {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t).movable()
 			l := d.open(nil)
