@@ -35,6 +35,14 @@ type Chronicler interface {
 	Sealed(ctx context.Context, tickets []int64) error
 }
 
+// PortionedChronicler is what a [Chronicler] can be besides, which goes over what it holds in
+// portions when it is switched on.
+type PortionedChronicler interface {
+	// Finding reports whether it is switched on, and part of what it holds was not
+	// gone over: [Chronicler.Unsealed] does not tell of that part yet.
+	Finding(ctx context.Context) (bool, error)
+}
+
 // AuditKind is the kind of papers that no run tells of: the chain itself is kept
 // in them.
 const AuditKind = "audit"

@@ -6,7 +6,7 @@ import (
 )
 
 // maxRest is the longest pause between two portions of a long work.
-const maxRest = 100 * time.Millisecond
+const maxRest = 250 * time.Millisecond
 
 // InPortions does one portion of a long work after another until there is none, and
 // rests as long as each took: whoever has no place in a queue gets at the ledger

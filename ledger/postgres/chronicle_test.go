@@ -10,20 +10,22 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/readback-go/readback/internal/storebench"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// before runs f once, before a statement that says something.
+// before runs f once, before a statement that says something; skip of them go first.
 type before struct {
 	says string
 	f    func()
+	skip atomic.Int32
 	ran  atomic.Bool
 }
 
 // TraceQueryStart implements [pgx.QueryTracer].
 func (b *before) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if b.f != nil && strings.Contains(q.SQL, b.says) && b.ran.CompareAndSwap(false, true) {
+	if b.f != nil && strings.Contains(q.SQL, b.says) && b.skip.Add(-1) < 0 && b.ran.CompareAndSwap(false, true) {
 		b.f()
 	}
 	return ctx
@@ -159,5 +161,114 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	}
 	if !b.ran.Load() {
 		t.Error("the statement is not known any more")
+	}
+}
+
+// Transactions are repeatable by default, so that a statement sees what was there
+// before it waited for a lock. What it changes while sealing is switched on, or while
+// its write is found, is not lost all the same.
+func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		for portion, at := range []string{"switched on", "found"} {
+			t.Run(level+", "+at, func(t *testing.T) {
+				d := fresh(t)
+				d.exec("ALTER DATABASE " + d.name + " SET default_transaction_isolation = '" + level + "'")
+				l, other := d.open(nil), d.open(nil)
+				must(t, storebench.Pair(t.Context(), l, storebench.Intent("old", 0)))
+				rec := begun(t, other, "open", 0)
+				for range 4 { // its statement is prepared from here on
+					rec = noted(t, other, rec)
+				}
+				look, told := begin(t, d.open(nil)), make(chan error, 2)
+				late := ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
+				for i := range portion + 1 {
+					_, err := l.Switch(true, i > 0, func() {
+						if i < portion {
+							return
+						}
+						go func() {
+							_, err := other.Append(context.Background(), rec.ID, rec.Fence, late)
+							told <- err
+						}()
+						untilWaiting(t, look, told)
+					})
+					must(t, err)
+				}
+				must(t, <-told)
+				_, err := l.Chronicle(t.Context(), true)
+				must(t, err)
+				next := int64(0)
+				for _, r := range all(t, l) {
+					if r.ID == rec.ID {
+						next += int64(len(r.Events))
+					}
+				}
+				if next != rec.Seq+1 {
+					t.Errorf("%d events wait to be sealed; the write has %d", next, rec.Seq+1)
+				}
+			})
+		}
+	}
+}
+
+// Sealing is switched on while somebody forgets papers: it does not keep what the
+// other one has yet to take.
+func TestChronicleBesideAPruningOfPapers(t *testing.T) {
+	d := fresh(t)
+	l, b := d.open(nil), &before{says: "DELETE FROM ledger_papers AS x USING"}
+	pruner := d.traced(b)
+	d.exec(`INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, state, done, body, version, created, updated, came)
+		VALUES ('acme', 'step', 'old', '', '', '', '', TRUE, '{}', 1, 1, 1, 1)`)
+	look, told := begin(t, d.open(nil)), make(chan error, 1)
+	b.f = func() {
+		go func() {
+			_, err := l.Chronicle(context.Background(), true)
+			told <- err
+		}()
+		untilWaiting(t, look, told)
+		var kept int
+		must(t, look.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted").Scan(&kept))
+		if kept != 0 {
+			t.Errorf("it has %d tables, and waits for what the other one has", kept)
+		}
+	}
+	did, err := pruner.Prune(t.Context(), soon)
+	must(t, err)
+	must(t, <-told)
+	if !b.ran.Load() || did.Papers != 1 {
+		t.Fatalf("%d papers forgotten, ran %v: the statement is not known any more", did.Papers, b.ran.Load())
+	}
+	if runs := all(t, l); len(runs) != 0 {
+		t.Errorf("%+v; want nothing, the paper was gone before", runs)
+	}
+}
+
+// Somebody stands still in the middle of a change, or vacuums. Whoever switches
+// sealing on waits for that; nobody waits behind him.
+func TestChronicleHoldsUpNobody(t *testing.T) {
+	for _, mode := range []string{"ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE"} {
+		for _, table := range []string{"writes", "papers", "unsealed"} {
+			t.Run(mode+" "+table, func(t *testing.T) {
+				d := fresh(t)
+				l, other := d.open(nil), d.open(nil)
+				person, look, told := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
+				_, err := person.Exec(t.Context(), "LOCK TABLE ledger_"+table+" IN "+mode+" MODE")
+				must(t, err)
+				go func() {
+					_, err := l.Chronicle(context.Background(), true)
+					told <- err
+				}()
+				untilWaiting(t, look, told)
+				ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // or for ever
+				defer end()
+				rec, _, err := other.Reserve(ctx, reservation(t, asked("w")))
+				must(t, err)
+				must(t, person.Rollback(t.Context()))
+				must(t, <-told)
+				if runs := all(t, l); len(runs) != 1 || runs[0].ID != rec.ID || len(runs[0].Events) != int(rec.Seq) {
+					t.Errorf("%+v; want what was written meanwhile", runs)
+				}
+			})
+		}
 	}
 }

@@ -14,35 +14,63 @@ const allFound = "~"
 
 // Chronicle implements [ledger.Chronicler]. Switching it on writes a small row
 // for each write and each paper that is there, in portions between which others
-// change the ledger; each waits for whatever is changing it. Whoever calls it goes
-// on where somebody was interrupted, and several may do it at once. What is left
-// when it is switched off is forgotten in portions as well.
+// change the ledger; each waits for whatever is changing it, and is tried again where
+// that takes long: nobody else is to wait for as long. Whoever calls it goes on where
+// somebody was interrupted, and several may do it at once. What is left when it is
+// switched off is forgotten in portions as well.
 func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
-	var as, all, left bool
-	err = l.read(ctx, l.sql["chronicling"], nil, func(rows pgx.Rows) error {
-		_, err := pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
-			return struct{}{}, r.Scan(&as, &all, &left)
-		})
-		return err
-	})
+	as, all, left, err := l.chronicling(ctx)
 	if err != nil || as == on && (on && all || !on && !left) { // already; then nobody has to wait
 		return false, err
 	}
+	begun := false
 	err = driver.InPortions(ctx, func() (bool, error) {
-		var more, did bool
-		err := l.within(ctx, func(t *tx) (err error) {
-			more, did, err = t.switchOver(on, changed)
-			return err
-		})
-		changed = changed || did
+		more, did, err := l.portion(ctx, on, begun)
+		if locked(err) { // whoever keeps it stands still, or is a person
+			return true, nil
+		}
+		changed, begun = changed || did, begun || did || !on
 		return more, err
 	})
 	return changed && err == nil, err
 }
 
+var _ ledger.PortionedChronicler = (*Ledger)(nil)
+
+// Finding implements [ledger.PortionedChronicler].
+func (l *Ledger) Finding(ctx context.Context) (bool, error) {
+	on, all, _, err := l.chronicling(ctx)
+	return on && !all, err
+}
+
+// chronicling is whether what is not sealed is remembered, whether all that was there
+// is found, and whether anything of that is left.
+func (l *Ledger) chronicling(ctx context.Context) (on, all, left bool, err error) {
+	err = l.read(ctx, l.sql["chronicling"], nil, func(rows pgx.Rows) error {
+		_, err := pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
+			return struct{}{}, r.Scan(&on, &all, &left)
+		})
+		return err
+	})
+	return on, all, left, err
+}
+
+// portion is one portion of what is to be done, in a transaction of its own. It ends
+// where a lock is not to be had soon: everybody waits behind this one meanwhile.
+func (l *Ledger) portion(ctx context.Context, on, begun bool) (more, did bool, err error) {
+	err = l.begun(ctx, beginBriefly, func(t *tx) (err error) {
+		more, did, err = t.switchOver(on, begun)
+		return err
+	})
+	if err != nil {
+		return false, false, err
+	}
+	return more, did, nil
+}
+
 // switchOver is one portion of what is to be done, and says whether there is more,
-// and whether it changed what is remembered. What was begun, and switched off by
-// somebody else meanwhile, is not begun anew.
+// and whether it changed what is remembered. What was begun, and switched back by
+// somebody else meanwhile, is not begun anew: that one came later.
 func (t *tx) switchOver(on, begun bool) (more, did bool, err error) {
 	if err := t.exec("chronicle_lock"); err != nil {
 		return false, false, err
@@ -55,7 +83,7 @@ func (t *tx) switchOver(on, begun bool) (more, did bool, err error) {
 		return false, false, err
 	}
 	switch {
-	case !is && on && begun:
+	case is != on && begun:
 		return false, false, nil
 	case !is:
 		if more, err = t.clearSome(); more || err != nil || !on {

@@ -178,6 +178,9 @@ func TestFoundInPortions(t *testing.T) {
 		var err error
 		more, err = one.Switch(true, portions > 0, func() {})
 		must(t, err)
+		if finding, err := two.Finding(t.Context()); finding != more || err != nil {
+			t.Fatalf("it is being found: %v, error %v; want %v", finding, err, more)
+		}
 		for i := range late {
 			late[i] = noted(t, two, late[i])
 		}
@@ -267,4 +270,34 @@ func TestSwitchedOffInPortions(t *testing.T) {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	everything(t, l)
+}
+
+// It is being switched off, in portions, when somebody switches it on: that one came
+// later, and it stays on.
+func TestSwitchedOnAmongPortions(t *testing.T) {
+	for name, on := range map[string]bool{"it was on": true, "it was off, and some was left": false} {
+		t.Run(name, func(t *testing.T) {
+			d, l := history(t)
+			b := &before{says: "BEGIN ISOLATION"}
+			slow := d.traced(b)
+			if on {
+				_, err := l.Chronicle(t.Context(), true)
+				must(t, err)
+			}
+			d.exec(fmt.Sprintf(`INSERT INTO ledger_unsealed (mark) SELECT '{"kind":"found","tenant":"acme","paper_kind":"step","paper_id":"1"}' FROM generate_series(1, %d)`, postgres.MaxCleared))
+			b.skip.Store(1)
+			b.f = func() {
+				if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+					t.Errorf("changed %v, error %v", changed, err)
+				}
+			}
+			if changed, err := slow.Chronicle(t.Context(), false); changed != on || err != nil || !b.ran.Load() {
+				t.Errorf("changed %v, error %v, ran %v", changed, err, b.ran.Load())
+			}
+			if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+				t.Errorf("changed %v, error %v; it was switched on last", changed, err)
+			}
+			everything(t, l)
+		})
+	}
 }

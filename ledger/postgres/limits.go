@@ -100,7 +100,8 @@ const (
 
 	// maxLockWait is how long a claim waits for a row that an entry of the outbox
 	// depends on. Transactions here are over in milliseconds; whoever keeps a row
-	// longer is a person, or stands still. The next claim looks again.
+	// longer is a person, or stands still. The next claim looks again. Whoever
+	// switches sealing on or off waits no longer either, as all others wait then.
 	maxLockWait = 250 * time.Millisecond
 
 	// defaultWindow is that of the engine: longer than orchestrators repeat a

@@ -228,6 +228,9 @@ func (t *tx) forgetPapers(p ledger.Prune, from, n int64, most int) (did pruned, 
 	if err == nil {
 		err = t.l.trusted(s)
 	}
+	if err == nil {
+		err = t.exec("chronicle_hold")
+	}
 	if err != nil {
 		return did, err
 	}

@@ -34,6 +34,14 @@ const presently = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1
 // it had its time already, with which leases and horizons begin. See [waited].
 var inTime = fmt.Sprintf("CASE WHEN w.stored - g.now <= %d THEN 1 ELSE 0 END", int64(maxLag))
 
+// unmoved is always true, and ends a statement with an error where somebody has
+// changed what the guard says since the statement saw it. Only where transactions are
+// repeatable by default does a statement see what was there before it waited for the
+// locks of its tables: it would leave nothing for whoever seals, when sealing was
+// switched on meanwhile. Elsewhere nothing is locked.
+const unmoved = "(SELECT count(*) FROM (SELECT 1 FROM @ledger_meta AS m " +
+	"WHERE m.one = 1 AND current_setting('transaction_isolation') <> 'read committed' FOR SHARE) AS m) < 2"
+
 // newStatements reads the texts. Tables are marked with @, so that they can be
 // found in a schema whatever the search path of the connection is.
 func newStatements(schema string) statements {
@@ -56,7 +64,7 @@ func newStatements(schema string) statements {
 	}
 	marks := strings.NewReplacer("{guard}", strings.TrimSpace(mustRead(texts, "sql/guard.sql")),
 		"{row}", columnsOfRow, "{state}", columnsOfState, "{paper}", columnsOfPaper)
-	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime)
+	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{unmoved}", unmoved)
 	for name, text := range s {
 		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/readback-go/readback/internal/driver"
+	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
@@ -51,6 +52,23 @@ func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err erro
 		return more, nil
 	})
 	return changed && err == nil, err
+}
+
+var _ ledger.PortionedChronicler = (*Ledger)(nil)
+
+// Finding implements [ledger.PortionedChronicler].
+func (l *Ledger) Finding(ctx context.Context) (finding bool, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		s, err := l.statement(conn, sqlMeta)
+		if err != nil {
+			return err
+		}
+		return each(l.path, s, func() error {
+			finding = s.ColumnBool(3) && foundUpTo{s.ColumnInt64(5), s.ColumnInt64(6)} != foundUpTo{allFound, allFound}
+			return known(l.path, s.ColumnInt(0), s.ColumnInt(1))
+		})
+	})
+	return finding, err
 }
 
 // switchOver is one portion of what is to be done, and says whether there is more.

@@ -141,6 +141,9 @@ func TestFoundInPortions(t *testing.T) {
 		var err error
 		more, err = one.SwitchOn(portions > 0, nothing)
 		must(t, err)
+		if finding, err := two.Finding(t.Context()); finding != more || err != nil {
+			t.Fatalf("it is being found: %v, error %v; want %v", finding, err, more)
+		}
 		for i := range late {
 			late[i] = noted(t, two, late[i])
 		}
@@ -221,6 +224,9 @@ func TestFindingIsInterrupted(t *testing.T) {
 	}
 	if more, err := l.SwitchOn(true, func() {}); more || err != nil {
 		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
+	}
+	if finding, err := l.Finding(t.Context()); finding || err != nil {
+		t.Errorf("it is being found: %v, error %v; it is off", finding, err)
 	}
 	if left, err := l.Read("SELECT count(*) FROM ledger_unsealed"); err != nil || cmp.Diff([]string{"0"}, left) != "" {
 		t.Errorf("%v rows are left, error %v", left, err)

@@ -17,7 +17,7 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		i.state, NULLIF(i.due, 0), NULLIF(i.settled_at, 0), NULLIF(i.key_digest, ''), NULLIF(i.behind, ''), i.seq, i.body,
 		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0)
 	FROM i CROSS JOIN g
-	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint
+	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint AND {unmoved}
 		AND ($5::boolean
 			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.about AND o.key_digest <> '' AND o.refused IS NULL)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p

@@ -4,4 +4,4 @@ p AS MATERIALIZED (SELECT * FROM unnest({parameters}) WITH ORDINALITY
 ok AS MATERIALIZED (
 	SELECT 1 FROM g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND NOT EXISTS (SELECT 1 FROM h WHERE h.have <> h.version)
-		AND {clock} - g.now <= {lag})
+		AND {clock} - g.now <= {lag} AND {unmoved})

@@ -14,7 +14,7 @@ w AS (UPDATE @ledger_writes AS w SET
 		followed = w.followed AND i.key_digest <> '', damaged = NULL
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)
-		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint{whole}
+		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND {unmoved}{whole}
 	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
 x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
