@@ -13,6 +13,9 @@ type doubts struct {
 	fresh  map[writeName][]int64 // events that are not sealed, of writes that do not differ
 	papers map[paperName]*glance // nil: it is not there
 
+	// finding says that what was there when it was switched on is still being found.
+	finding bool
+
 	// What came since: events and marks that are not sealed, or were only lately.
 	unsealed map[writeName]map[int64]bool
 	later    *index
@@ -51,7 +54,7 @@ func (v *verifier) enough(ctx context.Context, d *doubts) error {
 
 // settle looks a second time at what differed: first at the writes themselves, then
 // at what is not sealed, then at pages that are new. What was committed before the
-// first is in the second or in the third.
+// first is in the second or in the third, unless it was not found yet.
 func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	if len(d.writes)+len(d.fresh)+len(d.papers) == 0 {
 		return nil
@@ -60,6 +63,10 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	if err != nil {
 		return err
 	}
+	if d.finding, err = v.store.finding(ctx); err != nil {
+		return err
+	}
+	v.finding = v.finding || d.finding
 	d.unsealed, d.later = make(map[writeName]map[int64]bool), newIndex()
 	d.gone, d.buried, d.dropped, d.filed = make(map[writeName]bool), make(map[writeName]bool), make(map[paperName]bool), make(map[paperName]int64)
 	if err := v.waiting(ctx, d); err != nil {
@@ -216,6 +223,10 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 	if later := d.later.writes[name]; later != nil && later.pruned != nil && life.Record.Tombstone && w.pruned == nil {
 		w.pruned = later.pruned
 	}
+	if d.finding && life.Record.Tombstone && w.pruned == nil && life.Unread == nil {
+		v.report.Unsealed++ // it is found as what it is now
+		return nil
+	}
 	wrong, unsealed, err := v.compare(w, *life)
 	if err != nil {
 		return err
@@ -231,7 +242,7 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 // lately.
 func (v *verifier) judgeFresh(d *doubts, name writeName, seqs []int64) {
 	for _, seq := range seqs {
-		if d.unsealed[name][seq] {
+		if d.unsealed[name][seq] || d.finding {
 			v.report.Unsealed++
 			continue
 		}
@@ -286,6 +297,10 @@ func (v *verifier) judgePaper(d *doubts, name paperName, p *glance) {
 		sealed = later
 	}
 	wrong := sealed.compare(name, *p)
+	if wrong != nil && d.finding && (wrong.Kind == Inserted || p.version > sealed.version) {
+		v.report.Unsealed++
+		return
+	}
 	if wrong != nil && (wrong.Kind != Inserted || !v.cannotTell(name.tenant)) {
 		v.report.add(*wrong)
 	}

@@ -50,6 +50,15 @@ type store struct {
 	notes ledger.Notes
 }
 
+// finding says that part of the ledger was not gone over since it is sealed: what is
+// there waits to be sealed, and nothing says so yet.
+func (s store) finding(ctx context.Context) (bool, error) {
+	if f, can := s.Chronicler.(ledger.PortionedChronicler); can {
+		return f.Finding(ctx)
+	}
+	return false, nil
+}
+
 func storeOf(l ledger.Ledger) (s store, err error) {
 	var ok [4]bool
 	s.Chronicler, ok[0] = l.(ledger.Chronicler)

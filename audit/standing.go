@@ -13,7 +13,8 @@ import (
 // is to be believed of somebody who can write to the ledger.
 type Standing struct {
 	// Unsealed counts runs of events and marks that nobody has sealed, at most as
-	// many as were asked for; More says that there are more. Unread are those of them
+	// many as were asked for; More says that there are more, or that part of what was
+	// there when it was switched on is not found yet. Unread are those of them
 	// that cannot be read.
 	Unsealed, Unread int
 	More             bool
@@ -49,6 +50,11 @@ func StandingOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) 
 		runs = runs[:limit]
 	}
 	s.behind(runs)
+	finding, err := st.finding(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.More = s.More || finding
 	notes, _, err := st.notes.Notes(ctx, noteTurn)
 	if err != nil {
 		return s, err

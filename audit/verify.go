@@ -51,6 +51,7 @@ type verifier struct {
 	lengths map[string]Head // how far each chain was walked through
 	gaps    map[string]bool // chains of which pages are gone or cannot be read
 	none    bool            // there is no chain at all
+	finding bool            // part of the ledger was not gone over since it is sealed
 	unknown int             // what may have been sealed on these, or is in no chain
 	heads   map[string][]Head
 }
@@ -80,6 +81,9 @@ func (v *verifier) run(ctx context.Context) error {
 		if err := v.part(ctx, part, parts); err != nil {
 			return err
 		}
+	}
+	if v.finding {
+		v.report.Notes = append(v.report.Notes, "the audit log was switched on, and part of what was there is not found yet: that counts as not sealed; `readback audit seal` goes on with it")
 	}
 	switch {
 	case v.unknown == 0:

@@ -12,7 +12,8 @@ type Audit struct {
 	Configured bool `json:"configured"`
 	// Problem is why it could not be told how the log stands; all else is zero then.
 	Problem string `json:"problem,omitempty"`
-	// Unsealed counts the commits that are not sealed; More says that there are more.
+	// Unsealed counts the commits that are not sealed; More says that there are more,
+	// or that what was there when it was switched on is not found yet.
 	Unsealed int  `json:"unsealed"`
 	More     bool `json:"more,omitempty"`
 	Unread   int  `json:"unread,omitempty"`
@@ -42,7 +43,7 @@ func AuditMatters(f Found) []Matter {
 		all = matters("How the audit log stands could not be looked up: %s", "See that this program and the ledger are of one version.", clip(a.Problem, maxText))
 	case !a.Oldest.IsZero() && now.Sub(a.Oldest) >= sealedLate:
 		all = matters("The audit log is behind: %s.", seal, a.behind(now))
-	case a.Unsealed > 0 && a.Oldest.IsZero() && gone:
+	case (a.Unsealed > 0 || a.More) && a.Oldest.IsZero() && gone:
 		all = matters("Nobody seals the audit log: %s.", seal, a.behind(now))
 	case a.Configured && !a.Chained && gone:
 		all = matters("Nobody seals the audit log, which is configured: tenant %s has no chain yet.", seal, Safe(a.Tenant))
@@ -55,7 +56,10 @@ func AuditMatters(f Found) []Matter {
 
 // behind is what is not sealed, in words.
 func (a Audit) behind(now time.Time) string {
-	if a.Unsealed == 0 {
+	switch {
+	case a.Unsealed == 0 && a.More:
+		return "what was there when it was switched on is not found yet"
+	case a.Unsealed == 0:
 		return "everything is sealed"
 	}
 	text := fmt.Sprintf("%d not sealed", a.Unsealed)

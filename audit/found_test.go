@@ -1,0 +1,77 @@
+package audit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/ledger"
+)
+
+// interrupted is a ledger with a chain that was switched off, in which somebody then
+// worked; and whoever switched it on again was ended behind his first portion.
+func interrupted(t *testing.T) *crime {
+	t.Helper()
+	c := scene(t)
+	_, err := c.l.Chronicle(t.Context(), false)
+	must(t, err)
+	life(t, c.l, "a", "meanwhile")
+	life(t, c.l, "new tenant", "meanwhile")
+	p, err := c.l.Paper(t.Context(), "a", "gate", "approval")
+	must(t, err)
+	p.State = "used"
+	put(t, c.l, p)
+	put(t, c.l, ledger.Paper{Tenant: "a", Kind: "gate", ID: "another", Body: []byte(`{}`)})
+	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour})
+	if must(t, err); did.Buried < len(c.recs) {
+		t.Fatalf("%d were buried, want all of them", did.Buried)
+	}
+	life(t, c.l, "a", "later")
+	c.sql(t, "UPDATE ledger_meta SET chronicle = 1, found_writes = 0, found_papers = 0")
+	return c
+}
+
+// What is not found yet is neither well nor wrong: it is not sealed, and it is said
+// why. What was altered meanwhile is wrong all the same.
+func TestVerifyWhileItIsFound(t *testing.T) {
+	c := interrupted(t)
+	o := audit.VerifyOptions{Heads: c.heads.all(), Keys: c.keys}
+	if r := clean(t, c.l, o); r.Unsealed < 10 || len(r.Notes) != 1 {
+		t.Errorf("%d not sealed, notes %q; want all that came, and why", r.Unsealed, r.Notes)
+	}
+	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || !s.More {
+		t.Errorf("standing %+v, error %v; want that there is more", s, err)
+	}
+	_, err := audit.New(c.l, audit.Options{Logger: quiet}).Seal(t.Context())
+	must(t, err)
+	if r := clean(t, c.l, o); r.Unsealed != 0 || len(r.Notes) != 0 || r.Pruned < len(c.recs) {
+		t.Errorf("report: %+v", r)
+	}
+	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || s.More {
+		t.Errorf("standing %+v, error %v; want that all is sealed", s, err)
+	}
+}
+
+func TestAlteredWhileItIsFound(t *testing.T) {
+	for name, sql := range map[string]string{
+		"a tombstone":          `UPDATE ledger_writes SET body = replace(body, 'verified', 'accepted') WHERE n = 1`,
+		"a write that is gone": `DELETE FROM ledger_writes WHERE n = 1`,
+		"a paper that is gone": `DELETE FROM ledger_papers WHERE id = 'approval'`,
+		"a paper put back":     `UPDATE ledger_papers SET version = 1, body = '{"by":"eve"}' WHERE id = 'approval'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := interrupted(t)
+			if name == "a tombstone" { // one that is in the chain as that
+				c.head(t)
+				c.s = audit.New(c.l, audit.Options{Logger: quiet})
+				_, err := c.s.Seal(t.Context())
+				must(t, err)
+				c.sql(t, "UPDATE ledger_meta SET found_writes = 0, found_papers = 0")
+			}
+			c.sql(t, "%s", sql)
+			if r := check(t, c.l, audit.VerifyOptions{}); r.OK() {
+				t.Errorf("nothing is wrong: %+v", r)
+			}
+		})
+	}
+}
