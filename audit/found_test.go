@@ -42,7 +42,11 @@ func TestVerifyWhileItIsFound(t *testing.T) {
 	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || !s.More {
 		t.Errorf("standing %+v, error %v; want that there is more", s, err)
 	}
-	_, err := audit.New(c.l, audit.Options{Logger: quiet}).Seal(t.Context())
+	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
+	if must(t, err); did.Buried+did.Forgotten > 0 {
+		t.Errorf("%+v; want that what is not found waits", did)
+	}
+	_, err = audit.New(c.l, audit.Options{Logger: quiet}).Seal(t.Context())
 	must(t, err)
 	if r := clean(t, c.l, o); r.Unsealed != 0 || len(r.Notes) != 0 || r.Pruned < len(c.recs) {
 		t.Errorf("report: %+v", r)
@@ -50,6 +54,11 @@ func TestVerifyWhileItIsFound(t *testing.T) {
 	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || s.More {
 		t.Errorf("standing %+v, error %v; want that all is sealed", s, err)
 	}
+	did, err = c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
+	if must(t, err); did.Forgotten < len(c.recs) {
+		t.Errorf("%+v; want that it waits no longer", did)
+	}
+	clean(t, c.l, o)
 }
 
 func TestAlteredWhileItIsFound(t *testing.T) {

@@ -67,6 +67,13 @@ func (t *tx) unsealedWrites() (numbers map[int64]bool, all bool, err error) {
 	return numbers, len(found) == maxUnsealed, err
 }
 
+// foundTo is up to which write the ledger was gone over, where what is not sealed is
+// remembered: what lies behind it waits to be found.
+func (t *tx) foundTo() (id string, err error) {
+	err = t.pgx.QueryRow(t.ctx, t.l.sql["found_to"], t.l.args()...).Scan(&id)
+	return id, err
+}
+
 // Sealed implements [ledger.Chronicler].
 func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 	if len(tickets) == 0 {

@@ -272,3 +272,24 @@ func TestChronicleHoldsUpNobody(t *testing.T) {
 		}
 	}
 }
+
+// What was not found yet is not forgotten either: the chain would tell that it is
+// gone, and of a write that it knows, never that retention had pruned it.
+func TestPruneWaitsForWhatIsNotFound(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	settled(t, l, "w")
+	more, err := l.Switch(true, false, func() {})
+	if must(t, err); !more {
+		t.Fatal("it was found at once")
+	}
+	if did, err := l.Prune(t.Context(), soon); err != nil || did.Buried > 0 {
+		t.Errorf("%+v, error %v; want nothing", did, err)
+	}
+	_, err = l.Chronicle(t.Context(), true)
+	must(t, err)
+	sealed(t, l, all(t, l))
+	if did, err := l.Prune(t.Context(), soon); err != nil || did.Buried != 1 {
+		t.Errorf("%+v, error %v; want that it waits no longer", did, err)
+	}
+}

@@ -74,15 +74,19 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	return at, t.bury(p, rows)
 }
 
-// sealedOf is those of some rows of which all events are sealed, where that is
-// remembered. Where very much is not sealed the sweep ends.
+// sealedOf is those of some rows which were found, and of which all events are sealed,
+// where that is remembered. Where very much is not sealed the sweep ends.
 func (t *tx) sealedOf(rows []row, ended bool) (sealed []row, end bool, err error) {
 	unsealed, all, err := t.unsealedWrites()
 	if err != nil || all {
 		return nil, true, err
 	}
+	foundTo, err := t.foundTo()
+	if err != nil {
+		return nil, true, err
+	}
 	for _, r := range rows {
-		if !unsealed[r.n] {
+		if !unsealed[r.n] && string(r.rec.ID) <= foundTo {
 			sealed = append(sealed, r)
 		}
 	}

@@ -80,7 +80,7 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		if at.Done == at.AtMost {
 			break
 		}
-		if unsealed[r.n] {
+		if unsealed[r.n] || t.chronicle && r.n > t.found.writes { // or is not found yet
 			continue
 		}
 		ripe, err := t.ripe(p, r, now)
