@@ -176,10 +176,14 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 				l, other := d.open(nil), d.open(nil)
 				must(t, storebench.Pair(t.Context(), l, storebench.Intent("old", 0)))
 				rec := begun(t, other, "open", 0)
+				where, whom := guarded(t, begin(t, d.open(nil)))
 				for range 4 { // its statement is prepared from here on
 					rec = noted(t, other, rec)
 				}
-				look, told := begin(t, d.open(nil)), make(chan error, 2)
+				look, told := begin(t, d.open(nil)), make(chan error, 1)
+				if place, by := guarded(t, look); place == where && by != whom && level == "read committed" {
+					t.Error("a commit has locked the row that all others need")
+				}
 				late := ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
 				for i := range portion + 1 {
 					_, err := l.Switch(true, i > 0, func() {
@@ -209,6 +213,13 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 			})
 		}
 	}
+}
+
+// guarded is where the row of the guard stands, and who locked it last.
+func guarded(t *testing.T, look pgx.Tx) (place, by string) {
+	t.Helper()
+	must(t, look.QueryRow(t.Context(), "SELECT ctid::text, xmax::text FROM ledger_meta").Scan(&place, &by))
+	return place, by
 }
 
 // Sealing is switched on while somebody forgets papers: it does not keep what the

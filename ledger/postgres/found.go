@@ -27,6 +27,7 @@ func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err erro
 	err = driver.InPortions(ctx, func() (bool, error) {
 		more, did, err := l.portion(ctx, on, begun)
 		if locked(err) { // whoever keeps it stands still, or is a person
+			pause(ctx, lockPause)
 			return true, nil
 		}
 		changed, begun = changed || did, begun || did || !on

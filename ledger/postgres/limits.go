@@ -104,6 +104,10 @@ const (
 	// switches sealing on or off waits no longer either, as all others wait then.
 	maxLockWait = 250 * time.Millisecond
 
+	// lockPause is how long whoever switches sealing on or off leaves the others alone
+	// when he did not get a lock: a VACUUM takes minutes.
+	lockPause = time.Second
+
 	// defaultWindow is that of the engine: longer than orchestrators repeat a
 	// step, and about as long as destinations remember a key.
 	defaultWindow = 24 * time.Hour
