@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/internal/storebench"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
@@ -44,83 +45,6 @@ func laid(t *testing.T, l *postgres.Ledger, p ledger.Paper) ledger.Paper {
 	did, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}})
 	must(t, err)
 	return did.Papers[0]
-}
-
-// filed is one filing of a paper; a paper that was found counts as it is when it is
-// read.
-type filed struct {
-	id      string
-	version int64
-	found   bool
-}
-
-// everything holds what is not sealed against what the ledger has: each event is
-// there once, in the order of its write, each paper was found once, and each later
-// filing is there once.
-func everything(t *testing.T, l *postgres.Ledger) {
-	t.Helper()
-	next, papers, once := map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}
-	for after := int64(0); ; {
-		runs, err := l.Unsealed(t.Context(), after, 1000)
-		must(t, err)
-		if len(runs) == 0 {
-			break
-		}
-		for _, r := range runs {
-			if after = r.Ticket; r.Unread != nil {
-				t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
-			}
-			if m := r.Mark; m != nil {
-				f := filed{m.PaperID, m.Version, r.Found}
-				if r.Found {
-					f.version = 0
-				}
-				if once[f] {
-					t.Errorf("%+v came twice", f)
-				}
-				once[f], papers[m.PaperID] = true, max(papers[m.PaperID], m.Version)
-			}
-			for _, e := range r.Events {
-				if next[r.ID]++; e.Seq != next[r.ID] {
-					t.Fatalf("write %s: event %d came where event %d was to come", r.ID, e.Seq, next[r.ID])
-				}
-			}
-		}
-	}
-	for f := range once {
-		if f.found && once[filed{f.id, 1, false}] {
-			t.Errorf("paper %s was found, and was new as well", f.id)
-		}
-	}
-	writes := 0
-	for after := ledger.ID(""); ; {
-		lives, err := l.Lives(t.Context(), after, 1000)
-		must(t, err)
-		for _, life := range lives {
-			if after = life.Record.ID; next[after] != int64(len(life.Events)) || life.Unread != nil {
-				t.Fatalf("write %s: %d of its %d events wait to be sealed; %v", after, next[after], len(life.Events), life.Unread)
-			}
-		}
-		if writes += len(lives); len(lives) < 1000 {
-			break
-		}
-	}
-	kept := 0
-	for after := (ledger.Paper{}); ; {
-		some, err := l.Kept(t.Context(), after, 1000)
-		must(t, err)
-		for _, p := range some {
-			if after = p; papers[p.ID] != p.Version {
-				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, papers[p.ID], p.Version)
-			}
-		}
-		if kept += len(some); len(some) < 1000 {
-			break
-		}
-	}
-	if writes < oldWrites || kept < oldPapers {
-		t.Fatalf("%d writes and %d papers; want what was there", writes, kept)
-	}
 }
 
 // everyFew are some of the writes that are there, in the order of their ids.
@@ -198,7 +122,7 @@ func TestFoundInPortions(t *testing.T) {
 	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
 	}
-	everything(t, l)
+	ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 }
 
 // A process whose connection breaks in the middle of a portion, wherever that is,
@@ -233,7 +157,7 @@ func TestFindingIsKilled(t *testing.T) {
 			for i := range late {
 				noted(t, l, late[i])
 			}
-			everything(t, l)
+			ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 		})
 	}
 }
@@ -258,7 +182,7 @@ func TestSwitchedOffInPortions(t *testing.T) {
 	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
-	everything(t, l)
+	ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 	if changed, err := l.Chronicle(t.Context(), false); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
@@ -269,7 +193,7 @@ func TestSwitchedOffInPortions(t *testing.T) {
 	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
-	everything(t, l)
+	ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 }
 
 // It is being switched off, in portions, when somebody switches it on: that one came
@@ -297,7 +221,7 @@ func TestSwitchedOnAmongPortions(t *testing.T) {
 			if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
 				t.Errorf("changed %v, error %v; it was switched on last", changed, err)
 			}
-			everything(t, l)
+			ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 		})
 	}
 }

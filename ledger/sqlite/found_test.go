@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/internal/storebench"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
@@ -43,84 +44,6 @@ func put(t *testing.T, l *sqlite.Ledger, p ledger.Paper) ledger.Paper {
 	did, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}})
 	must(t, err)
 	return did.Papers[0]
-}
-
-// filed is one filing of a paper; a paper that was found counts as it is when it is
-// read.
-type filed struct {
-	id      string
-	version int64
-	found   bool
-}
-
-// everything holds what is not sealed against what the ledger has: each event is
-// there once, in the order of its write, each paper was found once, and each later
-// filing is there once.
-func everything(t *testing.T, l *sqlite.Ledger) {
-	t.Helper()
-	next, papers, once := map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}
-	for after := int64(0); ; {
-		runs, err := l.Unsealed(t.Context(), after, 1000)
-		must(t, err)
-		if len(runs) == 0 {
-			break
-		}
-		for _, r := range runs {
-			after = r.Ticket
-			if r.Unread != nil {
-				t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
-			}
-			if m := r.Mark; m != nil {
-				f := filed{m.PaperID, m.Version, r.Found}
-				if r.Found {
-					f.version = 0
-				}
-				if once[f] {
-					t.Errorf("%+v came twice", f)
-				}
-				once[f], papers[m.PaperID] = true, max(papers[m.PaperID], m.Version)
-			}
-			for _, e := range r.Events {
-				if next[r.ID]++; e.Seq != next[r.ID] {
-					t.Fatalf("write %s: event %d came where event %d was to come", r.ID, e.Seq, next[r.ID])
-				}
-			}
-		}
-	}
-	for f := range once {
-		if f.found && once[filed{f.id, 1, false}] {
-			t.Errorf("paper %s was found, and was new as well", f.id)
-		}
-	}
-	writes := 0
-	for after := ledger.ID(""); ; {
-		lives, err := l.Lives(t.Context(), after, 1000)
-		must(t, err)
-		for _, life := range lives {
-			if after = life.Record.ID; next[after] != int64(len(life.Events)) {
-				t.Fatalf("write %s: %d of its %d events wait to be sealed", after, next[after], len(life.Events))
-			}
-		}
-		if writes += len(lives); len(lives) < 1000 {
-			break
-		}
-	}
-	kept := 0
-	for after := (ledger.Paper{}); ; {
-		some, err := l.Kept(t.Context(), after, 1000)
-		must(t, err)
-		for _, p := range some {
-			if after = p; papers[p.ID] != p.Version {
-				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, papers[p.ID], p.Version)
-			}
-		}
-		if kept += len(some); len(some) < 1000 {
-			break
-		}
-	}
-	if writes < oldWrites || kept < oldPapers {
-		t.Fatalf("%d writes and %d papers; want what was there", writes, kept)
-	}
 }
 
 // While a long history is being found, others work between any two portions: on
@@ -159,7 +82,7 @@ func TestFoundInPortions(t *testing.T) {
 	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
 	}
-	everything(t, l)
+	ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 }
 
 // everyFew are some of the writes that are there, the first and the last among them.
@@ -238,7 +161,7 @@ func TestFindingIsInterrupted(t *testing.T) {
 	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v; want it on", changed, err)
 	}
-	everything(t, l)
+	ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 }
 
 // switcher is a process that finds a history, and stands still in the middle: name
@@ -288,7 +211,7 @@ func TestFindingIsKilled(t *testing.T) {
 			for i := range late {
 				noted(t, l, late[i])
 			}
-			everything(t, l)
+			ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
 		})
 	}
 }

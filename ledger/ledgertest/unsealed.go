@@ -1,0 +1,120 @@
+package ledgertest
+
+import (
+	"testing"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+// Chronicled is a ledger that remembers what is not sealed, and shows all it keeps.
+type Chronicled interface {
+	ledger.Chronicler
+	ledger.Witness
+}
+
+// wait is what waits to be sealed: how far each write and each paper has come, and
+// each filing.
+type wait struct {
+	next   map[ledger.ID]int64
+	papers map[string]int64
+	once   map[filed]bool
+}
+
+// filed is one filing of a paper; a paper that was found counts as it is when it is
+// read.
+type filed struct {
+	id      string
+	version int64
+	found   bool
+}
+
+// AllUnsealed holds what is not sealed against what the ledger has, of which nothing
+// is sealed: each event is there once, in the order of its write, each paper was found
+// once, and each later filing is there once. There must be so many writes and papers
+// at the least, and papers must differ in their ids.
+func AllUnsealed(t *testing.T, l Chronicled, writes, papers int) {
+	t.Helper()
+	w := wait{map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}}
+	for after := int64(0); ; {
+		runs, err := l.Unsealed(t.Context(), after, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(runs) == 0 {
+			break
+		}
+		for _, r := range runs {
+			after = r.Ticket
+			w.take(t, r)
+		}
+	}
+	for f := range w.once {
+		if f.found && w.once[filed{f.id, 1, false}] {
+			t.Errorf("paper %s was found, and was new as well", f.id)
+		}
+	}
+	if haveWrites, havePapers := w.writes(t, l), w.kept(t, l); haveWrites < writes || havePapers < papers {
+		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, havePapers, writes, papers)
+	}
+}
+
+// take takes one run.
+func (w *wait) take(t *testing.T, r ledger.Run) {
+	t.Helper()
+	if r.Unread != nil {
+		t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
+	}
+	if m := r.Mark; m != nil {
+		f := filed{m.PaperID, m.Version, r.Found}
+		if r.Found {
+			f.version = 0
+		}
+		if w.once[f] {
+			t.Errorf("%+v came twice", f)
+		}
+		w.once[f], w.papers[m.PaperID] = true, max(w.papers[m.PaperID], m.Version)
+	}
+	for _, e := range r.Events {
+		if w.next[r.ID]++; e.Seq != w.next[r.ID] {
+			t.Fatalf("write %s: event %d came where event %d was to come", r.ID, e.Seq, w.next[r.ID])
+		}
+	}
+}
+
+// writes goes over all writes, and counts them.
+func (w *wait) writes(t *testing.T, l Chronicled) (n int) {
+	t.Helper()
+	for after := ledger.ID(""); ; {
+		lives, err := l.Lives(t.Context(), after, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, life := range lives {
+			if after = life.Record.ID; w.next[after] != int64(len(life.Events)) || life.Unread != nil {
+				t.Fatalf("write %s: %d of its %d events wait to be sealed; %v", after, w.next[after], len(life.Events), life.Unread)
+			}
+		}
+		if n += len(lives); len(lives) < 1000 {
+			return n
+		}
+	}
+}
+
+// kept goes over all papers, and counts them.
+func (w *wait) kept(t *testing.T, l Chronicled) (n int) {
+	t.Helper()
+	for after := (ledger.Paper{}); ; {
+		some, err := l.Kept(t.Context(), after, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range some {
+			if after = p; w.papers[p.ID] != p.Version {
+				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, w.papers[p.ID], p.Version)
+			}
+		}
+		if n += len(some); len(some) < 1000 {
+			return n
+		}
+	}
+}
