@@ -81,6 +81,11 @@ func ambiguous(code string) bool {
 	return code == unknown || strings.HasPrefix(code, "08")
 }
 
+// errLate says that a statement came to nothing because it took longer than the time
+// that it was to write was good for: it waited for a lock, or it was too large for a
+// busy machine.
+var errLate = errors.New("its time was over before it was done")
+
 // waited says that a statement came to nothing because a lock kept it waiting for
 // longer than the time that it was to write was good for.
 func waited(err error) bool {

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -95,4 +97,21 @@ func (l *Ledger) conn(t testing.TB) *pgxpool.Conn {
 	}
 	t.Cleanup(conn.Release)
 	return conn
+}
+
+// ReserveTogether makes reservations in one transaction, as a crowd does, and says
+// how many were made.
+func (l *Ledger) ReserveTogether(all ...ledger.Reservation) (made int, err error) {
+	var batch []*operation
+	for _, res := range all {
+		batch = append(batch, &operation{done: make(chan answer, 1), prepare: func(now time.Time) (change, error) { return beginning(res, now) }})
+	}
+	l.writer.flush(batch)
+	for _, o := range batch {
+		a := <-o.done
+		if err = errors.Join(err, a.err); a.applied {
+			made++
+		}
+	}
+	return made, err
 }

@@ -189,7 +189,7 @@ func (l *Ledger) quicker(err error) error {
 // late recognises what a statement meets whose time a lock made stale.
 func (l *Ledger) late(err error) error {
 	if waited(err) {
-		return fmt.Errorf("%w: %s: %w", errAgain, l.name, err)
+		return fmt.Errorf("%w: %w: %s: %w", errAgain, errLate, l.name, err)
 	}
 	return err
 }

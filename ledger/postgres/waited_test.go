@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/ledger"
@@ -109,5 +111,31 @@ func TestChangesThatWaitedCountFromThen(t *testing.T) {
 				t.Errorf("%s: %s, the lease ends at %s, the send at %s, and it is %s", c.reason, rec.State, rec.LeaseUntil, rec.LastSend, rec.Now)
 			}
 		})
+	}
+}
+
+// A transaction that takes longer than its time is good for is made smaller: tried
+// again as it is, it would take as long again.
+func TestLateTransactionsAreMadeSmaller(t *testing.T) {
+	d := fresh(t).movable()
+	l := d.open(nil)
+	var all []ledger.Reservation
+	for i := range 5 {
+		all = append(all, reservation(t, asked(fmt.Sprint("w", i))))
+	}
+	person := begin(t, d.open(nil))
+	query, args := l.Reserving(t, all[3])
+	_, err := person.Exec(t.Context(), query, args...)
+	must(t, err)
+	before := l.Stats().Commits
+	whileLocked(t, person, func() error {
+		made, err := l.ReserveTogether(all...)
+		if made != len(all) {
+			t.Errorf("%d of %d were made", made, len(all))
+		}
+		return err
+	}, func() { d.move(time.Minute) })
+	if commits := l.Stats().Commits - before; commits != 3 {
+		t.Errorf("%d transactions, want one that finds the clock moved, and two halves", commits)
 	}
 }

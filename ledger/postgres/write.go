@@ -14,13 +14,7 @@ import (
 // Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
 // clock stands too far before the newest entry.
 func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
-	a := l.writer.do(ctx, func(now time.Time) (change, error) {
-		rec, events, err := ledger.Begin(res, "", now)
-		if err != nil {
-			return change{}, &notBegunError{err}
-		}
-		return made(rec, events), nil
-	})
+	a := l.writer.do(ctx, func(now time.Time) (change, error) { return beginning(res, now) })
 	var notBegun *notBegunError
 	switch {
 	case a.applied:
@@ -30,6 +24,15 @@ func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Re
 		return ledger.Record{}, false, a.err
 	}
 	return l.reserveInLine(ctx, res)
+}
+
+// beginning is the change of a reservation that has nothing in its way.
+func beginning(res ledger.Reservation, now time.Time) (change, error) {
+	rec, events, err := ledger.Begin(res, "", now)
+	if err != nil {
+		return change{}, &notBegunError{err}
+	}
+	return made(rec, events), nil
 }
 
 // notBegunError says that a reservation is not legal, unless it is a repeat.

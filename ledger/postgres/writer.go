@@ -181,6 +181,10 @@ func (w *writer) flush(batch []*operation) {
 			continue
 		}
 		switch {
+		case errors.Is(err, errLate) && len(batch) > 1: // fewer may be done while their time is good
+			w.flush(batch[:len(batch)/2])
+			w.flush(batch[len(batch)/2:])
+			return
 		case errors.Is(err, errAgain), (unsent(err) || errors.Is(err, errNotAsked)) && w.l.parted(err) && try < maxReconnects:
 			continue
 		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them is not like the others
