@@ -192,6 +192,16 @@ func (p *person) open(where string) {
 	p.do("open "+where, chromedp.Navigate(where))
 }
 
+// unfollowing lets no page that is opened from here on follow what happens: what is
+// remembered of it stays in it.
+func (p *person) unfollowing() {
+	p.t.Helper()
+	p.do("follow nothing", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument("delete window.EventSource").Do(ctx)
+		return err
+	}))
+}
+
 // look asks the page for something.
 func look[T any](p *person, script string) T {
 	p.t.Helper()
