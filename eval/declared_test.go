@@ -122,13 +122,14 @@ func TestExportThatGoesOn(t *testing.T) {
 		checks, pages, says string
 	}{
 		"a page too few":               {workflow, `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `],"before":"wr_9"}`, "--before wr_9"},
-		"the last page":                {workflow, `{"writes":[],"before":"wr_9"}` + "\n" + `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `]}`, ""},
+		"the last page":                {workflow, `{"writes":[],"before":"wr_9"}` + "\n" + `{"writes":[` + exportLine(t, in, "settled", "verified", 1) + `],"after":"wr_9"}`, ""},
 		"a page in between is missing": {workflow, page("", "wr_9", at(in, 3)) + page("wr_5", "", at(sibling, 1)), "--before wr_9"},
 		"pages in any order":           {workflow, page("wr_9", "", at(sibling, 1)) + page("", "wr_9", at(in, 3)), ""},
 		"of one tenant a page too few": {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(ofAnother, 1)), "--before wr_9"},
-		"of two tenants all":           {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(sibling, 1)) + page("", "", at(ofAnother, 5)), ""},
+		"of two tenants all":           {workflow, page("", "wr_9", at(in, 3)) + page("wr_9", "", at(sibling, 1)) + page("", "", at(ofAnother, 5)), ""},
 		"a newer page behind it":       {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(sibling, 5)), "--before wr_9"},
-		"an empty last page":           {workflow, page("", "wr_9", at(in, 3)) + page("", ""), ""},
+		"another list of older ones":   {workflow, page("", "wr_9", at(in, 3)) + page("", "", at(sibling, 1)), "--before wr_9"},
+		"an empty last page":           {workflow, page("", "wr_9", at(in, 3)) + page("wr_9", ""), ""},
 		"a last page of nothing":       {workflow, page("", "wr_9", at(in, 3)) + `{"writes":null,"after":"wr_9"}`, ""},
 		"some states alone":            {workflow, `{"writes":[` + at(in, 1) + `],"states":["settled"]}`, "only the writes in some states"},
 		"a window, one tenant reached": {window, page("", "wr_9", at(in, 1)) + page("", "", at(ofAnother, 0)), "--before wr_9"},

@@ -106,11 +106,11 @@ func idOf(w intent.WriteIntent) string { return "wr_" + w.StructuralKey()[:32] }
 func readExport(ps *problems, path string, from time.Time) []write {
 	_, pages := readPages(ps, path)
 	var lines []line
-	for i, p := range pages {
+	for _, p := range pages {
 		for _, raw := range p.lines {
 			lines = append(lines, line{path, p.line.n, raw})
 		}
-		if p.before == "" || goesOn(pages, i) || !from.IsZero() && p.oldest().Created.Before(from) {
+		if p.before == "" || goesOn(pages, p) || !from.IsZero() && p.oldest().Before(from) {
 			continue
 		}
 		ps.say(path, p.line.n, "before", "says that there are more writes; want the further pages of the same list behind it, from `readback list --json --before %s` on: what was declared is not all there", yamlfile.Clip(p.before))
@@ -118,43 +118,21 @@ func readExport(ps *problems, path string, from time.Time) []write {
 	return readWrites(ps, lines)
 }
 
-// goesOn reports whether a file has the page that follows upon one: it says so, or,
-// of an older version that did not, it comes next and is of the same tenant and older.
-func goesOn(pages []page, i int) bool {
-	p := pages[i]
-	if slices.ContainsFunc(pages, func(other page) bool { return other.listed && other.after == p.before }) {
-		return true
-	}
-	if i+1 == len(pages) || !pages[i+1].listed || pages[i+1].after != "" {
-		return false
-	}
-	next := pages[i+1]
-	if len(next.lines) == 0 || len(p.lines) == 0 {
-		return true
-	}
-	var first, last pageWrite
-	if json.Unmarshal(next.lines[0], &first) != nil || json.Unmarshal(p.lines[len(p.lines)-1], &last) != nil {
-		return false
-	}
-	return first.Intent.Tenant == last.Intent.Tenant && !first.Created.After(last.Created)
+// goesOn reports whether there is the page that begins where one ends.
+func goesOn(pages []page, p page) bool {
+	return slices.ContainsFunc(pages, func(other page) bool { return other.listed && other.after == p.before })
 }
 
-// pageWrite is what pages are told apart by.
-type pageWrite struct {
-	Created time.Time `json:"created"`
-	Intent  struct {
-		Tenant string `json:"tenant"`
-	} `json:"intent"`
-}
-
-// oldest is the last write of a page, which is the oldest one; never is what a page
-// without any ends with.
-func (p page) oldest() pageWrite {
-	var w pageWrite
+// oldest is when the last write of a page came, which is the oldest one; never for a
+// page without any.
+func (p page) oldest() time.Time {
+	var w struct {
+		Created time.Time `json:"created"`
+	}
 	if len(p.lines) == 0 || json.Unmarshal(p.lines[len(p.lines)-1], &w) != nil || w.Created.IsZero() {
-		w.Created = never
+		return never
 	}
-	return w
+	return w.Created
 }
 
 // never is after any time.
