@@ -8,6 +8,7 @@ import (
 
 // Chronicled is a ledger that remembers what is not sealed, and shows all it keeps.
 type Chronicled interface {
+	ledger.Ledger
 	ledger.Chronicler
 	ledger.Witness
 }
@@ -56,6 +57,40 @@ func AllUnsealed(t *testing.T, l Chronicled, writes, papers int) {
 	if haveWrites, havePapers := w.writes(t, l), w.kept(t, l); haveWrites < writes || havePapers < papers {
 		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, havePapers, writes, papers)
 	}
+}
+
+// OneMore is a write after one more event, whatever is legal of it.
+func OneMore(t *testing.T, l ledger.Ledger, r ledger.Record) ledger.Record {
+	t.Helper()
+	e := ledger.Event{Kind: ledger.EvRechecked}
+	switch r.State {
+	case ledger.Sending:
+		e = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateUnknown}
+	case ledger.Checking:
+		e = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
+	}
+	r, err := l.Append(t.Context(), r.ID, r.Fence, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// GoesOn switches it on where somebody was interrupted in the middle of finding what
+// was there, while some of the writes change before and after, and holds what is not
+// sealed then against the ledger ([AllUnsealed]).
+func GoesOn(t *testing.T, l Chronicled, some []ledger.Record, writes, papers int) {
+	t.Helper()
+	for i := range some {
+		some[i] = OneMore(t, l, some[i])
+	}
+	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+		t.Errorf("changed %v, error %v; want it on", changed, err)
+	}
+	for i := range some {
+		OneMore(t, l, some[i])
+	}
+	AllUnsealed(t, l, writes, papers)
 }
 
 // take takes one run.

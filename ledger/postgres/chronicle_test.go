@@ -12,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/internal/storebench"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
@@ -178,7 +179,7 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 				rec := begun(t, other, "open", 0)
 				where, whom := guarded(t, begin(t, d.open(nil)))
 				for range 4 { // its statement is prepared from here on
-					rec = noted(t, other, rec)
+					rec = ledgertest.OneMore(t, other, rec)
 				}
 				look, told := begin(t, d.open(nil)), make(chan error, 1)
 				if place, by := guarded(t, look); place == where && by != whom && level == "read committed" {

@@ -58,21 +58,6 @@ func everyFew(t *testing.T, l *postgres.Ledger) (some []ledger.Record) {
 	return some
 }
 
-// noted is a write after one more event.
-func noted(t *testing.T, l *postgres.Ledger, r ledger.Record) ledger.Record {
-	t.Helper()
-	e := ledger.Event{Kind: ledger.EvRechecked}
-	switch r.State {
-	case ledger.Sending:
-		e = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateUnknown}
-	case ledger.Checking:
-		e = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
-	}
-	r, err := l.Append(t.Context(), r.ID, r.Fence, e)
-	must(t, err)
-	return r
-}
-
 func begun(t *testing.T, l *postgres.Ledger, batch string, n int) ledger.Record {
 	t.Helper()
 	rec, err := storebench.Reserve(t.Context(), l, storebench.Intent(batch, n))
@@ -106,7 +91,7 @@ func TestFoundInPortions(t *testing.T) {
 			t.Fatalf("it is being found: %v, error %v; there is more: %v", finding, err, more)
 		}
 		for i := range late {
-			late[i] = noted(t, two, late[i])
+			late[i] = ledgertest.OneMore(t, two, late[i])
 		}
 		begun(t, two, "new", portions)
 		for i := range papers {
@@ -147,17 +132,7 @@ func TestFindingIsKilled(t *testing.T) {
 			if changed, err := l.Chronicle(ctx, true); changed || !errors.Is(err, context.Canceled) {
 				t.Errorf("changed %v, error %v", changed, err)
 			}
-			late := everyFew(t, l)
-			for i := range late {
-				late[i] = noted(t, l, late[i])
-			}
-			if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
-				t.Errorf("changed %v, error %v", changed, err)
-			}
-			for i := range late {
-				noted(t, l, late[i])
-			}
-			ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
+			ledgertest.GoesOn(t, l, everyFew(t, l), oldWrites, oldPapers)
 		})
 	}
 }

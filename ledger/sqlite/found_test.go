@@ -68,7 +68,7 @@ func TestFoundInPortions(t *testing.T) {
 			t.Fatalf("it is being found: %v, error %v; want %v", finding, err, more)
 		}
 		for i := range late {
-			late[i] = noted(t, two, late[i])
+			late[i] = ledgertest.OneMore(t, two, late[i])
 		}
 		storebenchReserved(t, two, "new", portions)
 		for i := range papers {
@@ -103,21 +103,6 @@ func storebenchReserved(t *testing.T, l *sqlite.Ledger, batch string, n int) led
 	rec, err := storebench.Reserve(t.Context(), l, storebench.Intent(batch, n))
 	must(t, err)
 	return rec
-}
-
-// noted is a write after one more event.
-func noted(t *testing.T, l *sqlite.Ledger, r ledger.Record) ledger.Record {
-	t.Helper()
-	e := ledger.Event{Kind: ledger.EvRechecked}
-	if r.State != ledger.Settled {
-		e = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateUnknown}
-		if r.State != ledger.Sending {
-			e = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
-		}
-	}
-	r, err := l.Append(t.Context(), r.ID, r.Fence, e)
-	must(t, err)
-	return r
 }
 
 func paperOf(t *testing.T, l *sqlite.Ledger, id string) ledger.Paper {
@@ -201,17 +186,7 @@ func TestFindingIsKilled(t *testing.T) {
 			}
 			must(t, cmd.Process.Kill()) // SIGKILL
 			_ = cmd.Wait()              // which says that it was killed
-			late := everyFew(t, l)
-			for i := range late {
-				late[i] = noted(t, l, late[i])
-			}
-			if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
-				t.Errorf("changed %v, error %v", changed, err)
-			}
-			for i := range late {
-				noted(t, l, late[i])
-			}
-			ledgertest.AllUnsealed(t, l, oldWrites, oldPapers)
+			ledgertest.GoesOn(t, l, everyFew(t, l), oldWrites, oldPapers)
 		})
 	}
 }
