@@ -337,7 +337,7 @@ func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over
 	}
 	now := fresh.paper.Now
 	what := map[doing]string{begin: "begin", carry: "work on", undo: "undo"}[m.do]
-	r.opts.Logger.Warn("a saga cannot go on", "saga", t.paper.ID, "tenant", t.paper.Tenant, "step", t.body.Steps[m.step].Name, "error", r.said(t, why))
+	r.opts.Logger.Warn("a saga cannot go on", "saga", t.paper.ID, "tenant", t.paper.Tenant, "step", t.body.Steps[m.step].Name, "error", r.said(t.paper.Tenant, t.body, why))
 	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
 	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), personMost), restMost)), nil)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -66,4 +68,27 @@ func TestTroubleIsToldWithoutValues(t *testing.T) {
 			})
 		})
 	}
+}
+
+// owners keeps whose sagas it was asked to clean.
+type owners map[string]bool
+
+func (o owners) Clean(tenant string, _ any, _ ...intent.WriteIntent) { o[tenant] = true }
+
+// Of a saga that cannot be read nothing is known but whose it is, and digests are
+// each tenant's own.
+func TestTroubleIsTheTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, asked := newBench(t, simulated.Unique.Options(), nil), owners{}
+		b.begin(four())
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		store := &damaged{Memory: b.ledger, id: four().ID}
+		if err := saga.New(store, b.engine, &saga.Options{Redaction: asked}).Work(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(owners{four().Tenant: true}, asked); diff != "" {
+			t.Errorf("asked to clean for (-want +got):\n%s", diff)
+		}
+	})
 }

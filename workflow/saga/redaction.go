@@ -45,9 +45,8 @@ func (r *Runner) cleaned(tenant string, b body) body {
 	return b
 }
 
-// said is what an error says of a saga, without sensitive values.
-func (r *Runner) said(t *turn, why error) string {
-	b := t.body
+// said is what an error says of a saga of a tenant, without sensitive values.
+func (r *Runner) said(tenant string, b body, why error) string {
 	b.Reason = why.Error()
-	return r.cleaned(t.paper.Tenant, b).Reason
+	return r.cleaned(tenant, b).Reason
 }

@@ -100,7 +100,7 @@ func (r *Runner) one(ctx context.Context, n name) bool {
 		r.putBack(context.WithoutCancel(ctx), n)
 	case err == nil, errors.Is(err, ledger.ErrStale), errors.Is(err, engine.ErrClosed):
 	default:
-		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", r.said(&t, err))
+		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", r.said(n.tenant, t.body, err))
 		if !t.paper.Due.After(t.paper.Now) { // or it would be due again at once, for ever
 			return r.later(context.WithoutCancel(ctx), n)
 		}
