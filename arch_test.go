@@ -147,7 +147,6 @@ type goFile struct {
 	test      bool
 	file      *ast.File
 	fset      *token.FileSet
-	lines     int
 }
 
 // parseAll opens and parses every Go file itself: a test that asked the go
@@ -175,8 +174,7 @@ func parseAll(t *testing.T) []goFile {
 		if err != nil {
 			return err
 		}
-		all = append(all, goFile{dir: filepath.ToSlash(filepath.Dir(p)), path: p, test: strings.HasSuffix(name, "_test.go"),
-			file: f, fset: fset, lines: strings.Count(string(text), "\n")})
+		all = append(all, goFile{dir: filepath.ToSlash(filepath.Dir(p)), path: p, test: strings.HasSuffix(name, "_test.go"), file: f, fset: fset})
 		return nil
 	})
 	if err != nil {
@@ -259,34 +257,6 @@ func TestPackagesHaveNamesAndComments(t *testing.T) {
 		if comments[dir] != 1 {
 			t.Errorf("package %q has %d package comments, want exactly one", dir, comments[dir])
 		}
-	}
-}
-
-// What fits a screen can be held in mind at once.
-const (
-	maxFuncLines = 70
-	maxFileLines = 500
-	maxMethods   = 6
-)
-
-func TestSizes(t *testing.T) {
-	for _, f := range parseAll(t) {
-		if f.lines > maxFileLines {
-			t.Errorf("%s has %d lines, at most %d", f.path, f.lines, maxFileLines)
-		}
-		ast.Inspect(f.file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				if lines := f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1; lines > maxFuncLines {
-					t.Errorf("%s: %s has %d lines, at most %d", f.path, n.Name.Name, lines, maxFuncLines)
-				}
-			case *ast.InterfaceType:
-				if n.Methods.NumFields() > maxMethods {
-					t.Errorf("%s: an interface of %d methods, at most %d; more go into an optional one", f.fset.Position(n.Pos()), n.Methods.NumFields(), maxMethods)
-				}
-			}
-			return true
-		})
 	}
 }
 
