@@ -93,9 +93,11 @@ type Profile struct {
 	// [intent.WriteIntent.Sensitive]. Default none.
 	Sensitive []string
 
-	// Irreversible lists the write types whose effect cannot be taken back or
-	// looked for (a mail sent): after a send of unknown fate only a person
-	// sends again. Default none.
+	// Irreversible lists the write types whose effect cannot be taken back, and
+	// may lie where no read looks (a mail sent). Their absence is never
+	// conclusive. After a send of unknown fate they are repeated only where
+	// NativeWindow, Unique or Conditional makes the repeat harmless: a write that
+	// must never be repeated is listed in none of these. Default none.
 	Irreversible []intent.WriteType
 	// Undo lists the write types that the connector can invert ([Inverter]).
 	// Default none.

@@ -299,16 +299,50 @@ func TestBudgetOfSends(t *testing.T) {
 	}
 }
 
-// After a send of unknown fate an irreversible write is for a person, however
-// harmless a repeat looks and however long one waits.
+// After a send of unknown fate an irreversible write goes to a reviewer, however
+// long its absence lasts.
 func TestIrreversibleWritesAreNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, _ := watched(t, simulated.Native.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
+		b, _ := watched(t, simulated.Plain.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
 		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		b.work(24 * time.Hour)
 		if got := b.state(out.ID); got.State != ledger.Review || got.Sends != 1 {
 			t.Errorf("%s after %d sends, want review after one%s", got.Phase(), got.Sends, b.life(out.ID))
+		}
+	})
+}
+
+// A refund whose request or answer is lost is repeated under the provider's key,
+// which is what makes the repeat safe.
+func TestIrreversibleWritesAreRepeatedUnderANativeKey(t *testing.T) {
+	for vice, sends := range map[simulated.Vice]int{simulated.DroppedBefore: 2, simulated.LostAnswer: 1} {
+		t.Run(string(vice), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, _ := watched(t, simulated.Native.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
+				b.set(simulated.Fault{Vice: vice, Times: 1})
+				out := b.do(order("A-1", intent.Create))
+				if got := b.state(out.ID); out.Status != engine.StatusVerified || got.Sends != sends || len(b.world.Records("A-1")) != 1 {
+					t.Errorf("%s after %d sends, want verified after %d%s", got.Phase(), got.Sends, sends, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// Where reads may lag for nobody knows how long, one read that does not show a
+// lost write is enough for a repeat under a native key.
+func TestANativeKeyIsRepeatedAfterOneRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Native.Options()
+		o.Lags, o.Settle = []time.Duration{time.Millisecond}, connectors.Bound{}
+		b, _ := watched(t, o, func(*connectors.Profile) {})
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		ops := b.ops()
+		want := []simulated.Op{simulated.OpRead, simulated.OpCreate, simulated.OpRead, simulated.OpCreate}
+		if out.Status != engine.StatusVerified || out.Sends != 2 || !slices.Equal(ops[:4], want) {
+			t.Errorf("%s after %d sends: %v, want one read before the first send and one between the two%s", out.Status, out.Sends, ops, b.life(out.ID))
 		}
 	})
 }

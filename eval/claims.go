@@ -150,11 +150,9 @@ func (t *target) ownEffect(m member) (exact, known bool) {
 // without harm: the destination deduplicates it, it meets a unique key, or its
 // absence can be shown.
 func (t *target) repeatable(w intent.WriteType) bool {
-	if slices.Contains(t.profile.Irreversible, w) {
-		return false
-	}
 	_, horizon := t.profile.Horizon.Declared()
-	return slices.Contains(t.profile.Unique, w) || t.profile.NativeWindow[w] > 0 || horizon && t.seen.firm
+	shown := horizon && t.seen.firm && !slices.Contains(t.profile.Irreversible, w)
+	return slices.Contains(t.profile.Unique, w) || t.profile.NativeWindow[w] > 0 || shown
 }
 
 // verified: every claim of an effect, or of none, is true now.

@@ -164,8 +164,8 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 			t.Fatal("late, in conflict, or over budget")
 		case c.Sends > 0 && mayBeApplied && !(proven && p.OwesRecheck) && !recognised && !conditional && !person:
 			t.Fatalf("nothing makes it harmless: %+v", p)
-		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !person:
-			t.Fatal("irreversible")
+		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !person:
+			t.Fatal("irreversible, and nothing makes the repeat harmless")
 		case p.NewKey && c.Last != connectors.FateAnswered:
 			t.Fatal("a new key after an unanswered send")
 		case p.NewKey && !proven && !person:

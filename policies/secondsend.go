@@ -57,8 +57,6 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case untouched(c) && c.EffectSeen:
 		return refuse("its effect was seen before and is gone: whoever took it back may have meant to")
-	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
-		return refuse("the write is irreversible and an earlier send may have been applied")
 	case !untouched(c) && !ownRecordDiffers(c):
 		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
 	case burnt(c):
@@ -76,14 +74,11 @@ func SecondSend(c Case) Permit {
 // blindly is the table for a destination at which nothing can be read: no row
 // but the key and a person's word can show anything.
 func blindly(c Case) Permit {
-	irreversible := slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 	switch {
 	case replayed(c):
 		return refuse("the destination said yes, and nobody can look whether it is so")
 	case c.Directed == DirectForce:
 		return Permit{Allowed: true, Row: RowPerson, Reason: "a person says that it did not arrive"}
-	case irreversible:
-		return refuse("the write is irreversible and an earlier send may have been applied")
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
@@ -143,9 +138,10 @@ func conclusive(c Case) Permit {
 // that none will be: it shows the state from before, and the moment up to which
 // it shows everything lies past the horizon. A read that was begun before the
 // horizon had passed proves nothing, however long it took, and one that lags
-// must be begun later by the settle time.
+// must be begun later by the settle time. The effect of an irreversible write
+// may lie where no read looks: no absence proves that it was not applied.
 func Conclusive(c Case) bool {
-	return untouched(c) && !c.EffectSeen && settledFate(c) && !hidden(c)
+	return untouched(c) && !c.EffectSeen && settledFate(c) && !hidden(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 }
 
 // hidden reports whether the destination refused the last send since something
@@ -165,6 +161,8 @@ func missingProof(c Case) string {
 	_, settle := c.Profile.Settle.Declared()
 	_, horizon := c.Profile.Horizon.Declared()
 	switch {
+	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+		return "the write is irreversible, and what it did may lie where no read looks"
 	case !untouched(c):
 		return "the last read does not show the state from before the send"
 	case hidden(c):
@@ -182,13 +180,12 @@ func missingProof(c Case) string {
 // KnownNotApplied reports whether it is certain that nothing was applied, and
 // why: the only ground on which a write may be called not applied.
 func KnownNotApplied(c Case) (string, bool) {
-	irreversible := slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 	switch {
 	case c.Sends == 0:
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c):
 		return "every send was provably not applied", true
-	case !irreversible && Conclusive(c):
+	case Conclusive(c):
 		return "no record was found by a read that cannot lag, after the horizon of late arrivals", true
 	}
 	return "", false

@@ -244,9 +244,12 @@ func patience(c Case) (Decision, bool) {
 		}
 	case verify.Absent, verify.Stale:
 		_, known := KnownNotApplied(c)
-		open := !spent(c) && !SecondSend(c).Allowed || spent(c) && !known
+		permit := SecondSend(c)
+		open := !spent(c) && !permit.Allowed || spent(c) && !known
+		// The answer to a repeat under a native key tells more than further reads.
+		recognised := !spent(c) && permit.Row == RowNativeKey
 		switch {
-		case !c.Firm && c.Since < lag(c):
+		case !c.Firm && c.Since < lag(c) && !recognised:
 			return wait("reads may lag behind the send")
 		case open && untouched(c) && inTime:
 			return wait("the horizon of late arrivals has not passed")

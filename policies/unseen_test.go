@@ -51,7 +51,7 @@ func TestBlind(t *testing.T) {
 		"deduplicated, window over":      {"it has forgotten the key", with(unread(), native, since(1000*time.Hour)), policies.Escalate, "may be over"},
 		"deduplicated, budget used up":   {"a lifetime budget", with(unread(), native, sent(4), since(time.Minute)), policies.Escalate, "budget"},
 		"deduplicated, too late":         {"the deadline has passed", with(unread(), native, late, since(time.Minute)), policies.Escalate, "deadline"},
-		"deduplicated, and irreversible": {"a person sends it again, if anybody", with(unread(), native, irreversible, since(time.Minute)), policies.Escalate, "irreversible"},
+		"deduplicated, and irreversible": {"it makes one of two", with(unread(), native, irreversible, since(time.Minute)), policies.Retry, "same idempotency key"},
 		"unique, which no read shows":    {"only the key makes one of two", with(unread(), unique, since(time.Hour)), policies.Escalate, "does not deduplicate"},
 		"a person asks":                  {"nothing shows it harmless", with(unread(), asked(policies.DirectRetry)), policies.Escalate, "does not deduplicate"},
 		"a person vouches":               {"it is their word", with(unread(), asked(policies.DirectForce)), policies.Retry, ""},

@@ -20,20 +20,23 @@ type class struct {
 	options    func() simulated.Options
 	kinds      []string // default all
 	blind      bool     // nothing can be read there
+
+	irreversible bool // its profile says so of every write
 }
 
 var classes = []class{
-	{"native", "deduplicates by our idempotency key; strong reads", simulated.Native.Options, nil, false},
-	{"unique", "the key is unique, and there is an upsert by it; strong reads", simulated.Unique.Options, nil, false},
-	{"plain", "nothing but strong reads", simulated.Plain.Options, nil, false},
-	{"lagging", "nothing, and reads lag by 2 s", simulated.Lagging.Options, nil, false},
+	{"native", "deduplicates by our idempotency key; strong reads", simulated.Native.Options, nil, false, false},
+	{"native, irreversible", "deduplicates by our idempotency key, and what it does cannot be taken back (a payment); strong reads", simulated.Native.Options, []string{"create"}, false, true},
+	{"unique", "the key is unique, and there is an upsert by it; strong reads", simulated.Unique.Options, nil, false, false},
+	{"plain", "nothing but strong reads", simulated.Plain.Options, nil, false, false},
+	{"lagging", "nothing, and reads lag by 2 s", simulated.Lagging.Options, nil, false, false},
 	{"versioned", "plain, and updates and deletes can be made conditional on the version", func() simulated.Options {
 		o := simulated.Plain.Options()
 		o.Versions = true
 		return o
-	}, []string{"update", "delete"}, false},
-	{"blind", "nothing can be read there", simulated.Plain.Options, []string{"create"}, true},
-	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", simulated.Native.Options, []string{"create"}, true},
+	}, []string{"update", "delete"}, false, false},
+	{"blind", "nothing can be read there", simulated.Plain.Options, []string{"create"}, true, false},
+	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", simulated.Native.Options, []string{"create"}, true, false},
 }
 
 // all lists the kinds of write that the class is run with.
@@ -135,7 +138,7 @@ func (c cell) powers() powers {
 		addressed: w == intent.Delete ||
 			o.Unique && (w == intent.Create || w == intent.Upsert) ||
 			o.Versions && w == intent.Update,
-		conclusive: ends && firm, shows: firm || creates, creates: creates,
+		conclusive: ends && firm && !c.class.irreversible, shows: firm || creates, creates: creates,
 		overwritten: o.Unique && w == intent.Upsert,
 		looksFirst:  !(o.Unique && w == intent.Create),
 		firm:        firm,
@@ -173,4 +176,5 @@ func all() []cell {
 }
 
 func hasFields(c cell) bool { return c.kind.write != intent.Delete }
+func canUndo(c cell) bool   { return hasFields(c) && !c.class.irreversible }
 func canDouble(c cell) bool { return hasFields(c) && !c.class.options().Unique }

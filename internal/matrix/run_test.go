@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -157,6 +158,10 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	d.Connector = link{d.Connector, p, r.book}
 	if r.cell.class.blind {
 		d.Profiles = map[string]connectors.Profile{simulated.Kind: blinded(d.Profiles[simulated.Kind])}
+	}
+	if p := d.Profiles[simulated.Kind]; r.cell.class.irreversible {
+		p.Irreversible = []intent.WriteType{r.cell.kind.write}
+		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
 	}
 	if err := reg.Register("orders", d); err != nil {
 		t.Fatal(err)

@@ -217,7 +217,7 @@ var vices = []vice{
 	{name: "nothing but phantom success", faults: ever(simulated.PhantomSuccess), want: never},
 	{name: "silently dropped field", faults: dropped, can: hasFields, want: aPerson(whyDiffers), once: true},
 	{name: "silently dropped field; the intent asks to send again", faults: dropped, intent: again, can: hasFields, want: mended},
-	{name: "silently dropped field; the intent asks to undo", faults: dropped, intent: undo, can: hasFields, want: undone},
+	{name: "silently dropped field; the intent asks to undo", faults: dropped, intent: undo, can: canUndo, want: undone},
 	{name: "normalised field", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aPerson(whyDiffers), once: true},
 	{name: "normalised field; the intent compares without case", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), intent: fold, can: hasFields, want: there, once: true},
 	{name: "lagging reads, 2 s, as declared", faults: ever(simulated.LaggingRead), options: settles, want: there, once: true},

@@ -16,8 +16,9 @@ func unseeing() []Mutant {
 	return []Mutant{
 		{6, "Where nobody can look only the key or a person shows a repeat harmless.", secondGo,
 			"case c.Profile.Blind:\n\t\treturn blindly(c)", "case false:\n\t\treturn blindly(c)", "", "TestBlind/unique,_which_no_read_shows"},
-		{6, "Where nobody can look an irreversible write is a person's.", secondGo,
-			"case irreversible:", "case false:", "", "TestBlind/deduplicated,_and_irreversible"},
+		{6, "Where nothing can be read, a native key serves irreversible writes too.", secondGo,
+			"\tcase native(c):\n\t\treturn Permit{Allowed: true, Row: RowNativeKey, Reason: \"same idempotency key, inside the destination's window\"}\n\tcase c.Profile.NativeWindow",
+			"\tcase native(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write):\n\t\treturn Permit{Allowed: true, Row: RowNativeKey, Reason: \"same idempotency key, inside the destination's window\"}\n\tcase c.Profile.NativeWindow", "", "TestBlind/deduplicated,_and_irreversible"},
 		{5, "Where nobody can look nothing is verified.", standardGo,
 			"if c.Profile.Blind || c.Verdict != verify.Verified", "if c.Verdict != verify.Verified", "", "TestBlind/a_verdict_from_nowhere"},
 		{5, "Only a yes is reported.", standardGo,

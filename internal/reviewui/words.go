@@ -160,7 +160,7 @@ func profileFacts(p connectors.Profile) []fact {
 		{"Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "Nobody says how late a send can land: absence is never conclusive.")},
 		{"Our stamp", stamps(p)},
 		{"Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself.")},
-		{"Irreversible", listed(p.Irreversible, "%s cannot be taken back or looked for: after a send of unknown fate only a person sends again.", "Nothing is declared so.")},
+		{"Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both; otherwise a reviewer decides.", "Nothing is declared so.")},
 		{"Later look", bound(p.Recheck, "Verified writes are looked at again %s after the last send.", "Only where the way a write was verified owes one.")},
 		{"Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
 	}
