@@ -40,6 +40,8 @@ func guarding() []Mutant {
 // sharing are the rules of workers and queues.
 func sharing() []Mutant {
 	return []Mutant{
+		{6, "A commit of the ledger on PostgreSQL survives a failover to a synchronous standby.", "ledger/postgres/sql/guard.sql",
+			"NOT IN ('on', 'remote_apply')", "= 'off'", "ledger/postgres", "TestSynchronousCommitOfEachTransaction"},
 		{6, "A slow destination takes no more than its share.", workGo,
 			"return max(free-held+1, 0) / 2", "return free", "", "TestASlowDestinationStarvesNobody"},
 		{6, "What is not begun is handed back at once.", checkGo,

@@ -62,6 +62,6 @@
 // by its next call. The package does not know whether a primary was replaced
 // and lives on: that is for whatever makes the failover to prevent. It does not
 // undo what weakens the server as a whole (fsync = off, a synchronous standby
-// that is not waited for), but a synchronous_commit of off does not hold for
-// its own transactions.
+// that is not waited for). Its own transactions raise a synchronous_commit of off,
+// local or remote_write to on.
 package postgres

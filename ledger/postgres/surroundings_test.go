@@ -140,6 +140,36 @@ func TestSynchronousCommit(t *testing.T) {
 	}
 }
 
+// TestSynchronousCommitOfEachTransaction: a transaction of the ledger commits with
+// on or remote_apply, whatever the role's default is: with local and remote_write
+// a commit is acknowledged that a failover to a synchronous standby loses. A
+// deferred trigger runs at the commit and records the setting.
+func TestSynchronousCommitOfEachTransaction(t *testing.T) {
+	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
+		t.Run(setting, func(t *testing.T) {
+			d := fresh(t)
+			d.exec(fmt.Sprintf("ALTER DATABASE %q SET synchronous_commit = %s", d.name, setting))
+			l := d.open(nil)
+			d.exec(`CREATE TABLE committed_with (setting TEXT);
+				CREATE FUNCTION record_setting() RETURNS trigger LANGUAGE plpgsql AS
+					$$ BEGIN INSERT INTO committed_with VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+				CREATE CONSTRAINT TRIGGER record_setting AFTER INSERT OR UPDATE ON ledger_writes
+					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION record_setting()`)
+			rec, _, err := l.Reserve(t.Context(), reservation(t, asked("w1")))
+			must(t, err)
+			deferredNow(t, l, rec)
+			_, err = l.Claim(t.Context(), ledger.Claim{Owner: "two", LeaseFor: time.Hour, Tenant: "acme", ID: rec.ID})
+			must(t, err)
+			var commits int
+			var settings []string
+			must(t, l.Pool().QueryRow(t.Context(), "SELECT count(*), array_agg(DISTINCT setting) FROM committed_with").Scan(&commits, &settings))
+			if commits < 3 || !slices.Equal(settings, []string{want}) {
+				t.Errorf("%d commits with %q; want at least 3, all with %q", commits, settings, want)
+			}
+		})
+	}
+}
+
 // deferredNow makes a write due.
 func deferredNow(t *testing.T, l *postgres.Ledger, rec ledger.Record) ledger.Record {
 	t.Helper()
