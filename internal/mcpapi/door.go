@@ -13,11 +13,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/internal/access"
@@ -110,10 +112,27 @@ func (s *Server) Stdio(ctx context.Context, who access.Identity) error {
 func (d *Door) serverFor(who access.Identity) *mcp.Server {
 	s := d.server(who)
 	if _, bound := d.known.LoadOrStore(s, true); !bound {
-		s.AddReceivingMiddleware(d.binding, traced)
+		s.AddReceivingMiddleware(d.recovering, d.binding, traced)
 	}
 	return s
 }
+
+// recovering answers a message whose handling panics with an internal error. The
+// SDK runs handlers in goroutines of its own, where a panic would end the process.
+func (d *Door) recovering(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				d.options.Logger.Error("the handling of a message panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: panickedMessage}
+			}
+		}()
+		return next(ctx, method, req)
+	}
+}
+
+const panickedMessage = "the server failed to handle this message, and its log says why; " +
+	"if the message was a call of a tool that writes, it is unknown whether the write was applied"
 
 // binding notes whose a session is before its client hears of it.
 func (d *Door) binding(next mcp.MethodHandler) mcp.MethodHandler {

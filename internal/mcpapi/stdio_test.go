@@ -21,23 +21,27 @@ type lines struct {
 
 func (b *bench) lines() *lines {
 	b.t.Helper()
+	return linesOf(b.t, mcpapi.NewDoor(b.server.ServerFor, mcpapi.DoorOptions{Workflow: "run-1"}))
+}
+
+func linesOf(t *testing.T, door *mcpapi.Door) *lines {
+	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	done := make(chan error, 1)
-	door := mcpapi.NewDoor(b.server.ServerFor, mcpapi.DoorOptions{Workflow: "run-1"})
 	go func() {
 		err := door.Stdio(context.Background(), agent("bot"), in, out)
 		_ = out.Close()
 		done <- err
 	}()
-	l := &lines{b.t, toServer, bufio.NewScanner(fromServer)}
+	l := &lines{t, toServer, bufio.NewScanner(fromServer)}
 	l.out.Buffer(nil, 1<<20)
-	b.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = toServer.Close()
 		for l.out.Scan() { // until the server has gone
 		}
 		if err := <-done; err != nil {
-			b.t.Errorf("stdio ended with %v", err)
+			t.Errorf("stdio ended with %v", err)
 		}
 	})
 	return l

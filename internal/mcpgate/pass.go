@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -135,6 +136,9 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 // rest is between the client and us, and none of it goes along with calls of tools
 // either.
 func enveloped(p sdk.Params) {
+	if reflect.ValueOf(p).IsNil() { // a typed nil: the client sent no params
+		return
+	}
 	text, _ := p.GetMeta()["traceparent"].(string)
 	p.SetMeta(nil)
 	if text = engine.Traceparent(engine.WithTraceparent(context.Background(), text)); text != "" {

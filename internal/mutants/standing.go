@@ -42,6 +42,8 @@ func sharing() []Mutant {
 	return []Mutant{
 		{6, "A commit of the ledger on PostgreSQL survives a failover to a synchronous standby.", "ledger/postgres/sql/guard.sql",
 			"NOT IN ('on', 'remote_apply')", "= 'off'", "ledger/postgres", "TestSynchronousCommitOfEachTransaction"},
+		{9, "A request without params is answered like one with empty params.", "internal/mcpgate/pass.go",
+			"if reflect.ValueOf(p).IsNil() {", "if reflect.ValueOf(p).IsNil() && false {", "", "TestRawMessagesOverStdio"},
 		{6, "A slow destination takes no more than its share.", workGo,
 			"return max(free-held+1, 0) / 2", "return free", "", "TestASlowDestinationStarvesNobody"},
 		{6, "What is not begun is handed back at once.", checkGo,

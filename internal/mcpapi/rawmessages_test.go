@@ -1,0 +1,90 @@
+package mcpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/mcpapi"
+)
+
+// answer reads lines until the answer to a request.
+func (l *lines) answer(id int) string {
+	l.t.Helper()
+	for l.out.Scan() {
+		var m struct {
+			ID     any             `json:"id"`
+			Method string          `json:"method"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if err := json.Unmarshal(l.out.Bytes(), &m); err != nil {
+			l.t.Fatalf("%v: %.200s", err, l.out.Text())
+		}
+		if m.Method == "" && (fmt.Sprint(m.ID) == fmt.Sprint(id) || m.ID == nil && m.Error != nil) {
+			return l.out.Text()
+		}
+	}
+	l.t.Fatalf("no answer to request %d", id)
+	return ""
+}
+
+// TestRawMessages: each request is answered, and the server still answers a
+// correct one afterwards.
+func TestRawMessages(t *testing.T) {
+	b := newBench(t, simulated.Unique.Options(), nil)
+	l := b.lines()
+	l.initialize()
+	for _, m := range mcptest.RawMessages(1) {
+		l.say(m.Text)
+		if m.ID != 0 {
+			l.answer(m.ID)
+		}
+	}
+	if r := b.result(l.ask(callBody("9999", "create_order", anOrder, ""))); r.Status != "verified" {
+		t.Errorf("over stdio, afterwards: %+v", r)
+	}
+
+	b = newBench(t, simulated.Unique.Options(), nil)
+	w := b.open(b.listen(), "bot")
+	for _, m := range mcptest.RawMessages(1) {
+		if s := w.do(http.MethodPost, m.Text); s.status >= http.StatusInternalServerError {
+			t.Errorf("%.200s: %d %s", m.Text, s.status, s.body)
+		}
+	}
+	if r := b.result(w.do(http.MethodPost, callBody("9999", "create_order", anOrder, ""))); r.Status != "verified" {
+		t.Errorf("over HTTP, afterwards: %+v", r)
+	}
+}
+
+// TestAPanicEndsOneMessage: it is answered with an internal error, logged with its
+// stack, and the next message is taken.
+func TestAPanicEndsOneMessage(t *testing.T) {
+	var log bytes.Buffer
+	server := mcp.NewServer(&mcp.Implementation{Name: "panics"}, nil)
+	server.AddTool(&mcp.Tool{Name: "panic", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a mistake of ours") })
+	door := mcpapi.NewDoor(func(access.Identity) *mcp.Server { return server }, mcpapi.DoorOptions{Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l := linesOf(t, door)
+	l.initialize()
+	l.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic","arguments":{}}}`)
+	if got := l.answer(1); !strings.Contains(got, "-32603") || !strings.Contains(got, "unknown whether the write was applied") || strings.Contains(got, "a mistake of ours") {
+		t.Errorf("answered %s", got)
+	}
+	l.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	if got := l.answer(2); !strings.Contains(got, `"result"`) {
+		t.Errorf("the next message was answered with %s", got)
+	}
+	if text := log.String(); !strings.Contains(text, "a mistake of ours") || !strings.Contains(text, "rawmessages_test.go") {
+		t.Errorf("logged %q, want the panic and its stack", text)
+	}
+}

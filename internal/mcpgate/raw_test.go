@@ -1,0 +1,126 @@
+package mcpgate_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
+)
+
+const (
+	rawInitialize  = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+	rawInitialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	rawLast        = `{"jsonrpc":"2.0","id":9999,"method":"prompts/list"}`
+)
+
+// TestRawMessagesOverStdio: each request is answered, and the gateway still
+// answers a correct one afterwards.
+func TestRawMessagesOverStdio(t *testing.T) {
+	b, _ := shop(t, false, nil)
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- b.gate.Speak(context.Background(), agent("acme"), in, out)
+		_ = out.Close()
+	}()
+	answers := bufio.NewScanner(fromServer)
+	answers.Buffer(nil, 4<<20)
+	ask := func(id int, text string) string {
+		t.Helper()
+		if _, err := io.WriteString(toServer, text+"\n"); err != nil {
+			t.Fatalf("%.200s: %v", text, err)
+		}
+		for id != 0 && answers.Scan() {
+			if answered(t, answers.Bytes(), id) {
+				return answers.Text()
+			}
+		}
+		if id != 0 {
+			t.Fatalf("no answer to %.200s", text)
+		}
+		return ""
+	}
+	ask(1, rawInitialize)
+	ask(0, rawInitialized)
+	for _, m := range mcptest.RawMessages(2) {
+		ask(m.ID, m.Text)
+	}
+	if got := ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
+		t.Errorf("afterwards: %s", got)
+	}
+	_ = toServer.Close()
+	for answers.Scan() { // until the server has closed its end
+	}
+	if err := <-done; err != nil {
+		t.Errorf("stdio ended with %v", err)
+	}
+}
+
+// TestRawMessagesOverHTTP: likewise.
+func TestRawMessagesOverHTTP(t *testing.T) {
+	b, _ := shop(t, false, nil)
+	s := httptest.NewServer(b.gate.HTTP(byTenant{}))
+	t.Cleanup(s.Close)
+	client, session := &http.Client{Timeout: time.Minute}, ""
+	ask := func(id int, text string) string {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, s.URL, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("acme", "x")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatalf("%.200s: %v", text, err)
+		}
+		defer func() { _ = res.Body.Close() }()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatalf("%.200s: %v", text, err)
+		}
+		if res.StatusCode >= http.StatusInternalServerError {
+			t.Errorf("%.200s: %d %s", text, res.StatusCode, body)
+		}
+		if session == "" {
+			session = res.Header.Get("Mcp-Session-Id")
+		}
+		return string(body)
+	}
+	ask(1, rawInitialize)
+	ask(0, rawInitialized)
+	for _, m := range mcptest.RawMessages(2) {
+		ask(m.ID, m.Text)
+	}
+	if got := ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// answered reports whether a message is the answer to a request.
+func answered(t *testing.T, message []byte, id int) bool {
+	t.Helper()
+	var m struct {
+		ID     any             `json:"id"`
+		Method string          `json:"method"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(message, &m); err != nil {
+		t.Fatalf("%v: %.200s", err, message)
+	}
+	return m.Method == "" && (fmt.Sprint(m.ID) == fmt.Sprint(id) || m.ID == nil && m.Error != nil)
+}
