@@ -172,6 +172,16 @@ func (t *task) ref() string {
 	return plain
 }
 
+// receipt is what a send was answered with, in the clear; empty where it cannot be
+// opened.
+func (t *task) receipt(ref, version string) (*connectors.Receipt, error) {
+	r := new(connectors.Receipt)
+	var noRef, noVersion error
+	r.Ref, noRef = t.scope().OpenName(ref)
+	r.Version, noVersion = t.scope().OpenName(version)
+	return r, errors.Join(noRef, noVersion)
+}
+
 // evidence is an observation as JSON, sealed; one that is too large, or that
 // cannot be sealed, is replaced by its digest.
 func (t *task) evidence(seen connectors.Observation) json.RawMessage {

@@ -234,7 +234,14 @@ func (t *task) query() connectors.Query {
 }
 
 func (t *task) judgeCase() verify.Case {
-	return verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
+	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
+	if t.rec.Answered {
+		var err error
+		if k.Receipt, err = t.receipt(t.rec.Ref, t.rec.Version); err != nil { // it was opened when the task began, or sealed by it
+			t.log().Error("the receipt cannot be opened, and the record is judged without its names", "error", err)
+		}
+	}
+	return k
 }
 
 // look reads once and notes what was found. Where nothing can be read nothing is

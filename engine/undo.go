@@ -213,6 +213,13 @@ func (t *task) asSettled(ctx context.Context) (connectors.Observation, verify.Ju
 	}
 	k := t.judgeCase()
 	k.Seen, k.Since = left, read.At.Add(-read.Ago).Sub(t.rec.LastSend)
+	for _, e := range events { // the record has the names that the read gave it since
+		if e.Kind == ledger.EvSent && e.Fate == ledger.FateAnswered {
+			if k.Receipt, err = t.receipt(e.Ref, e.Version); err != nil {
+				return left, verify.Judgement{}, unopened(t.rec.ID, "the receipt", err)
+			}
+		}
+	}
 	return left, verify.Judge(k), nil
 }
 

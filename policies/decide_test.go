@@ -23,7 +23,7 @@ func saying(k policies.Kind) policies.Policy {
 // What no policy may say is overruled: a person decides.
 func TestDecideBounds(t *testing.T) {
 	undoable := func(c *policies.Case) { c.Intent.Reversibility, c.Invertible = intent.Compensable, true }
-	differs := with(read(lost(), verify.Mismatched, 0), fate(connectors.FateAnswered), undoable)
+	differs := with(read(lost(), verify.Mismatched, 0), fate(connectors.FateAnswered), undoable, own)
 	for name, d := range map[string]struct {
 		reason string
 		c      policies.Case
@@ -38,7 +38,7 @@ func TestDecideBounds(t *testing.T) {
 		"fail without":                    {"unknown", lost(), policies.Fail, policies.Escalate},
 		"fail what is there":              {"it was applied", read(lost(), verify.Verified, 0), policies.Fail, policies.Escalate},
 		"undo with right":                 {"compensable, invertible, seen", differs, policies.Compensate, policies.Compensate},
-		"undo a verified write":           {"it was seen", read(differs, verify.Verified, 0), policies.Compensate, policies.Compensate},
+		"undo a verified write":           {"it was seen", with(read(differs, verify.Verified, 0), own), policies.Compensate, policies.Compensate},
 		"undo a pivot":                    {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Pivot }), policies.Compensate, policies.Escalate},
 		"undo a retryable":                {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Retryable }), policies.Compensate, policies.Escalate},
 		"undo by a connector that cannot": {"there is no way back", with(differs, func(c *policies.Case) { c.Invertible = false }), policies.Compensate, policies.Escalate},
@@ -48,9 +48,9 @@ func TestDecideBounds(t *testing.T) {
 		"undo the unread":                 {"nobody looked", read(differs, verify.Unavailable, 0), policies.Compensate, policies.Escalate},
 		"undo the unproven":               {"nobody saw", read(differs, verify.Indeterminate, 0), policies.Compensate, policies.Escalate},
 		"undo by a weak read":             {"it may be older than the send", readWeakly(differs, verify.Mismatched, 0), policies.Compensate, policies.Escalate},
-		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown), stamped), policies.Compensate, policies.Escalate},
-		"undo after the horizon":          {"nothing can land any more", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown), stamped), policies.Compensate, policies.Compensate},
-		"undo what may be another's":      {"no stamp, and no answer to our create", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
+		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
+		"undo after the horizon":          {"nothing can land any more", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown), own), policies.Compensate, policies.Compensate},
+		"undo what may be another's":      {"nothing proves that it is ours", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
 		"wait":                            {"waiting harms nobody", lost(), policies.Wait, policies.Wait},
 		"a word that is none":             {"what nobody knows is for a person", read(lost(), verify.Verified, 0), policies.Kind(99), policies.Escalate},
 		"the zero decision":               {"a forgotten field hands it to a person", read(lost(), verify.Verified, 0), policies.Kind(0), policies.Escalate},

@@ -49,7 +49,7 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
 	case c.Sends-c.Unsent >= c.Budget:
 		return refuse("the budget of sends is used up")
-	case !c.Unknown && !c.Answered && !present(c):
+	case !c.Unknown && !c.Answered && !present(c) && (c.LastConflict || c.Verdict != verify.Mismatched):
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
 	case c.Profile.Blind:
 		return blindly(c)
@@ -193,10 +193,8 @@ func KnownNotApplied(c Case) (string, bool) {
 
 // present reports whether the last read found what a refused send should not
 // have made: a refusal that the destination itself contradicts proves nothing.
-// It is no contradiction where the refusal said that something else is there,
-// and a record that differs is: unless our stamp on it says that it is ours.
+// A record that differs is no contradiction: another actor changed or made it,
+// unless our stamp or a key that only we can have made says otherwise.
 func present(c Case) bool {
-	stamped := c.Intent.Write == intent.Create && c.Profile.Stamped
-	somethingElse := c.LastConflict && c.Verdict == verify.Mismatched && !stamped
-	return c.Effect() && !somethingElse
+	return c.Effect() && (c.Verdict != verify.Mismatched || c.Stamped || c.Profile.FreshKeys)
 }

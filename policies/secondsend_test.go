@@ -155,7 +155,8 @@ func TestSecondSendAfterRefusals(t *testing.T) {
 }
 
 func refusedForConflict(c *policies.Case) { c.LastConflict = true }
-func stamped(c *policies.Case)            { c.Profile.Stamped = true }
+func stamped(c *policies.Case)            { c.Profile.Stamped, c.Stamped = true, true }
+func own(c *policies.Case)                { c.Own = true }
 
 // Budget and deadline bound every row.
 func TestSecondSendWithinBounds(t *testing.T) {

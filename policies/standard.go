@@ -88,10 +88,10 @@ func notUndoable(c Case) string {
 		return "the connector cannot undo this write"
 	case c.Conflict:
 		return "what stands there is somebody else's and not ours to undo"
-	case maybeAnothers(c) && c.Directed != DirectCompensate:
-		return "what stands there bears no stamp, no create of ours was answered, and it may be somebody else's"
 	case !c.Effect():
 		return "the last read shows nothing that could be undone"
+	case !c.Own && c.Directed != DirectCompensate:
+		return notProvenOurs
 	case c.Intent.Write != intent.Create && !based(c) && c.Directed != DirectCompensate:
 		return "the state before was read weakly: undoing could take back what somebody else did just before"
 	case !c.Firm:
@@ -112,8 +112,8 @@ func Undo(c Case, told bool) Decision {
 	switch {
 	case c.Verdict != verify.Verified:
 		why = "the look by which it was settled does not show what it left"
-	case maybeAnothers(c):
-		why = "what stands there bears no stamp, no create of ours was answered, and it may be somebody else's"
+	case !c.Own:
+		why = notProvenOurs
 	case !told && c.Intent.Write != intent.Create && !based(c):
 		why = "the state before was read weakly: undoing could take back what somebody else did just before"
 	case !ends && c.Unknown && c.Sends-c.Unsent > 1:
@@ -131,12 +131,7 @@ func based(c Case) bool {
 	return c.Based || c.Last == connectors.FateAnswered && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 }
 
-// maybeAnothers reports whether what a create may have made cannot be told from
-// what somebody else made: it bears no stamp, and nobody told us that we made
-// one.
-func maybeAnothers(c Case) bool {
-	return c.Intent.Write == intent.Create && !c.Answered && !c.Profile.Stamped && !c.Profile.FreshKeys
-}
+const notProvenOurs = "it is not proven that this write alone made what is there: another actor may have changed the record"
 
 func explain(c Case, why string) string {
 	if c.Reason == "" {

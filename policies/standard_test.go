@@ -88,7 +88,8 @@ func TestStandardAfterRefusals(t *testing.T) {
 		"throttled for ever":   {"nobody parks a write for a week", with(unsent, fate(connectors.FateThrottled), asked(168*time.Hour)), policies.Wait, time.Hour, ""},
 		"throttled, briefly":   {"the backoff is longer", with(unsent, fate(connectors.FateThrottled), asked(time.Millisecond)), policies.Wait, time.Second, ""},
 		"refused":              {"it will be refused again", with(lost(), fate(connectors.FateRefused)), policies.Fail, 0, ""},
-		"refused, differs":     {"a read contradicts it", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), policies.Escalate, 0, ""},
+		"refused, differs":     {"another actor's record contradicts no refusal", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), policies.Fail, 0, ""},
+		"refused, our stamp":   {"a read contradicts it", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), stamped), policies.Escalate, 0, ""},
 		"conflict":             {"somebody else's record", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, conflict), policies.Fail, 0, ""},
 		"deadline":             {"no send is begun any more, and none was made", with(unsent, late), policies.Fail, 0, ""},
 		"a day":                {"who still wants it must say so again", with(unsent, func(c *policies.Case) { c.Age = 24*time.Hour + 1 }), policies.Fail, 0, ""},
@@ -168,7 +169,8 @@ func TestStandardRepeats(t *testing.T) {
 }
 
 func TestStandardOnWhatDiffers(t *testing.T) {
-	differs := with(read(lost(), verify.Mismatched, 0), write(intent.Update))
+	differs := with(read(lost(), verify.Mismatched, 0), write(intent.Update), own)
+	anothers := func(c *policies.Case) { c.Own = false }
 	onMismatch := func(p intent.MismatchPolicy) func(*policies.Case) {
 		return func(c *policies.Case) { c.Intent.OnMismatch = p }
 	}
@@ -185,12 +187,13 @@ func TestStandardOnWhatDiffers(t *testing.T) {
 		"undo":                    {reason: "the destination answered: nothing else is coming", c: with(differs, undo, answered), want: policies.Compensate},
 		"undo, weak pre-state":    {reason: "it would take back what others did just before", c: with(differs, undo, answered, weaklyBased), want: policies.Escalate},
 		"undo, sent on condition": {reason: "the destination held the pre-state against it", c: with(differs, undo, answered, weaklyBased, conditional), want: policies.Compensate},
+		"undo, maybe another's":   {reason: "a reviewer decides", c: with(differs, undo, answered, anothers), want: policies.Escalate},
 		"undo, unknown":           {reason: "a send may still land after the undoing", c: with(differs, undo), want: policies.Wait},
-		"undo, unknown, later":    {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), undo), want: policies.Compensate},
+		"undo, unknown, later":    {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), own, undo), want: policies.Compensate},
 		"undo, somebody else's":   {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
 		"undo, no way back":       {reason: "the connector cannot", c: with(differs, undo, answered, func(c *policies.Case) { c.Invertible = false }), want: policies.Escalate},
 		"undo, not compensable":   {reason: "the intent does not say so", c: with(differs, undo, answered, func(c *policies.Case) { c.Intent.Reversibility = "" }), want: policies.Escalate},
-		"undo, never known":       {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
+		"undo, never known":       {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), own, undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
 		"doubled":                 {reason: "a person decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
 		"collateral":              {reason: "a person decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
 	} {

@@ -17,6 +17,8 @@ type Case struct {
 	Intent  intent.WriteIntent
 	Profile connectors.Profile
 	Stamp   string
+	// Receipt is what a send of this write was answered with; nil when none was.
+	Receipt *connectors.Receipt
 	// Before is the pre-state; nil when none was read.
 	Before *connectors.Observation
 	Seen   connectors.Observation
@@ -54,6 +56,13 @@ type Judgement struct {
 	// Based says that the pre-state was no older than the read that found it.
 	// One that a weak read found can lack what others did just before us.
 	Based bool
+	// Stamped says that every record found shows the stamp of this write.
+	Stamped bool
+	// Own says that all that differs from before the write is proven to be its
+	// effect: a read cannot tell a value that another actor wrote, so that what
+	// explains it otherwise must be excluded. Only then may it be undone, or
+	// replaced, without a reviewer.
+	Own bool
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }
@@ -77,6 +86,8 @@ func (j Judgement) Shows() bool { return j.Effect() || j.Verdict == Indeterminat
 func Judge(c Case) Judgement {
 	j := judge(c)
 	j.Since, j.Based = c.Since, based(c)
+	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allBear(c.Seen.Records, c.Stamp)
+	j.Own = own(c, j)
 	if j.Firm = firm(c); j.Firm {
 		j.AsOf, _ = asOf(c)
 	}
@@ -186,11 +197,10 @@ func judgeDelete(c Case) Judgement {
 // send: they bear our stamp, or nothing older can have looked like this to
 // this read.
 func proves(c Case, found []connectors.Record) bool {
-	creates := c.Intent.Write == intent.Create || (c.Intent.Write == intent.Upsert && wasAbsent(c))
-	if creates && c.Profile.FreshKeys {
+	if creates(c) && c.Profile.FreshKeys {
 		return true
 	}
-	if stamped := (creates && c.Profile.Stamped) || c.Profile.StampsUpdates; stamped && allBear(found, c.Stamp) {
+	if stamps(c) && allBear(found, c.Stamp) {
 		return true
 	}
 	return firm(c)

@@ -106,7 +106,7 @@ func reversing() []Mutant {
 		{6, "By itself nothing is brought back that was read weakly.", standardGo,
 			"case !told && c.Intent.Write != intent.Create && !based(c):", "case false:", "engine", "TestUndoOfWhatIsNotSure/weakly_read"},
 		{6, "Nor deleted that may be somebody else's.", standardGo,
-			"\tcase maybeAnothers(c):\n", "\tcase false:\n", "engine", "TestUndoOfWhatIsNotSure/maybe_another's"},
+			"\tcase !c.Own:\n", "\tcase false:\n", "engine", "TestUndoOfWhatIsNotSure/maybe_another's"},
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 const (
 	diffGo    = "verify/diff.go"
 	judgeGo   = "verify/judge.go"
+	ownGo     = "verify/own.go"
 	rulesGo   = "verify/rules.go"
 	sendGo    = "verify/send.go"
 	verdictGo = "verify/verdict.go"
@@ -103,8 +104,8 @@ func readings() []Mutant {
 			"if !proves(c, found) {", "if false {", "", "TestJudgeUpdate/weak"},
 		{5, "A record that bears the stamp of this write proves it, and another's stamp does not.", judgeGo,
 			"return r.Stamp != stamp })", "return r.Stamp == \"\" })", "", "TestJudgeUpdate/weak,_bears_another_stamp"},
-		{5, "A stamp from its creation proves no update.", judgeGo,
-			"(creates && c.Profile.Stamped) || c.Profile.StampsUpdates;", "c.Profile.Stamped || c.Profile.StampsUpdates;", "", "TestJudgeUpdate/weak,_stamped_at_creation_only"},
+		{5, "A stamp from its creation proves no update.", ownGo,
+			"return creates(c) && c.Profile.Stamped || c.Profile.StampsUpdates }", "return c.Profile.Stamped || c.Profile.StampsUpdates }", "", "TestJudgeUpdate/weak,_stamped_at_creation_only"},
 		{5, "A weak read counts when the settle time has passed.", judgeGo,
 			"return c.Since - settle, declared", "return c.Since - 0*settle, declared", "", "TestJudgeUpdate/weak"},
 		{5, "Without a declared settle time a weak read never proves absence.", judgeGo,

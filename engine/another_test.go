@@ -1,0 +1,124 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// meddled lets another actor act right after the first send of a write type,
+// before anything is read.
+type meddled struct {
+	*simulated.Connector
+	after intent.WriteType
+	act   func()
+}
+
+func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	receipt, err := m.Connector.Write(ctx, r)
+	if act := m.act; act != nil && r.Intent.Write == m.after {
+		m.act = nil
+		act()
+	}
+	return receipt, err
+}
+
+// meddle has another actor act after the first send of a write type.
+func (b *bench) meddle(after intent.WriteType, act func()) {
+	d := b.world.Destination()
+	d.Connector = &meddled{Connector: d.Connector.(*simulated.Connector), after: after, act: act}
+	b.engine = b.engineOn(b.ledger, d, nil)
+}
+
+// Compensation undoes nothing that another actor wrote, whatever became of our
+// send and whatever the destination stamps and checks.
+func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
+	stamped := func(o *simulated.Options) { o.StampUpdates, o.Versions = true, true }
+	versions := func(o *simulated.Options) { o.Versions = true }
+	unstamped := func(o *simulated.Options) { o.Stamps = false }
+	theirs := intent.Fields{"amount_cents": jsonNumber(2999), "currency": "CHF"}
+	partly := intent.Fields{"currency": "CHF"}
+	noted := intent.Fields{"note": "call them"}
+	lost := simulated.Fault{Vice: simulated.DroppedBefore}
+	refused := simulated.Fault{Vice: simulated.Refused}
+	malformed := simulated.Fault{Vice: simulated.Refused, How: "400"}
+	phantom := simulated.Fault{Vice: simulated.PhantomSuccess}
+	dropped := simulated.Fault{Vice: simulated.DroppedField, Field: "currency"}
+	altered := simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}
+	unanswered := simulated.Fault{Vice: simulated.LostAnswer}
+	for name, c := range map[string]struct {
+		options func(*simulated.Options)
+		write   intent.WriteType
+		faults  []simulated.Fault
+		edit    intent.Fields
+		want    engine.Status
+	}{
+		"lost send":                        {nil, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
+		"lost send, stamps, If-Match":      {stamped, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
+		"lost send, If-Match":              {versions, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
+		"422":                              {nil, intent.Update, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
+		"400":                              {nil, intent.Update, []simulated.Fault{malformed}, theirs, engine.StatusNotApplied},
+		"422, stamps, If-Match":            {stamped, intent.Update, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
+		"phantom success":                  {nil, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
+		"phantom success, stamps":          {stamped, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
+		"phantom success, If-Match":        {versions, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
+		"answered, then changed":           {nil, intent.Update, nil, partly, engine.StatusReview},
+		"answered, then changed, stamps":   {stamped, intent.Update, nil, partly, engine.StatusReview},
+		"answered, then added to":          {nil, intent.Update, []simulated.Fault{dropped}, noted, engine.StatusReview},
+		"answered":                         {nil, intent.Update, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
+		"answered, stamps":                 {stamped, intent.Update, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
+		"altered, and no version":          {nil, intent.Update, []simulated.Fault{altered}, nil, engine.StatusReview},
+		"altered, the version is ours":     {stamped, intent.Update, []simulated.Fault{altered}, nil, engine.StatusCompensated},
+		"answer lost, stamps":              {stamped, intent.Update, []simulated.Fault{unanswered, dropped}, nil, engine.StatusCompensated},
+		"answer lost":                      {nil, intent.Update, []simulated.Fault{unanswered, dropped}, nil, engine.StatusReview},
+		"create, changed since":            {versions, intent.Create, nil, partly, engine.StatusReview},
+		"create, added to":                 {versions, intent.Create, []simulated.Fault{dropped}, noted, engine.StatusReview},
+		"create":                           {versions, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
+		"create, no versions":              {nil, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
+		"create, no stamps, answer lost":   {unstamped, intent.Create, []simulated.Fault{unanswered, dropped}, nil, engine.StatusReview},
+		"create, no stamps":                {unstamped, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
+		"delete, refused and then changed": {nil, intent.Delete, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
+		"delete, lost and then changed":    {nil, intent.Delete, []simulated.Fault{lost}, theirs, engine.StatusReview},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				if c.options != nil {
+					c.options(&o)
+				}
+				b := newBench(t, o, nil)
+				if c.write != intent.Create {
+					b.seed(seeded, "")
+				}
+				time.Sleep(time.Minute)
+				for _, f := range c.faults {
+					f.Ops, f.Times = []simulated.Op{simulated.Op(c.write)}, 1
+					b.set(f)
+				}
+				before, left := b.fieldsNow(), b.fieldsNow()
+				b.meddle(c.write, func() {
+					if c.edit != nil {
+						b.edit(c.edit)
+					}
+					left = b.fieldsNow()
+				})
+				out := b.do(undoable(order("A-1", c.write)))
+				b.worked(time.Hour)
+				if c.want == engine.StatusCompensated {
+					left = before
+				}
+				if out.Status != c.want || !cmp.Equal(left, b.fieldsNow()) {
+					t.Errorf("%s, want %s; left %v, want %v%s", out.Status, c.want, b.fieldsNow(), left, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
