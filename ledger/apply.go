@@ -175,7 +175,9 @@ func effect(r Record, e Event, now time.Time) Record {
 		if e.Before {
 			r.Before = e.Evidence
 		} else {
-			r.Evidence, r.Mismatches = e.Evidence, e.Mismatches
+			if e.Evidence != nil { // a read that failed found nothing, and replaces nothing
+				r.Evidence, r.Mismatches = e.Evidence, e.Mismatches
+			}
 			if r.FirstLook.IsZero() {
 				r.FirstLook = now.Add(-e.Ago)
 			}

@@ -143,8 +143,8 @@ type Record struct {
 	Ref     string `json:"ref,omitempty"`
 	URL     string `json:"url,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Before is the pre-state, Evidence what the last read found, Mismatches
-	// how that differs from the intent.
+	// Before is the pre-state, Evidence what the last read that succeeded found,
+	// Mismatches how that differs from the intent.
 	Before     json.RawMessage `json:"before,omitempty"`
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`

@@ -42,6 +42,10 @@ func sharing() []Mutant {
 	return []Mutant{
 		{6, "A commit of the ledger on PostgreSQL survives a failover to a synchronous standby.", "ledger/postgres/sql/guard.sql",
 			"NOT IN ('on', 'remote_apply')", "= 'off'", "ledger/postgres", "TestSynchronousCommitOfEachTransaction"},
+		{5, "The review UI marks two values as equal only after it compared them.", "internal/reviewui/compare.go",
+			"if m == nil && r != nil {", "if m == nil && r != nil && false {", "", "TestACheckMarkIsAComparison"},
+		{5, "A failed read does not replace what the last successful one found.", "ledger/apply.go",
+			"if e.Evidence != nil { // a read", "if true { // a read", "internal/reviewui", "TestAFailedReadHidesNothing"},
 		{9, "A request without params is answered like one with empty params.", "internal/mcpgate/pass.go",
 			"if reflect.ValueOf(p).IsNil() {", "if reflect.ValueOf(p).IsNil() && false {", "", "TestRawMessagesOverStdio"},
 		{6, "A slow destination takes no more than its share.", workGo,

@@ -12,18 +12,23 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
 // Life is everything about one write: what was asked, every event, what was
 // seen, how it differs, and what comes next. now is the ledger's time.
 func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Time) string {
+	last := "Seen by the last read"
+	if r.Verdict == verify.Unavailable.String() {
+		last += " that succeeded"
+	}
 	sections := []string{
 		title(r, o),
 		table("  ", facts(r, now)...),
 		section("Asked for", asked(r)),
 		section("Life", table("  ", life(r, events)...)),
 		section("Seen before the write", observation(r.Before, r)),
-		section("Seen by the last read", observation(r.Evidence, r)),
+		section(last, observation(r.Evidence, r)),
 		section("Differences", table("  ", differences(r.Mismatches)...)),
 		section("Next", indented(next(r, now))),
 	}

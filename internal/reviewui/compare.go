@@ -1,14 +1,18 @@
 package reviewui
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -101,7 +105,10 @@ func compare(v office.View, p *painter) comparison {
 		}
 		problems := c.read.problems
 		if len(found) > 1 {
-			problems = c.own(found[i])
+			problems = nil
+			if c.known {
+				problems = c.own(found[i])
+			}
 		}
 		s := c.sheet(&found[i], problems)
 		if len(found) > 1 {
@@ -141,6 +148,9 @@ func (c *comparer) headline() string {
 		what = "The last read found " + count(n, "record", "records") + "; none is declared to be left."
 	case n == 0:
 		what = "The last read found no record."
+	}
+	if c.read.failed {
+		what = "The latest read failed; below is what the last one that succeeded found. " + strings.Replace(what, "The last read", "It", 1)
 	}
 	switch {
 	case c.read.before:
@@ -283,6 +293,9 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 	f := c.plainRow(what, l, r)
 	f.How = c.how(l.path)
 	m, deeper := at(problems, l.path)
+	if m == nil && r != nil {
+		m, deeper = c.unrecorded(l, *r)
+	}
 	switch {
 	case under(c.w.Ignore, l.path):
 		f.Mark, f.How = markIgnored, "not compared"
@@ -294,10 +307,10 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 		f.Mark = markNoRecord
 	case c.w.Write == intent.Delete:
 		f.Mark = markStill
-	case m == nil && !c.known && len(c.read.obs.Records) > 1:
-		f.Mark = markUnsure
 	case m == nil:
 		f.Mark = markSame
+	case m == &notComparable:
+		f.Mark = markUnsure
 	case m.Problem == verify.NotThere:
 		f.Mark = markMissing
 	default:
@@ -308,6 +321,42 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 		f.Note = "at " + report.Clip(deeper, maxName)
 	}
 	return f
+}
+
+// notComparable stands for a difference that may be none under rules which are not
+// known here, or between values that are not shown here.
+var notComparable problem
+
+// unrecorded compares a field of which no difference is recorded, which does not
+// mean that it was compared: a judgement can rest on the number of records or on
+// their stamps alone. It returns nil where the values are equal.
+func (c *comparer) unrecorded(l leaf, r connectors.Record) (m *problem, deeper string) {
+	tokens := slices.Collect(intent.Pointer(l.path).Tokens())
+	want := l.value
+	for _, token := range slices.Backward(tokens) {
+		want = map[string]any{token: want}
+	}
+	one := intent.WriteIntent{Expect: want.(map[string]any), Compare: c.w.Compare, Ignore: c.w.Ignore}
+	differing := verify.Diff(one, c.byProf, r.Fields)
+	got, _ := lookup(&r, l.path)
+	switch {
+	case len(differing) == 0:
+		return nil, ""
+	case c.known && !redacted(l.value) && !redacted(got):
+		if len(differing[0].Path) > len(l.path) {
+			deeper = differing[0].Path
+		}
+		return &problem{Mismatch: differing[0]}, deeper
+	case c.read.compared && len(c.read.obs.Records) == 1:
+		return nil, "" // the engine compared the values themselves, by the rules of then
+	}
+	return &notComparable, ""
+}
+
+// redacted reports whether digests are shown in the place of sensitive values.
+func redacted(v any) bool {
+	text, err := json.Marshal(v)
+	return err != nil || bytes.Contains(text, []byte(redact.ShownPrefix))
 }
 
 // otherKind says that two values are of different kinds, which looks alike at

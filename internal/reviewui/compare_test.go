@@ -3,8 +3,10 @@ package reviewui
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -187,6 +189,105 @@ func TestDeclaredBesideObserved(t *testing.T) {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestACheckMarkIsAComparison: whatever is recorded of a read, a row has the mark
+// of equality only where its two values are equal under the rules that hold for
+// it; where the rules or the values are not known here, only what the engine
+// compared has it.
+func TestACheckMarkIsAComparison(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(14, 18))
+	values := []any{"a", "A", " a", "b", json.Number("1"), json.Number("1.0"), json.Number("2"), nil, true, "", []any{"a"}, "redacted:0123456789abcdef", "redacted:fedcba9876543210"}
+	rules := []intent.Comparison{nil, {{Name: intent.RuleFold}}, {{Name: intent.RuleTrim}}, {{Name: intent.RuleNumeric}}}
+	recorded := []string{"[]", `[{"path":"","problem":"not ours","got":"rec-1"}]`, `[{"path":"/count","problem":"count","want":1,"got":2}]`, `[{"path":"/f0","problem":"differs","want":1,"got":2}]`}
+	marks := map[mark]int{}
+	for range 4_000 {
+		w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{}, Compare: map[string]intent.Comparison{}}
+		got := intent.Fields{"id": values[rnd.IntN(3)]}
+		for i := range 3 {
+			name := fmt.Sprintf("f%d", i)
+			w.Expect[name], got[name] = values[rnd.IntN(len(values))], values[rnd.IntN(len(values))]
+			if r := rules[rnd.IntN(len(rules))]; r != nil {
+				w.Compare["/"+name] = r
+			}
+		}
+		v := office.View{Intent: w, Record: ledger.Record{Sends: rnd.IntN(2)}}
+		if rnd.IntN(2) == 0 {
+			v.Profile = &connectors.Profile{Compare: map[string]intent.Comparison{"/f1": rules[rnd.IntN(len(rules))]}}
+		}
+		obs := connectors.Observation{Records: []connectors.Record{{Ref: "rec-1", Fields: got}, {Ref: "rec-2", Fields: got}}[:1+rnd.IntN(2)]}
+		evidence, err := json.Marshal(obs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdicts := []verify.Verdict{verify.Mismatched, verify.Duplicated, verify.Stale, verify.Indeterminate, verify.Verified}
+		read := ledger.Event{Kind: ledger.EvRead, Before: v.Record.Sends == 0, Verdict: verdicts[rnd.IntN(len(verdicts))].String(),
+			Evidence: evidence, Mismatches: json.RawMessage(recorded[rnd.IntN(len(recorded))])}
+		if !read.Before {
+			v.Record.Evidence, v.Record.Mismatches = read.Evidence, read.Mismatches
+		}
+		v.Events = []ledger.Event{read, {Kind: ledger.EvRead, Before: read.Before, Verdict: "unavailable"}}[:1+rnd.IntN(2)]
+		var byProf map[string]intent.Comparison
+		if v.Profile != nil {
+			byProf = v.Profile.Compare
+		}
+		compared := len(obs.Records) == 1 && (read.Verdict == "verified" || strings.Contains(string(read.Mismatches), "/f0"))
+		for _, sheet := range compare(v, newPainter()).Sheets {
+			for _, f := range sheet.Fields {
+				marks[f.Mark]++
+				name := strings.TrimPrefix(f.Path, "/")
+				want, there := w.Expect[name]
+				if !there {
+					want = w.Key[name]
+				}
+				one := intent.WriteIntent{Expect: intent.Fields{name: want}, Compare: w.Compare}
+				equal := len(verify.Diff(one, byProf, got)) == 0
+				hidden := strings.Contains(fmt.Sprint(want, got[name]), "redacted:")
+				if f.Mark == markSame && !equal && !(compared && (v.Profile == nil || hidden)) {
+					t.Fatalf("%s is marked %q: declared %v, seen %v, read %+v", f.Path, f.Mark.Word, want, got[name], read)
+				}
+			}
+		}
+	}
+	for _, m := range []mark{markSame, markDiffers, markUnsure} {
+		if marks[m] < 200 {
+			t.Errorf("%d rows are marked %q; the test is about nothing", marks[m], m.Word)
+		}
+	}
+}
+
+// TestACreateOverAnExistingRecordDiffers: the judgement of the pre-state rests on
+// the stamp alone, and records no difference of a field.
+func TestACreateOverAnExistingRecordDiffers(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"amount": json.Number("2999")}}
+	evidence := seen(t, `{"id":"x","amount":1999}`)
+	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
+	c := compare(office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w, Profile: &connectors.Profile{}}, newPainter())
+	if got, want := spoken(c.Sheets[0].Fields[1]), "expected /amount: differs | 2999 | 1999"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestAFailedReadHidesNothing: what the last successful read found stays, with a
+// word about the one that failed.
+func TestAFailedReadHidesNothing(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
+	r := ledger.Record{ID: "wr_1", State: ledger.Checking, Sends: 1}
+	read := ledger.Event{Kind: ledger.EvRead, Verdict: "mismatched", Evidence: seen(t, `{"id":"x","a":"c"}`), Mismatches: json.RawMessage(`[{"path":"/a","problem":"differs","want":"b","got":"c"}]`)}
+	failed := ledger.Event{Kind: ledger.EvRead, Verdict: "unavailable", Reason: "503"}
+	for _, e := range []ledger.Event{read, failed} {
+		var err error
+		if r, err = ledger.Apply(r, e, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := compare(office.View{Record: r, Events: []ledger.Event{read, failed}, Intent: w, Profile: &connectors.Profile{}}, newPainter())
+	if got, want := spoken(c.Sheets[0].Fields[1]), `expected /a: differs | "b" | "c"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if !strings.Contains(c.Headline, "The latest read failed") {
+		t.Errorf("the headline %q does not name the read that failed", c.Headline)
 	}
 }
 

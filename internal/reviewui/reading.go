@@ -22,6 +22,8 @@ type reading struct {
 	obs      connectors.Observation
 	cut      string // what is kept instead of evidence that is too large
 	problems []problem
+	compared bool // its judgement rests on a comparison of every field
+	failed   bool // a later read failed
 }
 
 // problem is a recorded mismatch; null and not there stay apart.
@@ -30,21 +32,34 @@ type problem struct {
 	wanted, got bool
 }
 
-// readingOf is the last read that says something about a record.
+// readingOf is the last read that succeeded.
 func readingOf(r ledger.Record, events []ledger.Event) reading {
-	if len(r.Evidence) > 0 {
-		return decodeReading(r.Evidence, r.Mismatches, false)
-	}
+	failed, verdict := false, r.Verdict
 	for _, e := range slices.Backward(events) {
-		if e.Kind == ledger.EvRead && e.Before && len(e.Evidence) > 0 && r.Sends == 0 {
-			return decodeReading(e.Evidence, e.Mismatches, true)
+		switch {
+		case e.Kind != ledger.EvRead:
+		case len(e.Evidence) == 0:
+			failed = true
+		case !e.Before && len(r.Evidence) > 0:
+			n := decodeReading(r.Evidence, r.Mismatches, false, e.Verdict)
+			n.failed = failed
+			return n
+		case e.Before && r.Sends == 0:
+			n := decodeReading(e.Evidence, e.Mismatches, true, e.Verdict)
+			n.failed = failed
+			return n
 		}
+	}
+	if len(r.Evidence) > 0 { // its events are not kept
+		return decodeReading(r.Evidence, r.Mismatches, false, verdict)
 	}
 	return reading{}
 }
 
-func decodeReading(evidence, mismatches json.RawMessage, before bool) reading {
+func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict string) reading {
 	n := reading{before: before, problems: problemsOf(mismatches)}
+	n.compared = verdict == verify.Verified.String() || verdict == verify.Vacuous.String() || verdict == verify.Collateral.String() ||
+		slices.ContainsFunc(n.problems, func(p problem) bool { return p.Problem == verify.Differs || p.Problem == verify.NotThere })
 	n.obs, n.cut, n.there = observationOf(evidence)
 	return n
 }

@@ -79,7 +79,7 @@ type Account struct {
 	Intent  json.RawMessage `json:"intent,omitempty" jsonschema:"what was declared; it is not there once the write was pruned"`
 	// Before, Evidence and Mismatches are what was seen at the destination.
 	Before     json.RawMessage `json:"before,omitempty" jsonschema:"the pre-state, where it was read"`
-	Evidence   json.RawMessage `json:"evidence,omitempty" jsonschema:"what the last read found"`
+	Evidence   json.RawMessage `json:"evidence,omitempty" jsonschema:"what the last read that succeeded found"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty" jsonschema:"how that differs from what was declared"`
 	Parent     ledger.ID       `json:"parent,omitempty" jsonschema:"the write that this one undoes"`
 	Need       int             `json:"approvals_needed,omitempty" jsonschema:"how many people must approve it; 0 is one"`
