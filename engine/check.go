@@ -83,7 +83,7 @@ func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
 		t.tellLag()
 	}
 	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: how, Verdict: t.judged.Verdict.String(),
-		Rule: d.Rule, Reason: d.Reason, In: t.recheckIn(how)})
+		Rule: d.Rule, Reason: d.Reason, In: t.recheckIn(how), Until: t.recheckUntil(how)})
 }
 
 func (t *task) escalate(d policies.Decision) error {

@@ -128,7 +128,7 @@ func (t *task) undid(child ledger.Record) bool {
 // compensated is the end of a write whose undoing was verified.
 func (t *task) compensated(child ledger.Record) ledger.Event {
 	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Compensated, Rule: "compensate",
-		Reason: fmt.Sprintf("undone by write %s: %s", child.ID, child.Reason), In: t.recheckIn(ledger.Compensated)}
+		Reason: fmt.Sprintf("undone by write %s: %s", child.ID, child.Reason), In: t.recheckIn(ledger.Compensated), Until: t.recheckUntil(ledger.Compensated)}
 }
 
 // awaitUndoing looks after the undoing of a write that a person has. While it

@@ -67,6 +67,9 @@ type Outcome struct {
 	Settled time.Time `json:"settled,omitzero"`
 	// Replayed says that this call did not begin the write.
 	Replayed bool `json:"replayed"`
+	// RecheckUntil is until when a recheck is pending that may still contradict a
+	// settled outcome; zero when the outcome is final.
+	RecheckUntil time.Time `json:"recheck_until,omitzero"`
 	// AskAgain says whether asking again can help, AskAfter when.
 	AskAgain Again     `json:"ask_again"`
 	AskAfter time.Time `json:"ask_after,omitzero"`
@@ -96,6 +99,15 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	}
 	o.Text = sentence(o.Status, r)
 	o.ForModel = advice(o.Status, r)
+	if r.State == ledger.Settled && !r.Due.IsZero() {
+		o.RecheckUntil = r.Due
+		if r.RecheckUntil.After(r.Due) {
+			o.RecheckUntil = r.RecheckUntil
+		}
+		until := o.RecheckUntil.UTC().Format(time.RFC3339)
+		o.Text += fmt.Sprintf(" A recheck is pending until %s.", until)
+		o.ForModel += fmt.Sprintf(" A recheck that is pending until %s may still contradict this.", until)
+	}
 	return o
 }
 

@@ -132,14 +132,16 @@ func (e *Engine) room(ctx context.Context, rec ledger.Record) error {
 	return nil
 }
 
-// Subscribe gives the outcome of each of the writes once, as soon as it is
-// done as [Engine.Wait] has it, and ends with the last of them, with ctx, or
-// with the engine. A write that cannot have one (ledger.ErrNotFound,
+// Subscribe gives the outcome of each of the writes as soon as it is done as
+// [Engine.Wait] has it. Where a recheck is pending then ([Outcome.RecheckUntil]) it
+// gives the outcome again when that has changed or become final. It ends with the
+// last final outcome, with ctx, or with the engine. A write that cannot have one (ledger.ErrNotFound,
 // [ledger.ErrRefused]) is given with its error; while the ledger cannot be used
 // it is asked again. Unlike Wait it only watches, and carries nothing on.
 func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		open := slices.Compact(slices.Sorted(slices.Values(ids)))
+		given := make(map[ledger.ID]Status) // those of which a recheck is pending
 		for pace := newFollowPace(); len(open) > 0; {
 			var left []ledger.ID
 			for _, id := range open {
@@ -153,8 +155,20 @@ func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID)
 					}
 				case err != nil, !done(rec):
 					left = append(left, id)
-				case !yield(outcomeOf(rec, true), nil):
-					return
+				case final(rec):
+					if !yield(outcomeOf(rec, true), nil) {
+						return
+					}
+				default:
+					left = append(left, id)
+					out := outcomeOf(rec, true)
+					if given[id] == out.Status {
+						continue
+					}
+					if given[id] = out.Status; !yield(out, nil) {
+						return
+					}
+					pace.Reset()
 				}
 			}
 			if len(left) < len(open) {

@@ -19,8 +19,19 @@ func (t *task) recheck() error {
 	if t.profile.Blind { // it could be read when the look was promised, and nobody has made it
 		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is owed, and " + connectors.ErrBlind.Error() + " any more"}, 0)
 	}
+	for {
+		again, err := t.recheckOnce()
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// recheckOnce makes one read of a recheck. It reports whether that must be made
+// again now: a read that failed is repeated at the pace of first reads.
+func (t *task) recheckOnce() (again bool, err error) {
 	if err := t.look(); err != nil {
-		return err
+		return false, err
 	}
 	c := t.policyCase()
 	if t.rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && t.before != nil && len(t.before.Records) > 0 {
@@ -28,12 +39,12 @@ func (t *task) recheck() error {
 	}
 	d := t.decided(c, func() policies.Decision { return policies.Recheck(c, t.rec.Settlement == ledger.Verified) })
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
-		return err
+		return false, err
 	}
 	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !t.cameAfterAll() {
 		later, err := t.superseded()
 		if err != nil {
-			return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
+			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
 		}
 		if later != "" {
 			d = policies.Decision{Kind: policies.Accept, Rule: "recheck", Reason: fmt.Sprintf("write %s has changed the record since: %s", later, d.Reason)}
@@ -42,13 +53,18 @@ func (t *task) recheck() error {
 	next := t.nextLook(t.owed())
 	switch {
 	case d.Kind == policies.Accept:
-		return t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.nextRecheck()})
+		return false, t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.nextRecheck(),
+			Until: t.recheckUntil(t.rec.Settlement)})
 	case d.Kind == policies.Wait && next > 0:
-		return t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: d.Rule, Reason: d.Reason, In: next})
+		if t.rec.Unproven > 0 {
+			next = policies.RecheckPause(t.rec.Unproven)
+		}
+		parked, err := t.pause(next, d)
+		return !parked, err
 	}
 	// The caller heard of an outcome and may have acted on it, and others of the
 	// line came after it: no later read closes this, or sends anything.
-	return t.escalateFor(d, 0)
+	return false, t.escalateFor(d, 0)
 }
 
 // rechecks are how long after its last send a write that was settled so is to be
@@ -84,6 +100,15 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 		return max(at-t.sinceSend(), time.Second)
 	}
 	return 0
+}
+
+// recheckUntil is how long it takes until the last recheck of a write that is
+// settled so is due, 0 where none is.
+func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
+	for _, at := range t.rechecks(how) {
+		in = max(at-t.sinceSend(), 0)
+	}
+	return in
 }
 
 // nextRecheck is when a write that was just rechecked is to be looked at again, 0

@@ -169,7 +169,7 @@ func (t *task) closeRemoved(child ledger.Record) error {
 	switch {
 	case j.Verdict == verify.Verified && j.Firm && j.Record != nil && kept != "" && j.Record.Ref == kept && j.Record.Stamp == t.intent.Stamp():
 		return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: j.Verdict.String(), Rule: ruleSurplus,
-			Reason: fmt.Sprintf("found exactly as declared, now that a surplus record is gone (write %s)", child.ID), In: t.recheckIn(ledger.Verified)})
+			Reason: fmt.Sprintf("found exactly as declared, now that a surplus record is gone (write %s)", child.ID), In: t.recheckIn(ledger.Verified), Until: t.recheckUntil(ledger.Verified)})
 	case j.Verdict == verify.Unavailable, j.Verdict == verify.Indeterminate,
 		j.Verdict == verify.Duplicated && !settle.Passed(t.now().Sub(child.SettledAt)) && t.now().Sub(child.SettledAt) < reviewEnd:
 		return t.commit(t.leaveToPerson())

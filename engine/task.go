@@ -264,7 +264,8 @@ func (t *task) look() error {
 	t.judged, t.seen = j, seen
 	t.lookedAt(j, seen)
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
-		Effect: t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen)}
+		Effect:   t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen),
+		Unproven: j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate}
 	if ev.Effect {
 		t.e.shown(t.rec, j)
 	}
@@ -310,7 +311,7 @@ func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now tim
 		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
 		SinceSend: sinceSend(r, now), SinceKey: now.Sub(r.KeySend), Age: now.Sub(tried(r)),
-		Looked: looked(r, now), RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
+		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
 	}
 }
 
@@ -321,14 +322,6 @@ func tried(r ledger.Record) time.Time {
 		return r.FirstSend
 	}
 	return r.QueuedAt
-}
-
-// looked is how long ago the first read after the last send was made.
-func looked(r ledger.Record, now time.Time) time.Duration {
-	if r.FirstLook.IsZero() {
-		return 0
-	}
-	return now.Sub(r.FirstLook)
 }
 
 // late reports whether the intent's deadline has passed.

@@ -55,13 +55,29 @@ func done(rec ledger.Record) bool {
 // Meanwhile it continues the write itself whenever it is due and nobody works
 // on it, a look that was put off and the end of a hold included. It fails with [ledger.ErrNotFound].
 func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
+	return e.waitFor(ctx, tenant, id, replayed, done)
+}
+
+// WaitFinal is Wait for the final outcome: it also waits for the rechecks that
+// are pending after a write is settled ([Outcome.RecheckUntil]), which can take a
+// day. At the end of ctx it returns the outcome so far.
+func (e *Engine) WaitFinal(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
+	return e.waitFor(ctx, tenant, id, replayed, final)
+}
+
+// final reports whether no recheck can change the outcome of a write any more.
+func final(rec ledger.Record) bool {
+	return done(rec) && (rec.State != ledger.Settled || rec.Due.IsZero())
+}
+
+func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, replayed bool, over func(ledger.Record) bool) (Outcome, error) {
 	pace := newFollowPace()
 	for turn := 1; ; turn++ {
 		rec, err := e.ledger.Get(context.WithoutCancel(ctx), tenant, id)
 		if err != nil {
 			return Outcome{}, err
 		}
-		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); done(rec) && !due {
+		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); over(rec) && !due {
 			return outcomeOf(rec, replayed), nil
 		}
 		lined, err := e.inLine(ctx, rec)

@@ -181,6 +181,9 @@ func effect(r Record, e Event, now time.Time) Record {
 			if r.FirstLook.IsZero() {
 				r.FirstLook = now.Add(-e.Ago)
 			}
+			if r.Unproven += max(e.Count, 1); !e.Unproven {
+				r.Unproven = 0
+			}
 		}
 	case EvAnnounced:
 		r = announced(r, e, now)
@@ -193,7 +196,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:
 		r.Child, r.ChildIntent, r.Directed, r.Due = e.Child, e.Evidence, "", now
-		r.Settlement, r.SettledAt = "", time.Time{}
+		r.Settlement, r.SettledAt, r.RecheckUntil = "", time.Time{}, time.Time{}
 	case EvApproved:
 		r.Agreed = append(slices.Clone(r.Agreed), e.By)
 		r = queue(r, e.Behind, now)
@@ -269,6 +272,7 @@ func announced(r Record, e Event, now time.Time) Record {
 	r.Alone = r.Alone || e.Alone
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
 	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
+	r.Unproven = 0
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 	if e.Prepared != nil {
 		r.Prepared = e.Prepared
@@ -290,6 +294,14 @@ func release(r Record, e Event, now time.Time) Record {
 	r.Due = time.Time{}
 	if r.Behind == "" && (e.In > 0 || e.Kind == EvDeferred) {
 		r.Due = now.Add(e.In)
+	}
+	switch {
+	case r.State != Settled || r.Due.IsZero():
+		r.RecheckUntil = time.Time{}
+	case e.Kind == EvDeferred:
+		r.RecheckUntil = later(r.RecheckUntil, r.Due)
+	default:
+		r.RecheckUntil = later(now.Add(e.Until), r.Due)
 	}
 	return r
 }

@@ -286,7 +286,31 @@ var effects = map[string]struct {
 			r.Passed = true
 			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
+			r.RecheckUntil = at.Add(time.Hour)
 		}},
+	"settled, two rechecks owed": {
+		"it is known until when the outcome can change", nil,
+		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour, Until: 24 * time.Hour},
+		func(r *ledger.Record) {
+			r.Passed = true
+			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
+			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
+			r.RecheckUntil = at.Add(24 * time.Hour)
+		}},
+	"recheck put off": {
+		"the last recheck is as late as the next", func(r *ledger.Record) { r.RecheckUntil = at.Add(time.Minute) },
+		ledger.Settled, ledger.Event{Kind: ledger.EvDeferred, In: time.Hour},
+		func(r *ledger.Record) {
+			r.Owner, r.LeaseUntil, r.Due, r.RecheckUntil = "", time.Time{}, at.Add(time.Hour), at.Add(time.Hour)
+		}},
+	"read, unproven": {
+		"reads that prove nothing are counted", func(r *ledger.Record) { r.Unproven = 2 },
+		ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 3, Unproven: true},
+		func(r *ledger.Record) { r.Reads, r.FirstLook, r.Unproven = 4, at, 5 }},
+	"read, proven": {
+		"until one proves something", func(r *ledger.Record) { r.Unproven = 2 },
+		ledger.Checking, ledger.Event{Kind: ledger.EvRead, Verdict: "absent"},
+		func(r *ledger.Record) { r.Reads, r.Verdict, r.FirstLook, r.Unproven = 2, "absent", at, 0 }},
 	"rechecked": {
 		"a recheck that agrees leaves the settlement alone", nil, ledger.Settled, ledger.Event{Kind: ledger.EvRechecked},
 		func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{} }},

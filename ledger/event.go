@@ -70,6 +70,8 @@ type Event struct {
 	Before  bool   `json:"before,omitempty"`
 	Count   int    `json:"count,omitempty"`
 	Effect  bool   `json:"effect,omitempty"`
+	// Read: it could not be made, or proved nothing. Default false.
+	Unproven bool `json:"unproven,omitempty"`
 	// Announced: the key's generation, how long until the send has surely
 	// ended, and whether it makes a late double possible.
 	Generation  int           `json:"generation,omitempty"`
@@ -96,6 +98,9 @@ type Event struct {
 	// deferred, escalated, settled, rechecked, held (until when it must be
 	// approved) and overdue. Default: at once for deferred, never for the others.
 	In time.Duration `json:"in,omitempty"`
+	// Settled, rechecked: when the last pending recheck is due, counted from the
+	// append. Default: none is pending after In.
+	Until time.Duration `json:"until,omitempty"`
 	// Settled: how. Compensating: by which write. Directed: what to do.
 	Settlement Settlement `json:"settlement,omitempty"`
 	Child      ID         `json:"child,omitempty"`

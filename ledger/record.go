@@ -138,6 +138,12 @@ type Record struct {
 
 	// FirstLook is when the first read after the last send was made.
 	FirstLook time.Time `json:"first_look,omitzero"`
+	// Unproven counts the reads in a row, since the last send, that could not be
+	// made or proved nothing.
+	Unproven int `json:"unproven,omitempty"`
+	// RecheckUntil is when the last pending recheck of a settled write is due;
+	// zero when none is pending.
+	RecheckUntil time.Time `json:"recheck_until,omitzero"`
 
 	// Ref, URL and Version name the record at the destination.
 	Ref     string `json:"ref,omitempty"`

@@ -47,8 +47,9 @@ type Case struct {
 	// since the first send under the present idempotency key, Age since the
 	// write was first tried.
 	SinceSend, SinceKey, Age time.Duration
-	// Looked is the time since the first read after the last send.
-	Looked time.Duration
+	// Unproven counts the reads in a row, since the last send, that could not be
+	// made or proved nothing.
+	Unproven int
 	// RetryAfter is what the destination asked us to wait after the last
 	// send; 0 when it did not.
 	RetryAfter time.Duration

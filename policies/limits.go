@@ -11,6 +11,10 @@ const (
 	// settle time or horizon, or cannot be read: the floor for destinations
 	// that publish no number. Nothing is proven when it ends.
 	undeclaredPatience = time.Minute
+	// unprovenReads is how many reads in a row must fail, or prove nothing, before
+	// a reviewer is asked: as many as the standard pace makes in the first ten
+	// seconds.
+	unprovenReads = 10
 	// maxUndelivered is how long a write waits for a destination that cannot
 	// be reached before it is settled as not applied: the caller that still
 	// wants it after a day must say so again.
@@ -51,4 +55,7 @@ const (
 	// readShare is the part of the time since the send that a pause between
 	// reads may take beyond that: what lands is seen a twentieth later.
 	readShare = 20
+	// recheckShare is the same of a recheck that fails, whose outcome is known
+	// but for that: what fails for three days is read a hundred times.
+	recheckShare = 10
 )

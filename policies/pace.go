@@ -83,6 +83,18 @@ func WithinReason(c Case, pause time.Duration) time.Duration {
 	return pause
 }
 
+// RecheckPause is how long to wait before a recheck is made again whose last
+// reads failed: the pace of first reads, and ever more rarely for what fails for
+// hours. It counts reads, so that a worker that comes late is no slower.
+func RecheckPause(failed int) time.Duration {
+	pace, pause, passed := ReadPace(), time.Duration(0), time.Duration(0)
+	for range min(failed, maxUnsent) {
+		pause = max(pace.NextBackOff(), passed/recheckShare)
+		passed += pause
+	}
+	return pause
+}
+
 // ResumePace is the pace of reading back a write whose last send is since ago.
 func ResumePace(since time.Duration) backoff.BackOff {
 	pace := ReadPace()

@@ -228,9 +228,9 @@ func patience(c Case) (Decision, bool) {
 	inTime := c.Since < window(c)
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
-		// A destination that nobody asked for a while has its chance to answer,
-		// however long ago the send was.
-		if inTime || c.Looked < undeclaredPatience {
+		// A worker that comes late has made few reads, however long ago the send
+		// was: the destination gets as many chances to answer as in time.
+		if inTime || c.Unproven < unprovenReads {
 			return wait("nothing is proven yet")
 		}
 	case verify.Mismatched:

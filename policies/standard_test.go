@@ -112,6 +112,7 @@ func TestStandardIsPatient(t *testing.T) {
 		"unreadable for long":      {reason: "at least a minute", c: read(lost(), verify.Unavailable, time.Minute-1), want: wait},
 		"unreadable too long":      {reason: "a person must look", c: with(read(lost(), verify.Unavailable, time.Minute), lookedLong), want: policies.Escalate},
 		"unreadable for a while":   {reason: "the window has not passed", c: with(read(lost(), verify.Unavailable, 0), lookedLong), want: wait},
+		"unreadable, few reads":    {reason: "reads count, and not minutes", c: with(read(lost(), verify.Unavailable, time.Hour), func(c *policies.Case) { c.Unproven = 9 }), want: wait},
 		"unreadable, just asked":   {reason: "after a downtime the destination has its chance to answer", c: read(lost(), verify.Unavailable, time.Hour), want: wait},
 		"not proven":               {reason: "a later read may prove it", c: read(lost(), verify.Indeterminate, both-1), want: wait},
 		"never proven":             {reason: "the time is up", c: with(read(lost(), verify.Indeterminate, both), lookedLong), want: policies.Escalate},
@@ -234,5 +235,18 @@ func TestReasonsCarryTheEvidence(t *testing.T) {
 	}
 }
 
-// lookedLong: the destination has been read for a while.
-func lookedLong(c *policies.Case) { c.Looked = time.Minute }
+// lookedLong: the destination has been read often.
+func lookedLong(c *policies.Case) { c.Unproven = 10 }
+
+// A recheck whose read failed is made again as quickly as a first read. One that
+// fails for days is made ever more rarely.
+func TestRecheckPause(t *testing.T) {
+	for failed, most := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 5: time.Second, 10: 10 * time.Second} {
+		if pause := policies.RecheckPause(failed); pause <= 0 || pause > most {
+			t.Errorf("%s after %d reads that failed, want at most %s", pause, failed, most)
+		}
+	}
+	if pause := policies.RecheckPause(100); pause < time.Hour {
+		t.Errorf("%s after 100 reads that failed, want an hour or more", pause)
+	}
+}

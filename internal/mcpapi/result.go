@@ -47,6 +47,8 @@ type Result struct {
 	// Problems is what is wrong with the arguments.
 	Problems []tool.Problem `json:"problems,omitempty"`
 	Replayed bool           `json:"replayed"`
+	// RecheckUntil is until when a recheck may still contradict the status.
+	RecheckUntil string `json:"recheck_until,omitempty"`
 }
 
 // Mismatch is one difference. Wanted and Seen are JSON, cut where they are long;
@@ -68,6 +70,9 @@ func OutcomeOf(o engine.Outcome, name string) Result {
 	}
 	if !o.AskAfter.IsZero() {
 		r.AskAfter = o.AskAfter.UTC().Format(time.RFC3339)
+	}
+	if !o.RecheckUntil.IsZero() {
+		r.RecheckUntil = o.RecheckUntil.UTC().Format(time.RFC3339)
 	}
 	return r
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
@@ -343,6 +344,21 @@ func TestLogsHoldNothingThatAModelGave(t *testing.T) {
 		}
 		if text := log.String(); strings.Contains(text, secret) || !strings.Contains(text, "call without outcome") {
 			t.Errorf("the log says:\n%s", text)
+		}
+	})
+}
+
+// A model is told that a verified outcome can still be contradicted, and until
+// when.
+func TestAPendingRecheckIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		r, _ := b.call(b.stdio(agent("bot"), nil), "create_order", order("A-1"), nil)
+		until, err := time.Parse(time.RFC3339, r.RecheckUntil)
+		if err != nil || time.Until(until) < 50*time.Minute || !r.Verified || !strings.Contains(r.WhatToDo, "pending until "+r.RecheckUntil) {
+			t.Errorf("%+v; want it verified, and a recheck pending for an hour", r)
 		}
 	})
 }

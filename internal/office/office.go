@@ -24,6 +24,7 @@ type Who = access.Identity
 type Writes interface {
 	Do(ctx context.Context, w intent.WriteIntent) (engine.Outcome, error)
 	Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error)
+	WaitFinal(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error)
 	Resolve(ctx context.Context, tenant string, id ledger.ID, d engine.Decision) (engine.Outcome, error)
 	Yield(ctx context.Context, tenant string, id ledger.ID, by, reason string) error
 	Choices(ctx context.Context, tenant string, id ledger.ID) ([]engine.Choice, error)
@@ -135,6 +136,16 @@ func (o *Office) Begun(ctx context.Context, who Who, w intent.WriteIntent) (inte
 // Outcome is how a write stands, after waiting for its end for so long, a person's
 // decision included.
 func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
+	return o.outcome(ctx, who, id, wait, o.parts.Writes.Wait)
+}
+
+// Final is Outcome, after waiting for pending rechecks too.
+func (o *Office) Final(ctx context.Context, who Who, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
+	return o.outcome(ctx, who, id, wait, o.parts.Writes.WaitFinal)
+}
+
+func (o *Office) outcome(ctx context.Context, who Who, id ledger.ID, wait time.Duration,
+	await func(context.Context, string, ledger.ID, bool) (engine.Outcome, error)) (engine.Outcome, error) {
 	if err := who.May(access.Read); err != nil {
 		return engine.Outcome{}, err
 	}
@@ -148,7 +159,7 @@ func (o *Office) Outcome(ctx context.Context, who Who, id ledger.ID, wait time.D
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	for {
-		out, err := o.parts.Writes.Wait(ctx, who.Tenant, id, true)
+		out, err := await(ctx, who.Tenant, id, true)
 		person := out.Status == engine.StatusHeld || out.Status == engine.StatusReview
 		if err != nil || !person || !pause(ctx) {
 			return told(who, out), err

@@ -83,6 +83,10 @@ var questions = map[string]struct {
 		_, err := f.Outcome(ctx, as, id, 0)
 		return err
 	}},
+	"Final": {access.Read, func(ctx context.Context, f firm, as office.Who, id ledger.ID) error {
+		_, err := f.Final(ctx, as, id, 0)
+		return err
+	}},
 	"Begun": {access.Submit, func(ctx context.Context, f firm, as office.Who, _ ledger.ID) error {
 		_, _, err := f.Begun(ctx, as, order("A-1", held))
 		return err

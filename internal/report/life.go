@@ -24,7 +24,7 @@ func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Tim
 	}
 	sections := []string{
 		title(r, o),
-		table("  ", facts(r, now)...),
+		table("  ", facts(r, o, now)...),
 		section("Asked for", asked(r)),
 		section("Life", table("  ", life(r, events)...)),
 		section("Seen before the write", observation(r.Before, r)),
@@ -60,7 +60,7 @@ func title(r ledger.Record, o engine.Outcome) string {
 }
 
 // facts are the rows about the write as a whole.
-func facts(r ledger.Record, now time.Time) []string {
+func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	var rows []string
 	add := func(name, format string, args ...any) {
 		rows = append(rows, name+"\t"+fmt.Sprintf(format, args...))
@@ -72,6 +72,9 @@ func facts(r ledger.Record, now time.Time) []string {
 		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
 	}
 	rows = append(rows, approvals(r, now)...)
+	if !o.RecheckUntil.IsZero() {
+		add("recheck", "pending until %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
+	}
 	if !r.Due.IsZero() && r.State != ledger.Held {
 		add("due", "%s (%s)", moment(r.Due), ago(r.Due, now))
 	}

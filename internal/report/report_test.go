@@ -151,3 +151,15 @@ func TestWhatIsSpecialIsSaid(t *testing.T) {
 		})
 	}
 }
+
+// What a recheck may still contradict is shown with the time until when.
+func TestAPendingRecheckIsShown(t *testing.T) {
+	r := ledger.Record{ID: "wr_1", State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Created: base, Updated: base, SettledAt: base,
+		Due: base.Add(time.Minute), RecheckUntil: base.Add(24 * time.Hour)}
+	o := engine.OutcomeOf(r)
+	for name, text := range map[string]string{"life": report.Life(r, nil, o, base), "outcome": report.Outcome(o, r, base)} {
+		if !strings.Contains(text, "pending until 2026-02-01T18:00:00Z") && !strings.Contains(text, "pending until\n  2026-02-01T18:00:00Z") {
+			t.Errorf("the %s does not say until when a recheck is pending:\n%s", name, text)
+		}
+	}
+}

@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
@@ -293,4 +296,19 @@ func TestRoutesAreThoseThatAreServed(t *testing.T) {
 			t.Errorf("PUT %s: status %d, want 405", path, a.Status)
 		}
 	}
+}
+
+// A verified write with a pending recheck says until when.
+func TestAPendingRecheckIsOnThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		id := s.write(t, order("A-1", nil), simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		who := access.Identity{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
+		out, err := s.office.Outcome(t.Context(), who, id, time.Minute)
+		want := "A recheck is pending until " + out.RecheckUntil.UTC().Format(time.RFC3339)
+		page := reviewer.get(t, s, "/writes/"+string(id)).text()
+		if err != nil || out.RecheckUntil.IsZero() || !strings.Contains(page, want) {
+			t.Errorf("%v: %q is not on the page:\n%s", err, want, page)
+		}
+	})
 }

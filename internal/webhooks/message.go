@@ -91,6 +91,9 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 		out := engine.OutcomeOf(rec)
 		give("status", string(out.Status))
 		give("text", out.Text)
+		if !out.RecheckUntil.IsZero() {
+			give("recheck_until", out.RecheckUntil.UTC().Format(time.RFC3339))
+		}
 		give("verdict", rec.Verdict)
 		give("workflow", rec.Workflow)
 		give("step", rec.Step)

@@ -108,7 +108,12 @@ type bench struct {
 
 func newBench(t *testing.T, hooks ...string) *bench {
 	t.Helper()
-	world, err := simulated.New(simulated.Plain.Options())
+	return newBenchAt(t, simulated.Plain.Options(), hooks...)
+}
+
+func newBenchAt(t *testing.T, o simulated.Options, hooks ...string) *bench {
+	t.Helper()
+	world, err := simulated.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +206,30 @@ func TestHooksAreTold(t *testing.T) {
 		}
 		if raw := b.hooks["ops"].raw.String(); strings.Contains(raw, "199900") || strings.Contains(raw, "order_id") {
 			t.Errorf("what was expected, or seen, is told: %s", raw)
+		}
+	})
+}
+
+// A verified write that a recheck contradicts is told again, as a review.
+func TestHooksAreToldOfAFlip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBenchAt(t, o, "ops")
+		if err := b.world.Set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops"}))()
+		out := b.do(order("A-1"))
+		time.Sleep(2 * time.Hour)
+		if diff := cmp.Diff([]string{"write.settled A-1", "write.review A-1"}, b.hooks["ops"].told()); diff != "" {
+			t.Error(diff)
+		}
+		for _, m := range b.hooks["ops"].got {
+			until, pending := m.Data["recheck_until"]
+			if settled := m.Type == "write.settled"; settled != pending || settled && until != out.RecheckUntil.UTC().Format(time.RFC3339) {
+				t.Errorf("%s: a recheck is pending until %v, want %s", m.Type, until, out.RecheckUntil)
+			}
 		}
 	})
 }

@@ -138,7 +138,7 @@ func (d *docket) change(t *rapid.T, events ...ledger.Event) {
 		t.Fatalf("append %s to %s: %v, want %v", events[len(events)-1].Kind, r.Phase(), err, wrong)
 	}
 	if err == nil {
-		d.same(t, want, rec, "Updated", "SettledAt", "QueuedAt", "Due", "LeaseUntil", "FirstLook", "FirstSend", "LastSend", "KeySend")
+		d.same(t, want, rec, "Updated", "SettledAt", "QueuedAt", "Due", "LeaseUntil", "RecheckUntil", "FirstLook", "FirstSend", "LastSend", "KeySend")
 		d.made[i] = rec
 	}
 }

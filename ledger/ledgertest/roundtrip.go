@@ -27,7 +27,7 @@ var roundTrips = map[string]scenario{
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent)
 			e := ledger.Event{
 				Kind: ledger.EvRead, By: awkward.text, Rule: "rule", Reason: awkward.text, Ago: 1234567891,
-				Verdict: "mismatched", Count: 3, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
+				Verdict: "mismatched", Count: 3, Unproven: true, Until: 12, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
 				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
 				Need: 3, Digest: "digest", Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,

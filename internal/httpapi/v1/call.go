@@ -25,9 +25,11 @@ type call struct {
 	who   who
 	query url.Values
 	body  []byte
-	// wait is how long it waits, waits whether the caller said so.
+	// wait is how long it waits, waits whether the caller said so, final whether it
+	// waits for pending rechecks too.
 	wait  time.Duration
 	waits bool
+	final bool
 }
 
 // enter finds out who asks, and whether they may. Nothing else is looked at
@@ -66,6 +68,7 @@ func (c *call) read() error {
 	}
 	if c.route.waits {
 		c.wait, c.waits = preferred(c.r.Header, c.api.opts.MaxWait)
+		_, c.final = preference(c.r.Header, preferFinal)
 	}
 	if c.route.body != nil {
 		c.body, err = c.readBody(c.route.body.most)

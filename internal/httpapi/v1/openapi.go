@@ -68,7 +68,7 @@ func (r route) parameters() []any {
 	}
 	headers := r.headers
 	if r.waits {
-		headers = append([]param{{name: headerPrefer, kind: aName, about: "wait=N: for how many seconds to wait for the end; at most what the server allows, which Preference-Applied tells"}}, headers...)
+		headers = append([]param{{name: headerPrefer, kind: aName, about: "wait=N: for how many seconds to wait for the end; at most what the server allows, which Preference-Applied tells. wait=N, final: also for the rechecks that are pending after the end; where they take longer, recheck_until of the outcome says until when"}}, headers...)
 	}
 	for _, p := range headers {
 		all = append(all, map[string]any{"name": p.name, "in": "header", "description": p.about, "schema": p.schema()})

@@ -16,28 +16,35 @@ const (
 	headerPrefer   = "Prefer"
 	headerApplied  = "Preference-Applied"
 	headerLastID   = "Last-Event-ID"
+
+	// preferFinal is the preference for an outcome that no recheck can change.
+	preferFinal = "final"
 )
 
 // preferred is how long a caller would wait (RFC 7240: "wait=10"), and whether it
 // says so. A preference that cannot be read is none, as the RFC has it; the first
 // of several counts.
 func preferred(h http.Header, most time.Duration) (wait time.Duration, said bool) {
+	value, there := preference(h, "wait")
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if !there || err != nil {
+		return 0, false
+	}
+	return min(time.Duration(seconds)*time.Second, most), true
+}
+
+// preference is the value of the first preference of that name.
+func preference(h http.Header, want string) (value string, there bool) {
 	for _, line := range h.Values(headerPrefer) {
 		for part := range strings.SplitSeq(line, ",") {
 			part, _, _ = strings.Cut(part, ";")
 			name, value, _ := strings.Cut(part, "=")
-			if !strings.EqualFold(strings.TrimSpace(name), "wait") {
-				continue
+			if strings.EqualFold(strings.TrimSpace(name), want) {
+				return strings.Trim(strings.TrimSpace(value), `"`), true
 			}
-			value = strings.Trim(strings.TrimSpace(value), `"`)
-			seconds, err := strconv.ParseUint(value, 10, 31)
-			if err != nil {
-				return 0, false
-			}
-			return min(time.Duration(seconds)*time.Second, most), true
 		}
 	}
-	return 0, false
+	return "", false
 }
 
 // idempotencyKey reads the header in both of its spellings, bare and as a quoted

@@ -382,3 +382,19 @@ func TestWaitingOutlivesTheBoundsOfTheServer(t *testing.T) {
 		}
 	})
 }
+
+// A verified write that a recheck contradicts is an event of the stream.
+func TestTheStreamTellsOfAFlip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rolledBack(t)
+		b.work()
+		l := b.listen(b.served(), agent, "/v1/events")
+		out := b.submit(order("A-1"))
+		if _, told := l.told(); told.Write != out.ID || told.Outcome.Status != engine.StatusVerified || told.Outcome.RecheckUntil.IsZero() {
+			t.Errorf("%+v; want verified, with a recheck pending", told)
+		}
+		if _, told := l.told(); told.Write != out.ID || told.Happened != ledger.EvEscalated || told.Outcome.Status != engine.StatusReview {
+			t.Errorf("%+v; want the review that the recheck led to", told)
+		}
+	})
+}

@@ -33,8 +33,25 @@ func (c *call) applied(r reply) reply {
 			r.header = map[string]string{}
 		}
 		r.header[headerApplied] = "wait=" + strconv.Itoa(int(c.wait/time.Second))
+		if c.final {
+			r.header[headerApplied] += ", " + preferFinal
+		}
 	}
 	return r
+}
+
+// finally is the final outcome, where the caller prefers it and has the time, or
+// else the outcome so far.
+func (c *call) finally(ctx context.Context, out engine.Outcome, left time.Duration) engine.Outcome {
+	if !c.final || left <= 0 || out.RecheckUntil.IsZero() {
+		return out
+	}
+	last, err := c.api.office.Final(ctx, c.who, out.ID, left)
+	if err != nil {
+		return out
+	}
+	last.Replayed = out.Replayed
+	return last
 }
 
 func (c *call) submit(ctx context.Context) (reply, error) {
@@ -48,10 +65,12 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 	}
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
+	began := time.Now()
 	out, err := c.api.office.Submit(ctx, c.who, w, c.wait)
 	if err != nil {
 		return reply{}, err
 	}
+	out = c.finally(ctx, out, c.wait-time.Since(began))
 	if key != "" && out.Replayed && out.Status == engine.StatusInProgress {
 		return reply{}, &problemError{kind: inFlight, detail: out.Text, id: out.ID, known: knownNothing}
 	}
@@ -71,7 +90,11 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 func (c *call) outcome(ctx context.Context) (reply, error) {
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
-	out, err := c.api.office.Outcome(ctx, c.who, c.id(), c.wait)
+	await := c.api.office.Outcome
+	if c.final {
+		await = c.api.office.Final
+	}
+	out, err := await(ctx, c.who, c.id(), c.wait)
 	return c.applied(reply{status: http.StatusOK, body: out}), err
 }
 
@@ -252,11 +275,12 @@ func (c *call) decide(ctx context.Context) (reply, error) {
 	}
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
+	began := time.Now()
 	out, err := c.api.office.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest, Seq: d.Seq}, wait)
 	if err != nil {
 		return reply{}, err
 	}
-	return c.applied(reply{status: http.StatusOK, body: c.now(ctx, out)}), nil
+	return c.applied(reply{status: http.StatusOK, body: c.finally(ctx, c.now(ctx, out), c.wait-time.Since(began))}), nil
 }
 
 func (c *call) yield(ctx context.Context) (reply, error) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -264,6 +265,54 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 		}
 		if len(kinds) < 5 || kinds[0] != ledger.EvReserved || kinds[len(kinds)-1] != ledger.EvSettled {
 			t.Errorf("events %v", kinds)
+		}
+	})
+}
+
+// rolledBack are a destination that takes one effect back after ten seconds, and
+// rechecks after thirty.
+func rolledBack(t *testing.T) *bench {
+	o := simulated.Unique.Options()
+	o.Recheck = connectors.Within(30 * time.Second)
+	b := newBench(t, o, nil)
+	b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Second, Times: 1})
+	return b
+}
+
+// Who prefers the final outcome gets the one that the recheck leads to.
+func TestTheFinalOutcomeIsWaitedFor(t *testing.T) {
+	for name, ask := range map[string]func(*bench) answered{
+		"submit": func(b *bench) answered {
+			return b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60, final").want(202)
+		},
+		"get": func(b *bench) answered {
+			out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(200))
+			if out.Status != engine.StatusVerified || out.RecheckUntil.IsZero() {
+				b.t.Errorf("%+v; want verified, and until when a recheck is pending", out)
+			}
+			return b.ask(agent, "GET", writePath(out.ID, ""), "", "Prefer: final", "Prefer: wait=60").want(200)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := rolledBack(t)
+				a := ask(b)
+				if out := into[engine.Outcome](a); out.Status != engine.StatusReview || a.Header.Get("Preference-Applied") != "wait=60, final" {
+					t.Errorf("%+v, applied %q; want review", out, a.Header.Get("Preference-Applied"))
+				}
+			})
+		})
+	}
+}
+
+// Where the recheck takes longer than the caller waits, the answer says until
+// when it is pending.
+func TestTheFinalOutcomeIsNotWaitedForTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := rolledBack(t)
+		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=5, final").want(200))
+		if out.Status != engine.StatusVerified || out.RecheckUntil.IsZero() || out.Replayed {
+			t.Errorf("%+v; want verified, and until when a recheck is pending", out)
 		}
 	})
 }

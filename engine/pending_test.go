@@ -1,0 +1,140 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// A verified outcome says until when a recheck can still contradict it, and says
+// so no longer when the last one was made.
+func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		until := b.state(out.ID).LastSend.Add(24 * time.Hour)
+		for range 2 { // after the first of two rechecks it is the same
+			for _, text := range []string{out.Text, out.ForModel} {
+				if out.Status != engine.StatusVerified || !out.RecheckUntil.Equal(until) || !strings.Contains(text, "pending until "+until.Format(time.RFC3339)) {
+					t.Fatalf("%s until %s, %q; want verified, and a recheck pending until %s", out.Status, out.RecheckUntil, text, until)
+				}
+			}
+			b.work(time.Hour)
+			out = engine.OutcomeOf(b.state(out.ID))
+		}
+		b.work(24 * time.Hour)
+		out = engine.OutcomeOf(b.state(out.ID))
+		if !out.RecheckUntil.IsZero() || strings.Contains(out.Text+out.ForModel, "pending") {
+			t.Errorf("until %s, %q after the last recheck; want nothing pending%s", out.RecheckUntil, out.Text, b.life(out.ID))
+		}
+	})
+}
+
+// rolledBack is a verified write whose effect the destination takes back after
+// ten minutes, and that is rechecked after an hour.
+func rolledBack(t *testing.T) (*bench, engine.Outcome) {
+	o := simulated.Unique.Options()
+	o.Recheck = connectors.Within(time.Hour)
+	b := newBench(t, o, nil)
+	b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1})
+	out := b.do(order("A-1", intent.Create))
+	if out.Status != engine.StatusVerified {
+		t.Fatalf("%+v%s", out, b.life(out.ID))
+	}
+	return b, out
+}
+
+// A recheck whose read fails is made again within seconds: what it would have
+// found must not be called verified for minutes more.
+func TestAFailedRecheckIsMadeAgainAtThePaceOfFirstReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := rolledBack(t)
+		b.work(30 * time.Minute)
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 5})
+		b.work(30*time.Minute + 10*time.Second) // the worker asks every five seconds
+		if got := b.state(out.ID); got.State != ledger.Review || got.Reads != 7 {
+			t.Errorf("%s after %d reads, due %s; want review after five reads that failed and one that did not%s", got.Phase(), got.Reads, got.Due, b.life(out.ID))
+		}
+	})
+}
+
+// Whoever must act on the final outcome waits for the recheck too.
+func TestWaitFinalWaitsForTheRecheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, out := rolledBack(t)
+		if now, err := b.engine.Wait(t.Context(), "acme", out.ID, true); err != nil || now.Status != engine.StatusVerified {
+			t.Errorf("%+v, %v; Wait returns what is settled", now, err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if now, err := b.engine.WaitFinal(short, "acme", out.ID, true); err != nil || now.Status != engine.StatusVerified || now.RecheckUntil.IsZero() {
+			t.Errorf("%+v, %v; want the outcome so far, and until when a recheck is pending", now, err)
+		}
+		if last, err := b.engine.WaitFinal(t.Context(), "acme", out.ID, true); err != nil || last.Status != engine.StatusReview {
+			t.Errorf("%+v, %v; want the review that the recheck led to%s", last, err, b.life(out.ID))
+		}
+	})
+}
+
+// Who subscribes hears of an outcome with a pending recheck, and again of what
+// became of it.
+func TestSubscribersHearOfAFlip(t *testing.T) {
+	for _, rollback := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			o := simulated.Unique.Options()
+			o.Recheck = connectors.Within(time.Hour)
+			b := newBench(t, o, nil)
+			want := []engine.Status{engine.StatusVerified, engine.StatusVerified}
+			if rollback {
+				b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1})
+				want[1] = engine.StatusReview
+			}
+			id := b.enqueue(order("A-1", intent.Create))
+			go b.work(2 * time.Hour)
+			var heard []engine.Status
+			for out, err := range b.engine.Subscribe(t.Context(), "acme", id) {
+				if err != nil || out.RecheckUntil.IsZero() != (len(heard) == 1) {
+					t.Errorf("%+v, %v as number %d", out, err, len(heard)+1)
+				}
+				heard = append(heard, out.Status)
+			}
+			if !slices.Equal(heard, want) {
+				t.Errorf("heard %q, want %q", heard, want)
+			}
+		})
+	}
+}
+
+// In a backlog minutes pass between two reads of a write. Two that fail are no
+// reason to ask a reviewer.
+func TestTwoFailedReadsInABacklogAreNoReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), &engine.Options{Patience: time.Nanosecond}) // one read each time
+		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		id := b.enqueue(order("A-1", intent.Create))
+		for reads := range 3 {
+			if reads == 2 {
+				b.world.Clear()
+			}
+			_, err := b.engine.Resume(t.Context())
+			if got := b.state(id); err != nil || got.Reads != reads+1 || got.State == ledger.Review {
+				t.Fatalf("%v, %s after %d reads%s", err, got.Phase(), got.Reads, b.life(id))
+			}
+			time.Sleep(10 * time.Minute)
+		}
+		if got := b.state(id); got.Settlement != ledger.Verified {
+			t.Errorf("%s; want verified by the first read that works%s", got.Phase(), b.life(id))
+		}
+	})
+}
