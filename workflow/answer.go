@@ -57,11 +57,18 @@ func (s step) retryContext(previous Decision, output bool) RetryContext {
 	if output && c.PriorOutputAvailable && len(s.Output) > 0 && s.Output[0] == '{' {
 		c.PriorOutput = s.Output
 	}
-	if s.Found != nil && s.Found.Fence == s.Lent.Fence && !s.completed() {
-		v := s.Found.Verification
-		c.Verification = &v
-	}
+	c.Verification = s.verification()
 	return c
+}
+
+// verification is what the destination shows of the last attempt at the step, nil
+// where it was not read.
+func (s step) verification() *Verification {
+	if s.Found == nil || s.Found.Fence != s.Lent.Fence {
+		return nil
+	}
+	v := s.Found.Verification
+	return &v
 }
 
 // response is the answer on the wire.

@@ -13,31 +13,38 @@ import (
 )
 
 // CompleteStep takes in that a step was carried out. It is taken whatever became
-// of the workflow. Where the step declared an intent and stands for a business
-// operation, the destination is read: what it shows settles the operation, or
-// hands it to a person; so does a completion of what was given up meanwhile. It
-// fails with an [Error], among others of [NotFound], [KeyMismatch] and
+// of the workflow. Where the step declared an intent the destination is read, and
+// what it shows is returned; nil where nothing was read. It also settles the
+// business operation of the step, or hands it to a person; so does a completion of
+// what was given up meanwhile. It fails with an [Error], among others of [NotFound], [KeyMismatch] and
 // [StaleFence], and of [ApprovalPending], [StepRejected] or [ApprovalExpired]
 // where nobody was ever allowed to carry the step out.
-func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID string, r CompleteRequest) error {
+func (g *Gate) CompleteStep(ctx context.Context, c Caller, workflowID, stepID string, r CompleteRequest) (*Verification, error) {
 	if err := firstOf(c.check(), c.mayAct(), checkIDs(workflowID, stepID), text(maxKey, "idempotency_key", r.IdempotencyKey),
 		counts(r.TokensIn, r.TokensOut, r.CostUSD)); err != nil {
-		return err
+		return nil, err
 	}
 	if r.Fence < 0 {
-		return badRequest("fence", "is %d; want the fence that was granted, or it left out", r.Fence)
+		return nil, badRequest("fence", "is %d; want the fence that was granted, or it left out", r.Fence)
 	}
 	output, err := anyJSON("output", r.Output, maxOutput)
 	if err != nil {
-		return g.options().told(c.Tenant, err)
+		return nil, g.options().told(c.Tenant, err)
 	}
 	q := completing{who: c, workflowID: workflowID, stepID: stepID, r: r, output: output, canLook: g.options().Look != nil}
-	_, err = g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
+	p, err := g.carry(ctx, c.Tenant, workflowID, stepID, q.decide)
 	if e := new(Error); errors.As(err, &e) && slices.Contains(unheld, e.Code) {
 		g.options().Logger.WarnContext(ctx, "a caller says that it carried out a step that nobody let go", "tenant", c.Tenant,
 			"workflow", workflowID, "step", stepID, "caller", c.Name, "code", e.Code)
 	}
-	return g.options().told(c.Tenant, err)
+	if err != nil {
+		return nil, g.options().told(c.Tenant, err)
+	}
+	seen := p.step.verification()
+	if seen != nil {
+		g.options().clean(c.Tenant, seen, *p.step)
+	}
+	return seen, nil
 }
 
 // unheld are the refusals of a completion that should not be there at all.
@@ -64,16 +71,21 @@ func (q completing) decide(d desk) (plan, error) {
 	if s.Operation != "" && d.rec == nil {
 		return plan{need: needRecord}, nil
 	}
+	if w := s.declared(); w != nil && q.canLook && !s.completed() {
+		if !d.looked.fits(s) || !d.looked.done {
+			l := s.lookAt(*w, d.now, d.now)
+			l.done = true
+			return plan{look: l}, nil
+		}
+		s.Found = &found{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+	} else if !s.completed() {
+		s.Found = nil // what a gate found before says nothing about what is completed
+	}
 	switch {
 	case d.rec == nil:
 	case s.contradicts(*d.rec) != "":
 		p.events = []ledger.Event{{Kind: ledger.EvEscalated, By: person(q.who.Name), Rule: "reported", Reason: s.contradicts(*d.rec)}}
 	case d.rec.State == ledger.Entrusted:
-		if w := s.declared(); w != nil && q.canLook && !(d.looked.fits(s) && d.looked.done) {
-			l := s.lookAt(*w, d.now, d.now)
-			l.done = true
-			return plan{look: l}, nil
-		}
 		p.events = reported(d.looked, person(q.who.Name))
 	}
 	s.Completions++

@@ -70,7 +70,7 @@ func TestAWorkflowThatWaitsForAPerson(t *testing.T) {
 				t.Errorf("%s: %v", name, e)
 			}
 		}
-		if err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.ApprovalPending {
+		if _, err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.ApprovalPending {
 			t.Errorf("completing what waits: %v", err)
 		}
 		if _, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why); err != nil {

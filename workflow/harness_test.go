@@ -162,11 +162,13 @@ func asError(t *testing.T, err error) *workflow.Error {
 	return e
 }
 
-func (b *bench) complete(wf, step string, r workflow.CompleteRequest) {
+func (b *bench) complete(wf, step string, r workflow.CompleteRequest) *workflow.Verification {
 	b.t.Helper()
-	if err := b.gate.CompleteStep(b.t.Context(), agent, wf, step, r); err != nil {
+	seen, err := b.gate.CompleteStep(b.t.Context(), agent, wf, step, r)
+	if err != nil {
 		b.t.Fatalf("complete of %s: %v", step, err)
 	}
+	return seen
 }
 
 // operation is the write of a step's business operation.

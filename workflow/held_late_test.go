@@ -106,7 +106,7 @@ func TestACompletionOfWhatNobodyLetGo(t *testing.T) {
 	b, wf := holding(t, func(o *workflow.Options) { o.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
 	b.ask(wf, "a", call())
 	before := b.view(wf)
-	if err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{}); asError(t, err).Code != workflow.ApprovalPending {
+	if _, err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{}); asError(t, err).Code != workflow.ApprovalPending {
 		t.Errorf("%v", err)
 	}
 	same(t, "the workflow", b.view(wf), before)

@@ -221,7 +221,7 @@ func TestReject(t *testing.T) {
 	if e := b.refused(wf, "transfer", keyed(invoice)); e.Code != workflow.Terminal {
 		t.Errorf("the next gate: %v", e)
 	}
-	if err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.StepRejected {
+	if _, err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{IdempotencyKey: "wire:invoice-7721"}); asError(t, err).Code != workflow.StepRejected {
 		t.Errorf("completing what was rejected: %v", err)
 	}
 	b.rules.says = workflow.Allow

@@ -163,7 +163,8 @@ func TestBadCompletions(t *testing.T) {
 		wf := b.begin()
 		b.ask(wf, "a", call())
 		before := b.view(wf)
-		e := asError(t, b.gate.CompleteStep(t.Context(), agent, wf, tt.step, tt.r))
+		_, err := b.gate.CompleteStep(t.Context(), agent, wf, tt.step, tt.r)
+		e := asError(t, err)
 		same(t, name, []any{e.Code, e.Field}, []any{tt.code, tt.field})
 		same(t, name+": the workflow", b.view(wf), before)
 	}

@@ -51,7 +51,7 @@ func TestStaleFence(t *testing.T) {
 				time.Sleep(time.Minute)
 				b.ask(wf, "a", call())
 				before := b.view(wf)
-				err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{Fence: tt.fence})
+				_, err := b.gate.CompleteStep(t.Context(), agent, wf, "a", workflow.CompleteRequest{Fence: tt.fence})
 				if tt.want == "" {
 					if err != nil || b.view(wf).Steps[0].CompletedAt == nil {
 						t.Errorf("refused or not done (%v): %s", err, tt.reason)
@@ -335,4 +335,78 @@ func TestALookThatPanics(t *testing.T) {
 	if got := b.ask(b.begin(), "a", withIntent()); !got.LeaseGranted {
 		t.Errorf("%+v", got.Lease)
 	}
+}
+
+// TestACompletionIsHeldAgainstTheDestination: who completes a step hears what the
+// destination shows of it, and so does everybody who asks for it later.
+func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason          string
+		key             string
+		found           engine.Looked
+		fails           error
+		effect, verdict string
+		state           ledger.State
+		again           bool // the next gate reads once more
+	}{
+		"there":              {"it was done", "wire:1", engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1"}, nil, "present", "verified", ledger.Settled, false},
+		"not there":          {"its caller says what is not so", "wire:1", engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, "absent", "absent", ledger.Review, true},
+		"another":            {"nor is what is there what it declared", "wire:1", engine.Looked{Verdict: verify.Mismatched}, nil, "unknown", "mismatched", ledger.Review, true},
+		"cannot be read":     {"nothing is known", "wire:1", engine.Looked{}, errBoom, "unknown", "unavailable", ledger.Settled, true},
+		"not there, unnamed": {"without a business operation no review can be filed", "", engine.Looked{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, "absent", "absent", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				wf := b.begin()
+				r := withIntent()
+				r.IdempotencyKey = tt.key
+				b.ask(wf, "a", r)
+				b.look.set(tt.found)
+				b.look.fails = tt.fails
+				filed := b.store.filed.Load()
+				seen := b.complete(wf, "a", workflow.CompleteRequest{IdempotencyKey: tt.key})
+				if seen == nil || seen.Effect != tt.effect || seen.Verdict != tt.verdict {
+					t.Fatalf("%s: the answer to the completion has %+v", tt.reason, seen)
+				}
+				same(t, "commits", b.store.filed.Load()-filed, int64(1))
+				if tt.key != "" {
+					same(t, tt.reason, b.operation(wf, "a").State, tt.state)
+				}
+				looks := len(b.look.looks())
+				got := b.ask(wf, "a", r)
+				same(t, "the next gate", []any{got.RetryContext.PriorCompletionStatus, got.LeaseGranted, got.RetryContext.Verification},
+					[]any{workflow.PriorCompleted, false, seen})
+				same(t, "completed once more", b.complete(wf, "a", workflow.CompleteRequest{IdempotencyKey: tt.key}), seen)
+				same(t, "looks right after", len(b.look.looks()), looks)
+
+				b.look.set(engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1"})
+				b.look.fails = nil
+				time.Sleep(time.Minute)
+				got = b.ask(wf, "a", r)
+				if v := got.RetryContext.Verification; v == nil || v.Effect != "present" || got.LeaseGranted {
+					t.Errorf("what came later is not told: %+v", v)
+				}
+				same(t, "looks a minute later", len(b.look.looks()) > looks, tt.again)
+			})
+		})
+	}
+}
+
+// TestWhatWasSeenBeforeIsNotSaidOfACompletion: the gate of a step that reads no
+// destination now cannot vouch for what was done since.
+func TestWhatWasSeenBeforeIsNotSaidOfACompletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := ledger.NewMemory()
+		b := benchOn(t, m, nil)
+		b.look.set(engine.Looked{Effect: engine.EffectPresent, Verdict: verify.Vacuous})
+		wf := b.begin()
+		if got := b.ask(wf, "a", withIntent()); got.RetryContext.Verification == nil {
+			t.Fatal("nothing was seen before")
+		}
+		unseeing := benchOn(t, m, func(o *workflow.Options) { o.Look = nil })
+		if seen := unseeing.complete(wf, "a", workflow.CompleteRequest{}); seen != nil {
+			t.Errorf("%+v, want nothing", seen)
+		}
+	})
 }

@@ -163,8 +163,8 @@ func (m *model) gate(a act, s *modelStep) told {
 	}
 	s.answered, s.allowed = answer, s.allowed || answer == workflow.Allow
 	t := told{Decision: answer, Cached: !evaluated, Approval: s.hold, Context: m.context(s, previous)}
-	if a.Step == 0 && s.done == 0 {
-		if s.fence == 0 && s.effect == "" && answer == workflow.Allow && m.effect == engine.EffectPresent {
+	if a.Step == 0 {
+		if s.done == 0 && s.fence == 0 && s.effect == "" && answer == workflow.Allow && m.effect == engine.EffectPresent {
 			s.effect, s.looked = "present", m.now // the wish was fulfilled before
 		}
 		t.Effect = s.effect
@@ -192,10 +192,10 @@ func (m *model) rule(a act, s *modelStep) {
 // look says what is known of an attempt: what was seen lately serves, and what
 // is absent while somebody may be at it is not known.
 func (m *model) look(a act, s *modelStep) {
-	if a.Step != 0 || s.done > 0 {
+	if a.Step != 0 || s.done > 0 && s.effect == "present" {
 		return
 	}
-	if s.fence == 0 {
+	if s.fence == 0 && s.done == 0 {
 		if s.effect != "" && m.now.Sub(s.looked) >= 2*time.Second {
 			s.effect, s.looked = "", m.now
 			if m.effect == engine.EffectPresent {
@@ -207,11 +207,15 @@ func (m *model) look(a act, s *modelStep) {
 	if s.about == s.fence && (m.now.Sub(s.looked) < 2*time.Second || m.now.Before(s.askAfter)) {
 		return
 	}
+	m.see(s)
+}
+
+func (m *model) see(s *modelStep) {
 	s.about, s.looked, s.askAfter = s.fence, m.now, time.Time{}
 	switch {
 	case m.effect == engine.EffectPresent:
 		s.effect = "present"
-	case m.effect == engine.EffectAbsent && !m.now.Before(s.leaseEnd):
+	case m.effect == engine.EffectAbsent && (s.done > 0 || !m.now.Before(s.leaseEnd)):
 		s.effect = "absent"
 	case m.effect == engine.EffectAbsent:
 		s.effect, s.askAfter = "unknown", s.leaseEnd
@@ -260,6 +264,9 @@ func (m *model) complete(a act, s *modelStep) told {
 	}
 	at := m.now
 	s.done, s.doneAt = s.done+1, &at
+	if a.Step == 0 && s.done == 1 {
+		m.see(s)
+	}
 	return told{}
 }
 
@@ -347,7 +354,7 @@ func (b *bench) real(wf string, a act, done *[2]int) told {
 			t.Approval = b.view(wf).Steps[b.at(wf, id)].ApprovalStatus
 		}
 	case "complete":
-		err = b.gate.CompleteStep(b.t.Context(), who, wf, id, workflow.CompleteRequest{IdempotencyKey: key, Fence: a.Fence, Output: raw(map[string]any{"n": done[a.Step] + 1})})
+		_, err = b.gate.CompleteStep(b.t.Context(), who, wf, id, workflow.CompleteRequest{IdempotencyKey: key, Fence: a.Fence, Output: raw(map[string]any{"n": done[a.Step] + 1})})
 		if err == nil {
 			done[a.Step]++
 		}

@@ -59,7 +59,7 @@ func life(t *testing.T, s workflow.Store) {
 		<-time.After(50 * time.Millisecond) // the clock is the database's
 	}
 	same(t, "after the lease", again.Fence, int64(2))
-	if err := b.gate.CompleteStep(t.Context(), agent, one, "transfer", workflow.CompleteRequest{IdempotencyKey: r.IdempotencyKey, Fence: 1}); asError(t, err).Code != workflow.StaleFence {
+	if _, err := b.gate.CompleteStep(t.Context(), agent, one, "transfer", workflow.CompleteRequest{IdempotencyKey: r.IdempotencyKey, Fence: 1}); asError(t, err).Code != workflow.StaleFence {
 		t.Errorf("a stale fence: %v", err)
 	}
 	b.complete(one, "transfer", workflow.CompleteRequest{IdempotencyKey: r.IdempotencyKey, Fence: 2, Output: raw(map[string]any{"odd": "\u0000"})})

@@ -21,7 +21,7 @@ func TestWhoOnlyLooks(t *testing.T) {
 			for what, err := range map[string]error{
 				"create":   only(b.gate.Create(ctx, who, workflow.CreateRequest{WorkflowName: "x"})),
 				"gate":     only(b.gate.Gate(ctx, who, wf, "s1", workflow.GateRequest{StepType: "tool_call"})),
-				"complete": b.gate.CompleteStep(ctx, who, wf, "s1", workflow.CompleteRequest{}),
+				"complete": only(b.gate.CompleteStep(ctx, who, wf, "s1", workflow.CompleteRequest{})),
 				"approve":  only(b.gate.Approve(ctx, who, wf, "s1", workflow.Said{})),
 				"reject":   only(b.gate.Reject(ctx, who, wf, "s1", workflow.Said{})),
 				"end":      only(b.gate.Complete(ctx, who, wf, "")),

@@ -250,7 +250,19 @@ func (s *step) count(in, out *int, cost *float64) {
 // of which nothing is known.
 func (q gating) verify(d desk, s step) (step, *looking) {
 	w := q.ask.intent
-	if w == nil || s.completed() {
+	if w == nil || s.completed() && s.Found == nil {
+		return s, nil
+	}
+	if s.completed() {
+		// What a completion did not see may be there by now.
+		switch {
+		case d.looked.fits(s) && d.looked.done:
+			s.Found = &found{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+		case s.Found.Effect != effectPresent && !s.Found.fresh(s, d.now):
+			l := s.lookAt(*w, *s.CompletedAt, d.now)
+			l.done = true
+			return s, l
+		}
 		return s, nil
 	}
 	first := s.Lent.Fence == 0

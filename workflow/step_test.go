@@ -138,7 +138,8 @@ func TestMismatchSaysBothSides(t *testing.T) {
 	for name, refuse := range map[string]func() error{
 		"gate": func() error { _, err := b.gate.Gate(t.Context(), agent, wf, "transfer", call()); return err },
 		"complete": func() error {
-			return b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{})
+			_, err := b.gate.CompleteStep(t.Context(), agent, wf, "transfer", workflow.CompleteRequest{})
+			return err
 		},
 	} {
 		e := asError(t, refuse())

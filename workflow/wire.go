@@ -174,15 +174,17 @@ type RetryContext struct {
 	IdempotencyKey        string          `json:"idempotency_key"`
 
 	// Verification is ours: what the destination says about the WriteIntent of a
-	// step that was gated and not completed. Absent where there is nothing to say.
+	// step that was gated before, or was reported as completed. Absent where the
+	// destination was not read.
 	Verification *Verification `json:"verification,omitempty"`
 }
 
 // Verification is what a read-back of a step's WriteIntent found.
 type Verification struct {
 	// Effect is present, absent or unknown. Present: do not carry the step out
-	// again, complete it. Absent: it is safe to carry out. Unknown: neither is
-	// known; do not carry it out again before it is.
+	// again, complete it. Absent: it is safe to carry out, unless it was completed:
+	// then its caller reported what is not there. Unknown: neither is known; do not
+	// carry it out again before it is.
 	Effect     string          `json:"effect"`
 	Verdict    string          `json:"verdict"`
 	Reason     string          `json:"reason"`

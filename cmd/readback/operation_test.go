@@ -92,7 +92,7 @@ func TestOperationOfAStep(t *testing.T) {
 	says(t, p.submit(exitInProgress, keyed("wf-2", "1999"), "--wait-prior", "--wait", "0"), `by workflow "`+made.WorkflowID+`" (step "order")`)
 	says(t, p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1")),
 		`create_order by step "order" of workflow "`+made.WorkflowID+`" itself`, "stops others yes, for as long as it is open")
-	if err := g.CompleteStep(t.Context(), who, made.WorkflowID, "order", workflow.CompleteRequest{IdempotencyKey: "order:1"}); err != nil {
+	if _, err := g.CompleteStep(t.Context(), who, made.WorkflowID, "order", workflow.CompleteRequest{IdempotencyKey: "order:1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {

@@ -208,7 +208,8 @@ func (g *gated) take(ctx context.Context, id string, st step) (prior string, err
 }
 
 func (g *gated) complete(ctx context.Context, id string, st step, ask workflow.GateRequest, fence int64) error {
-	return g.gate.CompleteStep(ctx, me, id, st.id, workflow.CompleteRequest{IdempotencyKey: ask.IdempotencyKey, Fence: fence})
+	_, err := g.gate.CompleteStep(ctx, me, id, st.id, workflow.CompleteRequest{IdempotencyKey: ask.IdempotencyKey, Fence: fence})
+	return err
 }
 
 // request is what the step is, whoever asks: the operation by its name, and what

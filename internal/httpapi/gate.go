@@ -33,7 +33,7 @@ type Endings interface {
 // Steps lets steps through and hears of them.
 type Steps interface {
 	Gate(ctx context.Context, c workflow.Caller, workflowID, stepID string, r workflow.GateRequest) (workflow.GateResponse, error)
-	CompleteStep(ctx context.Context, c workflow.Caller, workflowID, stepID string, r workflow.CompleteRequest) error
+	CompleteStep(ctx context.Context, c workflow.Caller, workflowID, stepID string, r workflow.CompleteRequest) (*workflow.Verification, error)
 	Checkpoints(ctx context.Context, c workflow.Caller, workflowID string) (workflow.CheckpointList, error)
 }
 

@@ -138,6 +138,9 @@ func (a *api) serve(ro route) http.HandlerFunc {
 			out, err = ro.do(r.Context(), a.gate, c)
 		}
 		if err == nil {
+			if status == http.StatusNoContent && out != nil {
+				status = http.StatusOK
+			}
 			err = answer(w, status, out)
 		}
 		if err != nil {

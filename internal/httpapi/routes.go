@@ -101,7 +101,17 @@ func completeStep(ctx context.Context, g Gate, c call) (any, error) {
 	if err := decode(c.body, &r, false); err != nil {
 		return nil, err
 	}
-	return nil, g.CompleteStep(ctx, c.Caller, c.workflowID, c.stepID, r)
+	seen, err := g.CompleteStep(ctx, c.Caller, c.workflowID, c.stepID, r)
+	if seen == nil {
+		return nil, err
+	}
+	return completed{seen}, err
+}
+
+// completed is what the destination shows of a step that declared an intent, which
+// the published clients cannot do: they always get the contract's 204.
+type completed struct {
+	Verification *workflow.Verification `json:"verification"`
 }
 
 // said is what a person says about a decision.
