@@ -49,6 +49,10 @@ race: ## the tests of what runs concurrently, under the race detector
 soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeats a run
 	READBACK_SOAK=full $(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m $(SOAK)
 
+.PHONY: simulate
+simulate: ## 100,000 simulated worlds with other actors, and a report; SIMULATE="-simulation.from=100001" runs others
+	$(GO) test ./internal/simulation -run TestSimulation -count=1 -v -timeout 120m -simulation.seeds=100000 $(SIMULATE)
+
 .PHONY: load
 load: ## 256 clients for 30 s, and memory over 200,000 writes; LOAD="-load.for=1m" changes it
 	$(GO) test ./internal/load -count=1 -v -timeout 30m -load.for=30s -load.writes=200000 $(LOAD)

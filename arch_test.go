@@ -96,6 +96,7 @@ var rooms = map[string][]string{
 	"internal/replays":     {"ledger"},
 	"internal/report":      {"connectors", "engine", "guards", "intent", "lag", "ledger", "verify"},
 	"internal/soak":        {},
+	"internal/simulation":  {},
 	"internal/snippets":    {},
 	"internal/driver":      {"ledger"},
 	"internal/storebench":  {"connectors", "engine", "intent", "ledger"},

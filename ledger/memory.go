@@ -12,6 +12,7 @@ import (
 // Memory is a ledger in memory: for tests, and for whoever can afford to
 // forget. It loses everything with the process.
 type Memory struct {
+	now     func() time.Time
 	mu      sync.Mutex
 	records map[ID]Record
 	events  map[ID][]Event
@@ -34,10 +35,15 @@ type Memory struct {
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
 	return &Memory{
+		now:     time.Now,
 		records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper),
 		numbers: make(map[ID]int64), mark: rand.Int64(),
 	}
 }
+
+// SetClock replaces the ledger's clock, so that a test can step it. Like the clock
+// of every ledger it must never run backwards. Call it before the first write.
+func (m *Memory) SetClock(now func() time.Time) { m.now = now }
 
 // Commits counts the calls that changed a write.
 func (m *Memory) Commits() int {
@@ -53,7 +59,7 @@ func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.reserve(res, time.Now())
+	return m.reserve(res, m.now())
 }
 
 func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
@@ -161,7 +167,7 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	now := m.now()
 	var due []Record
 	for _, id := range m.order {
 		r := m.records[id]
@@ -186,7 +192,7 @@ func (m *Memory) Append(ctx context.Context, id ID, fence int64, events ...Event
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.append(id, fence, events, time.Now())
+	return m.append(id, fence, events, m.now())
 }
 
 func (m *Memory) append(id ID, fence int64, events []Event, now time.Time) (Record, error) {
@@ -221,7 +227,7 @@ func (m *Memory) Get(ctx context.Context, tenant string, id ID) (Record, error) 
 	if !ok || rec.Tenant != tenant {
 		return Record{}, fmt.Errorf("%w: %s", ErrNotFound, id)
 	}
-	rec.Now = time.Now()
+	rec.Now = m.now()
 	return rec, nil
 }
 
@@ -249,7 +255,7 @@ func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
 	if f.Before != "" && m.records[f.Before].Tenant != f.Tenant {
 		return nil, fmt.Errorf("list: before: %w: %s", ErrNotFound, f.Before)
 	}
-	older, now := f.Before == "", time.Now()
+	older, now := f.Before == "", m.now()
 	var found []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]

@@ -104,7 +104,7 @@ func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
 	defer m.mu.Unlock()
 	ids := m.behind(s)
 	var found Found
-	now := time.Now()
+	now := m.now()
 	for i, id := range ids {
 		if len(found.Records) == s.Limit || i == MaxLooked {
 			found.Next = FoundCursor(m.numbers[ids[i-1]])

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 var _ Operations = (*Memory)(nil)
@@ -15,7 +14,7 @@ func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Rec
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	now := m.now()
 	var open, settled []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]

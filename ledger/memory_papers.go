@@ -21,7 +21,7 @@ func (m *Memory) File(ctx context.Context, f Filing) (Filed, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	now := m.now()
 	did := Filed{Now: now}
 	for _, p := range f.Unchanged {
 		if _, err := p.Next(m.papers[p.name()], now); err != nil {
@@ -137,7 +137,7 @@ func (m *Memory) Paper(ctx context.Context, tenant, kind, id string) (Paper, err
 	if !ok {
 		return Paper{}, fmt.Errorf("%w: %s %q", ErrNoPaper, kind, id)
 	}
-	return p.read(time.Now()), nil
+	return p.read(m.now()), nil
 }
 
 func (p Paper) read(now time.Time) Paper {
@@ -157,7 +157,7 @@ func (m *Memory) FindPapers(ctx context.Context, q PaperQuery) (found []Paper, t
 	if q.Binder == "" {
 		slices.Reverse(order)
 	}
-	now := time.Now()
+	now := m.now()
 	for _, name := range order {
 		p := m.papers[name]
 		if !q.Selects(p) {
@@ -217,7 +217,7 @@ func (m *Memory) DuePapers(ctx context.Context, kind string, limit int) (due []P
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now = time.Now()
+	now = m.now()
 	for _, name := range m.paperOrder {
 		if p := m.papers[name]; p.Kind == kind && !p.Due.IsZero() && !p.Due.After(now) {
 			due = append(due, p.read(now))

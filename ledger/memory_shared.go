@@ -35,7 +35,7 @@ func (m *Memory) Notes(ctx context.Context, prefix string) ([]Note, time.Time, e
 		}
 	}
 	slices.SortFunc(found, func(a, b Note) int { return cmp.Compare(a.Name, b.Name) })
-	return found, time.Now(), nil
+	return found, m.now(), nil
 }
 
 // SetNote implements [Notes]. A note that was removed leaves its version
@@ -57,7 +57,7 @@ func (m *Memory) SetNote(ctx context.Context, n Note) (Note, error) {
 	if m.notes == nil {
 		m.notes = make(map[string]Note)
 	}
-	n.Version, n.Value, n.At = have.Version+1, bytes.Clone(n.Value), time.Now()
+	n.Version, n.Value, n.At = have.Version+1, bytes.Clone(n.Value), m.now()
 	m.notes[n.Name] = n
 	if len(n.Value) == 0 {
 		return Note{Name: n.Name, At: n.At}, nil
@@ -74,7 +74,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now()
+	now := m.now()
 	did := Pruned{Changes: m.pruneChanges(now)}
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
 		return m.records[a].SettledAt.Compare(m.records[b].SettledAt)
@@ -137,7 +137,7 @@ func (m *Memory) Survey(ctx context.Context) (Survey, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Survey{Now: time.Now()}
+	s := Survey{Now: m.now()}
 	at := make(map[Queue]int) // by the names alone
 	for _, id := range m.order {
 		r := m.records[id]

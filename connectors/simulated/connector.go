@@ -186,6 +186,9 @@ func (c *Connector) build(ctx context.Context, method, path string, d document, 
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodDelete && r.Stamp != "" {
+		req.Header.Set(headerStamp, r.Stamp)
+	}
 	// Only where it is honoured; see connectors.Request.
 	if c.declare.Window > 0 && r.IdempotencyKey != "" {
 		req.Header.Set("Idempotency-Key", r.IdempotencyKey)

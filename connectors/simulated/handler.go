@@ -34,7 +34,8 @@ type document struct {
 //	POST   /orders/lookup                 many lookups in one (where Bulk is on)
 //	GET    /health                        204
 //
-// The body of a write is {"order": {…}, "unset": […], "stamp": "…"}. These
+// The body of a write is {"order": {…}, "unset": […], "stamp": "…"}; a delete
+// has none, and its stamp in a header, which only the list of effects shows. These
 // are for who runs the destination, not for clients:
 //
 //	GET    /effects?after=&order_id=      the effects, as in the log
@@ -92,6 +93,9 @@ func (w *World) serveWrite(op Op) http.HandlerFunc {
 				problem(http.StatusBadRequest, "not_understood", err.Error()).writeTo(rw)
 				return
 			}
+		}
+		if op == OpDelete {
+			d.Stamp = r.Header.Get(headerStamp)
 		}
 		sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + string(body)))
 		w.write(r.Context(), write{

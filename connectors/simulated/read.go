@@ -26,6 +26,7 @@ type pages struct {
 
 const (
 	headerSource  = "Read-Source"
+	headerStamp   = "Correlation-Id"
 	sourcePrimary = "primary"
 	sourceReplica = "replica"
 )

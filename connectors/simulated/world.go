@@ -109,7 +109,7 @@ func (w *World) Effects() []Effect {
 func (w *World) Records(orderID string) []Order {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return orders(w.byKey[orderID], (*row).now)
+	return w.under(orderID, (*row).now)
 }
 
 // Calls returns the requests that reached the world, the last 100 000 of them.
@@ -148,6 +148,27 @@ func (w *World) Edit(id string, fields intent.Fields) (Order, error) {
 	defer w.mu.Unlock()
 	a := w.perform(write{op: OpUpdate, by: ByOther, id: id, fields: fields}, nil)
 	return a.order(), a.problem()
+}
+
+// Change changes a record as another actor would, its order_id and its stamp
+// included: a record can be given another key, and lose its marker.
+func (w *World) Change(id string, change func(*Order)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.rows[id]
+	if r == nil || r.now() == nil {
+		return fmt.Errorf("there is no order %s", id)
+	}
+	before, after := r.now(), *r.now()
+	after.Fields = maps.Clone(before.Fields)
+	after.Version++
+	change(&after)
+	after.Fields[fieldUpdated] = time.Now().UTC().Format(time.RFC3339Nano)
+	orderID, _ := after.Fields[fieldOrderID].(string)
+	if other := w.under(orderID, (*row).now); w.options.Unique && len(other) > 0 && other[0].ID != id {
+		return fmt.Errorf("409 exists: there is an order %s", orderID)
+	}
+	return w.apply(Effect{By: ByOther, Op: OpUpdate, ID: id, OrderID: orderID, Before: before, After: &after})
 }
 
 // Remove deletes the record with an id, as somebody else would.
@@ -191,6 +212,8 @@ func (w *World) install(e Effect) {
 	if r == nil {
 		r = &row{id: e.ID, number: number(e.ID)}
 		w.rows[e.ID] = r
+	}
+	if !slices.Contains(w.byKey[e.OrderID], r) {
 		w.byKey[e.OrderID] = append(w.byKey[e.OrderID], r)
 	}
 	r.versions = append(r.versions, version{at: e.At, order: e.After})
@@ -204,7 +227,7 @@ func (w *World) install(e Effect) {
 func (w *World) find(orderID, stamp string, at func(*row) *Order) []Order {
 	var found []Order
 	if orderID != "" {
-		found = orders(w.byKey[orderID], at)
+		found = w.under(orderID, at)
 	}
 	if stamp == "" {
 		return found
@@ -216,6 +239,11 @@ func (w *World) find(orderID, stamp string, at func(*row) *Order) []Order {
 	}
 	slices.SortFunc(found, func(a, b Order) int { return cmp.Compare(number(a.ID), number(b.ID)) })
 	return found
+}
+
+// under returns the orders that have an order_id, as at shows them.
+func (w *World) under(orderID string, at func(*row) *Order) []Order {
+	return slices.DeleteFunc(orders(w.byKey[orderID], at), func(o Order) bool { return o.Fields[fieldOrderID] != orderID })
 }
 
 func orders(rows []*row, at func(*row) *Order) []Order {

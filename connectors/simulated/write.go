@@ -206,7 +206,7 @@ func (w *World) plan(q write, met hits) (Effect, answer) {
 	}
 	if q.op == OpCreate || q.op == OpUpsert {
 		id, _ := q.fields[fieldOrderID].(string)
-		if found := orders(w.byKey[id], (*row).now); w.options.Unique && len(found) > 0 {
+		if found := w.under(id, (*row).now); w.options.Unique && len(found) > 0 {
 			before = &found[0]
 		}
 	}

@@ -1,0 +1,207 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+)
+
+// class is one kind of destination.
+type class struct {
+	name         string
+	base         simulated.Class
+	irreversible bool
+	change       func(*simulated.Options)
+}
+
+var classes = []class{
+	{name: "unique", base: simulated.Unique},
+	{name: "native", base: simulated.Native},
+	{name: "native, irreversible", base: simulated.Native, irreversible: true},
+	{name: "conditional", base: simulated.Plain, change: func(o *simulated.Options) { o.Versions = true }},
+	{name: "stamped", base: simulated.Plain, change: func(o *simulated.Options) { o.StampUpdates = true }},
+	{name: "stamped, conditional", base: simulated.Plain, change: func(o *simulated.Options) { o.StampUpdates, o.Versions = true, true }},
+	{name: "plain", base: simulated.Plain},
+	{name: "plain, no stamps", base: simulated.Plain, change: func(o *simulated.Options) { o.Stamps = false }},
+	{name: "lagging", base: simulated.Lagging},
+	{name: "lagging, unique", base: simulated.Lagging, change: func(o *simulated.Options) { o.Unique = true }},
+	{name: "irreversible", base: simulated.Plain, irreversible: true},
+}
+
+// fates are the faults of a send after which the truth can be found out, and
+// reads that fail; crooked are those that need a reviewer.
+var (
+	fates = []simulated.Vice{
+		simulated.LostAnswer, simulated.LostAnswer, simulated.DroppedBefore, simulated.DroppedBefore, simulated.BadGateway,
+		simulated.LateCommit, simulated.LateCommit, simulated.LateCommit, simulated.PhantomSuccess, simulated.Refused,
+		simulated.Throttled, simulated.Unreachable, simulated.UnreadableRead, simulated.LaggingRead,
+	}
+	crooked = []simulated.Vice{simulated.Rollback, simulated.DroppedField}
+)
+
+// plan is everything that a seed decides before the run begins.
+type plan struct {
+	seed    uint64
+	class   class
+	options simulated.Options
+	slow    bool // another destination is registered, whose sends may take minutes
+	workers int
+	there   bool // another actor's record is there first
+	writes  []write
+	faults  []fault
+	actions []action
+	stops   []stop
+	steps   []step
+	ledger  time.Duration // the longest that a leg of a ledger call takes
+	network time.Duration // the same for calls of the destination
+}
+
+type write struct {
+	at      time.Duration
+	worker  int
+	queue   bool // Enqueue and not Do
+	intent  intent.WriteIntent
+	undo    time.Duration // after the write was submitted; 0 never
+	crowded bool          // submitted at a second worker too
+}
+
+type fault struct {
+	at time.Duration
+	simulated.Fault
+}
+
+// action is something that another actor does, at a time or right after a call
+// of ours was served.
+type action struct {
+	kind  string
+	at    time.Duration
+	write int // of the write whose call is the cue, -1 for a time
+	op    string
+	nth   int
+}
+
+// stop is a process that dies or stands still at one call.
+type stop struct {
+	worker int
+	write  int
+	op     string // "" any
+	nth    int
+	how    string // "die before", "die after", "die landing", "stall before", "stall after"
+	stall  time.Duration
+}
+
+// step is a step of the ledger's clock.
+type step struct{ at, by time.Duration }
+
+var actionKinds = []string{"edit", "edit", "edit", "copy", "delete", "recreate", "rekey", "unmark"}
+
+func number(n int) json.Number { return json.Number(fmt.Sprint(n)) }
+
+func newPlan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 0x5eed))
+	pick := func(n int) int { return r.IntN(n) }
+	within := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) + 1 }
+	one := func(in int) bool { return r.IntN(in) == 0 }
+
+	p := plan{seed: seed, class: classes[pick(len(classes))], slow: one(3), workers: 2 + pick(2)}
+	o := p.class.base.Options()
+	if p.class.change != nil {
+		p.class.change(&o)
+	}
+	if o.Window > 0 && one(2) {
+		o.Window = []time.Duration{3 * time.Minute, 5 * time.Minute, 15 * time.Minute}[pick(3)]
+	}
+	if one(3) {
+		o.Recheck = connectors.Within(20 * time.Minute)
+	}
+	p.options = o
+	p.ledger = []time.Duration{2 * time.Millisecond, 2 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond}[pick(4)]
+	p.network = []time.Duration{20 * time.Millisecond, 200 * time.Millisecond, time.Second, 3 * time.Second}[pick(4)]
+
+	gap := []time.Duration{100 * time.Millisecond, 3 * time.Second, 20 * time.Second, 2 * time.Minute}[pick(4)]
+	n := 2 + pick(4)
+	at := time.Duration(0)
+	for i := range n {
+		at += within(gap)
+		w := write{at: at, worker: pick(p.workers), queue: one(4), crowded: one(6)}
+		t := []intent.WriteType{intent.Create, intent.Create, intent.Update, intent.Update, intent.Update, intent.Upsert, intent.Upsert, intent.Delete}[pick(8)]
+		if i == 0 && one(2) {
+			t = intent.Create
+		}
+		w.intent = intent.WriteIntent{
+			Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("s", i), Tool: "orders." + string(t),
+			Destination: "orders", Kind: simulated.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t,
+		}
+		if t != intent.Delete {
+			w.intent.Expect = intent.Fields{"amount_cents": number(100 + i)}
+			if one(2) {
+				w.intent.Expect["note"] = fmt.Sprint("ours ", i)
+			}
+			w.intent.OnMismatch = []intent.MismatchPolicy{"", "", intent.MismatchRetry, intent.MismatchCompensate, intent.MismatchCompensate}[pick(5)]
+		}
+		if w.intent.OnMismatch == intent.MismatchCompensate || one(2) {
+			w.intent.Reversibility = intent.Compensable
+			if one(3) {
+				w.undo = 5*time.Second + within(3*time.Minute)
+			}
+		}
+		if one(8) {
+			w.intent.Deadline = epoch.Add(at + within(40*time.Second))
+		}
+		p.writes = append(p.writes, w)
+	}
+	p.there = p.writes[0].intent.Write != intent.Create && !one(4)
+	p.drawTrouble(r, at)
+	return p
+}
+
+// drawTrouble draws what goes wrong, and what others do.
+func (p *plan) drawTrouble(r *rand.Rand, end time.Duration) {
+	pick := func(n int) int { return r.IntN(n) }
+	within := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) + 1 }
+	ops := []string{"Write", "Read", "Append", "Reserve", "Get"}
+	for range pick(4) {
+		f := fault{at: within(end + time.Second), Fault: simulated.Fault{Times: 1 + pick(2), Delay: within(24 * time.Second)}}
+		f.Vice = fates[pick(len(fates))]
+		if pick(12) == 0 {
+			f.Vice = crooked[pick(len(crooked))]
+		}
+		if f.Vice == simulated.LaggingRead && p.class.base != simulated.Lagging {
+			f.Vice = simulated.UnreadableRead // what it declares of its reads is true
+		}
+		switch f.Vice {
+		case simulated.LaggingRead:
+			f.Delay = min(f.Delay, simulated.DefaultLag)
+		case simulated.Refused:
+			f.How = []string{"422", "400"}[pick(2)]
+		case simulated.UnreadableRead:
+			f.How = []string{"500", "502", "429", "garbage", "empty", "cut", "hang"}[pick(7)]
+		}
+		p.faults = append(p.faults, f)
+	}
+	for range max(0, pick(6)-2) {
+		a := action{kind: actionKinds[pick(len(actionKinds))], at: within(end + 30*time.Second), write: -1}
+		if pick(3) > 0 {
+			a.write, a.op, a.nth = pick(len(p.writes)), []string{"Write", "Read"}[pick(2)], pick(3)
+		}
+		p.actions = append(p.actions, a)
+	}
+	for range max(0, pick(4)-1) {
+		s := stop{worker: pick(p.workers), write: pick(len(p.writes)), op: ops[pick(len(ops))], nth: pick(3)}
+		s.how = []string{"die before", "die after", "die landing", "stall before", "stall after"}[pick(5)]
+		s.stall = []time.Duration{5 * time.Second, 40 * time.Second, 2 * time.Minute, 330 * time.Second, 20 * time.Minute}[pick(5)]
+		p.stops = append(p.stops, s)
+	}
+	for range max(0, pick(5)-3) {
+		by := within(2 * time.Minute)
+		if pick(2) == 0 {
+			by = -by
+		}
+		p.steps = append(p.steps, step{at: within(end + 30*time.Second), by: by})
+	}
+}

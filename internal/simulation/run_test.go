@@ -1,0 +1,425 @@
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// epoch is when every bubble begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// send is one call of the destination's write API.
+type send struct {
+	stamp   string
+	worker  int
+	begun   time.Time // by the process
+	clock   time.Time // the same on the ledger's clock
+	reached time.Time // the destination, zero if never
+	attempt int
+	read    time.Time // when the last read was begun that this process made of the write
+	ok      bool      // answered with success
+	refused bool      // provably not applied
+}
+
+// settlement is what a commit said when it settled a write.
+type settlement struct {
+	rec ledger.Record
+	at  time.Time
+}
+
+// run is one seed.
+type run struct {
+	plan   plan
+	world  *simulated.World
+	ledger *ledger.Memory
+
+	mu        sync.Mutex
+	procs     []*process
+	engines   []*engine.Engine
+	offset    time.Duration // of the ledger's clock
+	latest    time.Time     // that it showed
+	stepped   bool
+	ended     bool
+	used      map[int]bool // stops that were met
+	done      map[int]bool // actions that were done
+	cues      map[string]int
+	sends     []*send
+	lastRead  map[string]time.Time
+	settled   []settlement
+	names     map[ledger.ID]string
+	acted     []time.Time
+	log       []string
+	problems  []string
+	deathsDue []int
+	wg        sync.WaitGroup
+}
+
+func (r *run) logf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, fmt.Sprintf("%12s ", time.Since(epoch).Truncate(time.Millisecond))+fmt.Sprintf(format, args...))
+}
+
+func (r *run) fail(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+// clock is the ledger's clock. It steps, but as in every driver it never runs
+// backwards.
+func (r *run) clock() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now().Add(r.offset); now.After(r.latest) {
+		r.latest = now
+	}
+	return r.latest
+}
+
+func (r *run) nameOf(id ledger.ID) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if name := r.names[id]; name != "" {
+		return name
+	}
+	return string(id)
+}
+
+func (r *run) stopAt(worker int, op string, id ledger.ID, nth int) (how string, stall time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return "", 0
+	}
+	for i, s := range r.plan.stops {
+		if !r.used[i] && s.worker == worker && s.op == op && idOf(r.plan.writes[s.write].intent) == id && nth >= s.nth {
+			r.used[i] = true
+			return s.how, s.stall
+		}
+	}
+	return "", 0
+}
+
+// served is the cue of another actor who acts right after a call was served.
+func (r *run) served(op string, id ledger.ID) {
+	r.mu.Lock()
+	var due []action
+	nth := r.cues[op+string(id)]
+	r.cues[op+string(id)]++
+	for i, a := range r.plan.actions {
+		if !r.done[i] && a.write >= 0 && a.op == op && idOf(r.plan.writes[a.write].intent) == id && nth >= a.nth {
+			r.done[i] = true
+			due = append(due, a)
+		}
+	}
+	r.mu.Unlock()
+	for _, a := range due {
+		r.act(a)
+	}
+}
+
+// act does what another actor does.
+func (r *run) act(a action) {
+	r.mu.Lock()
+	n := 9000 + len(r.acted)
+	r.acted = append(r.acted, time.Now())
+	r.mu.Unlock()
+	there := r.world.Records("S-1")
+	fields := intent.Fields{"order_id": "S-1", "amount_cents": number(n), "note": fmt.Sprint("theirs ", n)}
+	var err error
+	switch {
+	case a.kind == "recreate" || len(there) == 0 && a.kind == "edit":
+		if len(there) > 0 {
+			err = r.world.Remove(there[0].ID)
+		}
+		if err == nil {
+			_, err = r.world.Seed(fields, "")
+		}
+	case len(there) == 0:
+	case a.kind == "edit":
+		_, err = r.world.Edit(there[0].ID, intent.Fields{"amount_cents": number(n)})
+	case a.kind == "copy":
+		_, err = r.world.Seed(there[0].Fields, there[0].Stamp)
+	case a.kind == "delete":
+		err = r.world.Remove(there[0].ID)
+	case a.kind == "rekey":
+		err = r.world.Change(there[0].ID, func(o *simulated.Order) { o.Fields["order_id"] = fmt.Sprint("moved-", n) })
+	case a.kind == "unmark":
+		err = r.world.Change(there[0].ID, func(o *simulated.Order) {
+			o.Stamp = ""
+			o.Fields["note"] = fmt.Sprint("theirs ", n)
+		})
+	}
+	r.logf("another actor: %s %v", a.kind, err)
+}
+
+func (r *run) died(worker int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deathsDue = append(r.deathsDue, worker)
+}
+
+func (r *run) sending(s *send, w intent.WriteIntent) {
+	r.mu.Lock()
+	r.sends = append(r.sends, s)
+	late := !w.Deadline.IsZero() && s.clock.Sub(w.Deadline) > 0 && !r.stepped
+	r.mu.Unlock()
+	r.logf("worker %d sends %s", s.worker, r.nameOf(idOf(w)))
+	if late {
+		r.fail("deadline: %s is sent %v after its deadline", r.nameOf(idOf(w)), s.clock.Sub(w.Deadline))
+	}
+}
+
+func (r *run) arrived(s *send) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.reached = time.Now()
+}
+
+func (r *run) answered(s *send, receipt connectors.Receipt, err error) {
+	r.mu.Lock()
+	s.ok = err == nil
+	if fate := connectors.FateOf(err); err != nil && fate != connectors.FateUnknown && fate != connectors.FateAnswered {
+		s.refused = true
+	}
+	r.mu.Unlock()
+	r.logf("  answer to worker %d: %v %v", s.worker, receipt.Ref+receipt.Code, err)
+}
+
+func (r *run) hasRead(stamp string, began time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if began.After(r.lastRead[stamp]) {
+		r.lastRead[stamp] = began
+	}
+}
+
+func (r *run) committed(rec ledger.Record, events []ledger.Event) {
+	r.mu.Lock()
+	if rec.Parent != "" {
+		r.names[rec.ID] = "undo of " + r.names[rec.Parent]
+	}
+	r.mu.Unlock()
+	if rec.Behind != "" && rec.State == ledger.Queued {
+		r.logf("  ledger: %s is queued behind %s", r.nameOf(rec.ID), r.nameOf(rec.Behind))
+		return
+	}
+	for _, e := range events {
+		if e.Kind == ledger.EvDeferred {
+			continue
+		}
+		r.logf("  ledger: %s %s %s%s %s %s", r.nameOf(rec.ID), e.Kind, e.Fate, e.Verdict, e.Rule, e.Reason)
+		if e.Kind == ledger.EvSettled {
+			r.mu.Lock()
+			r.settled = append(r.settled, settlement{rec, time.Now()})
+			r.mu.Unlock()
+			r.checkSettled(rec)
+		}
+	}
+}
+
+// born gives a worker a life.
+func (r *run) born(t *testing.T, worker, life int) {
+	d := r.world.Destination()
+	p := &process{Ledger: r.ledger, Connector: d.Connector, run: r, worker: worker, life: life,
+		calls: map[string]int{}, reads: map[string]time.Time{}}
+	d.Connector = p
+	profile := d.Profiles[simulated.Kind]
+	if r.plan.class.irreversible {
+		profile.Irreversible = []intent.WriteType{intent.Create}
+		profile.Undo = slices.DeleteFunc(slices.Clone(profile.Undo), func(t intent.WriteType) bool { return t == intent.Create })
+		d.Profiles = map[string]connectors.Profile{simulated.Kind: profile}
+	}
+	var reg connectors.Registry
+	if err := reg.Register("orders", d); err != nil {
+		t.Fatal(err)
+	}
+	if r.plan.slow {
+		other, err := simulated.New(simulated.Options{SendTimeout: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := reg.Register("slow", other.Destination()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := engine.New(p, &reg, &engine.Options{Owner: fmt.Sprintf("worker %d.%d", worker, life), Recheck: 3 * time.Minute})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.procs[worker], r.engines[worker] = p, e
+}
+
+func (r *run) engine(worker int) *engine.Engine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.engines[worker]
+}
+
+// revive starts what died anew.
+func (r *run) revive(t *testing.T) {
+	r.mu.Lock()
+	due := r.deathsDue
+	r.deathsDue = nil
+	r.mu.Unlock()
+	for _, worker := range due {
+		old := r.engine(worker)
+		r.wg.Go(old.Close)
+		r.born(t, worker, r.procs[worker].life+1)
+		r.logf("worker %d starts again", worker)
+	}
+}
+
+func (r *run) after(d time.Duration, do func()) {
+	r.wg.Go(func() {
+		time.Sleep(time.Until(epoch.Add(time.Minute + d)))
+		do()
+	})
+}
+
+func (r *run) submit(w write, worker int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	defer cancel()
+	if w.queue {
+		_, err := r.engine(worker).Enqueue(ctx, w.intent)
+		r.logf("%s is queued at worker %d: %v", r.nameOf(idOf(w.intent)), worker, err)
+		return
+	}
+	out, err := r.engine(worker).Do(ctx, w.intent)
+	r.logf("%s is answered at worker %d: %s: %s %v", r.nameOf(idOf(w.intent)), worker, out.Status, out.Text, err)
+}
+
+// simulate runs a plan.
+func simulate(t *testing.T, p plan) *run {
+	r := &run{plan: p, ledger: ledger.NewMemory(), used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
+		lastRead: map[string]time.Time{}, names: map[ledger.ID]string{},
+		procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers)}
+	synctest.Test(t, func(t *testing.T) {
+		world, err := simulated.New(p.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.world = world
+		r.ledger.SetClock(r.clock)
+		for i, w := range p.writes {
+			r.names[idOf(w.intent)] = fmt.Sprintf("write %d (%s %v)", i, w.intent.Write, w.intent.Expect)
+		}
+		for n := range p.workers {
+			r.born(t, n, 0)
+		}
+		if p.there {
+			if _, err := world.Seed(intent.Fields{"order_id": "S-1", "amount_cents": number(5), "note": "before"}, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.play(t)
+		r.checkEnd()
+	})
+	return r
+}
+
+func (r *run) play(t *testing.T) {
+	p := r.plan
+	for _, w := range p.writes {
+		r.after(w.at, func() { r.submit(w, w.worker) })
+		if w.crowded {
+			r.after(w.at+time.Millisecond, func() { r.submit(w, (w.worker+1)%p.workers) })
+		}
+		if w.undo > 0 {
+			r.after(w.at+w.undo, func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+				defer cancel()
+				out, err := r.engine(w.worker).Undo(ctx, "acme", idOf(w.intent), engine.Undoing{By: "ada", Reason: "a change of mind"})
+				r.logf("undo of %s: %s %v", r.nameOf(idOf(w.intent)), out.Status, err)
+			})
+		}
+	}
+	for _, f := range p.faults {
+		r.after(f.at, func() {
+			r.logf("fault: %s %s", f.Vice, f.How)
+			if err := r.world.Set(f.Fault); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, a := range p.actions {
+		if a.write < 0 {
+			r.after(a.at, func() { r.act(a) })
+		}
+	}
+	for _, s := range p.steps {
+		r.after(s.at, func() {
+			r.logf("the ledger's clock steps by %v", s.by)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.offset += s.by
+			r.stepped = true
+		})
+	}
+	time.Sleep(time.Minute)
+	last := p.writes[len(p.writes)-1].at
+	r.work(t, last+time.Minute, 4*time.Second)
+	r.world.Clear()
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.work(t, 25*time.Minute, 30*time.Second)
+	r.work(t, 3*time.Hour, 10*time.Minute)
+	r.work(t, 30*time.Hour, 2*time.Hour)
+	r.wg.Wait()
+	for _, e := range r.engines {
+		e.Close()
+	}
+}
+
+// work lets every worker take up what is due, again and again.
+func (r *run) work(t *testing.T, lasts, every time.Duration) {
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
+		r.revive(t)
+		for n := range r.plan.workers {
+			e := r.engine(n)
+			r.wg.Go(func() {
+				time.Sleep(time.Duration(n)*17*time.Millisecond + 1)
+				_, _ = e.Resume(context.Background()) // it is asked again
+			})
+		}
+		time.Sleep(every)
+	}
+}
+
+// trace is everything that happened, for people.
+func (r *run) trace() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, class %q, %d workers, ledger calls up to %v, network calls up to %v\n",
+		r.plan.seed, r.plan.class.name, r.plan.workers, 2*r.plan.ledger, 2*r.plan.network)
+	for _, w := range r.plan.writes {
+		fmt.Fprintf(&b, "  write %s of worker %d at %v: %s %v %s undo %v\n", w.intent.Step, w.worker, w.at, w.intent.Write, w.intent.Expect, w.intent.OnMismatch, w.undo)
+	}
+	for _, l := range r.log {
+		b.WriteString(l + "\n")
+	}
+	for _, e := range r.world.Effects() {
+		fields := func(o *simulated.Order) string {
+			if o == nil {
+				return "-"
+			}
+			text, _ := json.Marshal([]any{o.Fields["amount_cents"], o.Fields["note"], o.Fields["order_id"], o.Stamp})
+			return string(text)
+		}
+		fmt.Fprintf(&b, "%12s destination: %s of %s by %s %s: %s to %s %v\n", e.At.Sub(epoch).Truncate(time.Millisecond), e.Op, e.ID, e.By, r.author(e), fields(e.Before), fields(e.After), e.Vices)
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package simulation
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/readback-go/readback/ledger"
+)
+
+var (
+	oneSeed = flag.Uint64("simulation.seed", 0, "the seed that TestSeed runs")
+	seeds   = flag.Int("simulation.seeds", 1200, "how many seeds TestSimulation runs")
+	from    = flag.Uint64("simulation.from", 1, "the first of them")
+)
+
+// holes lists rules of the oracle that the engine is known to break, and why: they
+// are reported, and fail no test. A rule that is broken no more leaves this table.
+var holes = map[string]string{
+	"count":   "a create that was answered is sent again although another actor deleted, re-keyed or unmarked the record",
+	"order":   "a create whose first send lands late brings back what a later write deleted",
+	"foreign": "with on_mismatch retry an upsert under a unique key is repeated over a value that another actor set",
+}
+
+// TestSeed runs one seed and prints its trace.
+func TestSeed(t *testing.T) {
+	if *oneSeed == 0 {
+		t.Skip("no seed: go test ./internal/simulation -run TestSeed -simulation.seed=N")
+	}
+	r := simulate(t, newPlan(*oneSeed))
+	t.Log(r.trace())
+	for _, p := range r.problems {
+		t.Error(p)
+	}
+}
+
+// report is what many seeds came to.
+type report struct {
+	mu         sync.Mutex
+	seeds      int
+	writes     map[string]int
+	alone      map[string]int // the writes of runs that no other actor and no crooked fault met
+	reviews    map[string]int // of those, the writes that a reviewer had to decide
+	actions    int
+	faults     map[string]int
+	violations map[string][]uint64
+}
+
+func (p *report) add(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	class := r.plan.class.name
+	p.seeds++
+	p.writes[class] += len(r.plan.writes)
+	p.actions += len(r.acted)
+	met := map[string]bool{}
+	for _, c := range r.world.Calls() {
+		for _, v := range c.Vices {
+			p.faults[string(v)]++
+			met[string(v)] = true
+		}
+	}
+	for i, s := range r.plan.stops {
+		if r.used[i] {
+			p.faults[s.how]++
+		}
+	}
+	p.faults["clock step"] += len(r.plan.steps)
+	if len(r.acted) == 0 && !r.plan.there && !met["rollback"] && !met["dropped-field"] {
+		p.alone[class] += len(r.plan.writes)
+		for _, w := range r.plan.writes {
+			if rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent)); err == nil && rec.State == ledger.Review {
+				p.reviews[class]++
+			}
+		}
+	}
+	for _, text := range r.problems {
+		rule, _, _ := strings.Cut(text, ":")
+		p.violations[rule] = append(p.violations[rule], r.plan.seed)
+	}
+}
+
+func (p *report) String() string {
+	var b strings.Builder
+	total := 0
+	for _, n := range p.writes {
+		total += n
+	}
+	fmt.Fprintf(&b, "%d seeds, %d writes, %d actions of another actor\n", p.seeds, total, p.actions)
+	for _, name := range slices.Sorted(maps.Keys(p.faults)) {
+		fmt.Fprintf(&b, "  %-24s %8d\n", name, p.faults[name])
+	}
+	b.WriteString("reviews per 10,000 writes, in runs that no other actor touched:\n")
+	for _, c := range classes {
+		n := max(p.alone[c.name], 1)
+		fmt.Fprintf(&b, "  %-24s %8.1f (%d of %d)\n", c.name, float64(p.reviews[c.name])*10000/float64(n), p.reviews[c.name], p.alone[c.name])
+	}
+	b.WriteString("violations:\n")
+	for _, rule := range slices.Sorted(maps.Keys(p.violations)) {
+		s := p.violations[rule]
+		slices.Sort(s)
+		fmt.Fprintf(&b, "  %-24s %8d  seeds %v\n", rule, len(s), s[:min(len(s), 12)])
+	}
+	return b.String()
+}
+
+// TestSimulation runs many seeds.
+func TestSimulation(t *testing.T) {
+	p := &report{writes: map[string]int{}, alone: map[string]int{}, reviews: map[string]int{}, faults: map[string]int{}, violations: map[string][]uint64{}}
+	next := new(atomic.Uint64)
+	next.Store(*from - 1)
+	end := *from + uint64(*seeds/part)
+	t.Run("seeds", func(t *testing.T) {
+		for n := range 2 {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				for seed := next.Add(1); seed < end; seed = next.Add(1) {
+					r := simulate(t, newPlan(seed))
+					p.add(r)
+				}
+			})
+		}
+	})
+	t.Log(p)
+	for rule, found := range p.violations {
+		slices.Sort(found)
+		if why := holes[rule]; why != "" {
+			t.Logf("known: %s: %s", rule, why)
+			continue
+		}
+		t.Errorf("%s: %d seeds; go test ./internal/simulation -run TestSeed -simulation.seed=%d -v", rule, len(found), found[0])
+	}
+}
