@@ -38,7 +38,7 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err
 	defer t.unsent()
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
-	events, err := t.opening()
+	events, precheck, err := t.opening()
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err
 	}
 	asked := time.Now()
 	reserved, fresh, err := e.reserve(e.ctx, t.life, ledger.Reservation{
-		Record: rec, Events: events, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
+		Record: rec, Events: events, Precheck: precheck, Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Window: e.opts.Window})
 	if err != nil {
 		return false, e.refusedReservation(rec, err)
 	}
@@ -66,7 +66,9 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *flight) (fresh bool, err
 		f.last = t.rec
 		return true, nil
 	}
-	t.mine = reserved.State == ledger.Sending
+	if t.mine = reserved.State == ledger.Sending; !t.mine {
+		t.before = nil // what was read, if anything, was read too early: it is read again
+	}
 	if err = t.run(); err == nil { // else rec may be ahead of the ledger
 		f.last = t.rec
 	}
@@ -106,22 +108,27 @@ func (e *Engine) unrecorded(rec ledger.Record, err error) error {
 // opening are the first events of a new write: held, or the pre-state where
 // the plan needs it, and the announcement. They go into the ledger with the
 // reservation, so that the happy path needs no commit between reserve and
-// send.
-func (t *task) opening() ([]ledger.Event, error) {
+// send. The pre-state depends on what the ledger held when the read began.
+func (t *task) opening() ([]ledger.Event, *ledger.Precheck, error) {
 	if events := t.turnedDown(); events != nil {
-		return events, nil
+		return events, nil, nil
 	}
 	// Nor may a repeat take a permit, or a breaker's only probe, from a send.
 	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() && t.e.opts.Guards == nil {
-		return t.firstEvents(0), nil
+		return t.firstEvents(0), nil, nil
 	}
-	switch _, err := t.e.ledger.Get(t.e.ctx, t.rec.Tenant, t.rec.ID); {
-	case err == nil: // a repeat: there is nothing to prepare, Reserve tells
-		return nil, nil
-	case !errors.Is(err, ledger.ErrNotFound):
-		return nil, t.e.unrecorded(t.rec, err)
+	precheck, err := t.e.ledger.Precheck(t.e.ctx, t.rec)
+	switch {
+	case err != nil:
+		return nil, nil, t.e.unrecorded(t.rec, err)
+	case precheck.Recorded: // a repeat: there is nothing to prepare, Reserve tells
+		return nil, nil, nil
+	case !t.needsBefore():
+		return t.firstEvents(0), nil, nil
+	case precheck.Contended: // the record may change until it is this write's turn
+		return nil, &precheck, nil
 	}
-	return t.firstEvents(0), nil
+	return t.firstEvents(0), &precheck, nil
 }
 
 // firstEvents are what leads to the first send of a write accepted age ago: the

@@ -337,7 +337,10 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	} else {
 		r = r.Lend(res.Owner, res.LeaseFor, now)
 	}
-	events := append([]Event{taken}, res.Events...)
+	events := []Event{taken}
+	if res.Precheck == nil || !res.Precheck.Contended {
+		events = append(events, res.Events...)
+	}
 	return advance(r, events, now)
 }
 

@@ -94,6 +94,9 @@ func (e *BlockedError) Unwrap() error { return ErrBlocked }
 // a tenant where they name one, and apply all of a call or nothing. When a
 // call returns nil what it did is durable.
 type Ledger interface {
+	// Precheck is called before the pre-state of a write is read that is to be
+	// reserved. It changes nothing. The answer belongs into the [Reservation].
+	Precheck(ctx context.Context, r Record) (Precheck, error)
 	// Reserve takes the structural key in one atomic step. It returns the
 	// record and whether it is new: with the lease for its owner, or, when
 	// another write of the same line is to be done first, queued behind it
@@ -135,9 +138,29 @@ type Reservation struct {
 	// an owner the write is only queued, for whoever claims it.
 	Owner    string
 	LeaseFor time.Duration
+	// Precheck is what the ledger answered before the pre-state among Events was
+	// read. Where another write of the same key digest was recorded since then,
+	// that pre-state may be older than the other write's effect. The new write
+	// then gets its place in the queue and the lease, and Events are dropped: its
+	// owner reads again. Default: Events depend on no read.
+	Precheck *Precheck
 	// Window is how long an equal idempotency key of another write blocks after
 	// that was settled. Default: for ever.
 	Window time.Duration
+}
+
+// Precheck is what a ledger holds of a write, and of the other writes with its
+// key digest, at one moment.
+type Precheck struct {
+	// Recorded says that the write is in the ledger already.
+	Recorded bool
+	// Contended says that another write is in the queue, or held and may join it
+	// at any time. A pre-state that is read now is worth nothing.
+	Contended bool
+	// Newest is the number of the newest write that the ledger compares with:
+	// writes recorded later have higher ones. It is the ledger's order, not a time,
+	// so no clock can change it.
+	Newest int64
 }
 
 // Claim asks for work.

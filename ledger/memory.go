@@ -52,6 +52,32 @@ func (m *Memory) Commits() int {
 	return m.commits
 }
 
+// Precheck implements [Ledger].
+func (m *Memory) Precheck(ctx context.Context, r Record) (Precheck, error) {
+	if err := ctx.Err(); err != nil {
+		return Precheck{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	have, recorded := m.records[r.ID]
+	p := Precheck{Recorded: recorded && have.Tenant == r.Tenant, Newest: m.reserved}
+	for _, other := range m.records {
+		p.Contended = p.Contended || r.KeyDigest != "" && other.KeyDigest == r.KeyDigest && (other.InLine() || other.State == Held)
+	}
+	return p, nil
+}
+
+// recordedSince reports whether a write with this key digest is newer than a
+// number.
+func (m *Memory) recordedSince(keyDigest string, newest int64) bool {
+	for id, r := range m.records {
+		if keyDigest != "" && r.KeyDigest == keyDigest && m.numbers[id] > newest {
+			return true
+		}
+	}
+	return false
+}
+
 // Reserve implements [Ledger].
 func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, error) {
 	if err := ctx.Err(); err != nil {
@@ -75,6 +101,9 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 		return Record{}, false, &BlockedError{Prior: prior, Received: res.Record.Digest}
 	}
 	last, _ := m.last(res.Record.KeyDigest)
+	if res.Precheck != nil && m.recordedSince(res.Record.KeyDigest, res.Precheck.Newest) {
+		res.Events = nil
+	}
 	rec, events, err := Begin(res, last.ID, now)
 	if err != nil {
 		return Record{}, false, err

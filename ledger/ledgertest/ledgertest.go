@@ -171,6 +171,17 @@ func (h *harness) reserve(res ledger.Reservation) ledger.Record {
 	return rec
 }
 
+// precheck asks what a reservation needs that depends on a read, whatever the
+// number is.
+func (h *harness) precheck(r ledger.Record, want ledger.Precheck) *ledger.Precheck {
+	h.Helper()
+	p, err := h.ledger.Precheck(context.Background(), r)
+	if want.Newest = p.Newest; err != nil || p != want {
+		h.Fatalf("precheck: %+v, %v; want %+v", p, err, want)
+	}
+	return &p
+}
+
 // replayed reserves what must be there already.
 func (h *harness) replayed(res ledger.Reservation) ledger.Record {
 	h.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/readback-go/readback/ledger"
@@ -21,6 +22,52 @@ var reserving = map[string]scenario{
 				h.Errorf("created %s, leased until %s, now %s", rec.Created, rec.LeaseUntil, rec.Now)
 			}
 			h.same(rec, h.get(rec))
+		},
+	},
+	"read before another write": {
+		"a pre-state that was read before another write of the record settled is older than that write: the new one only takes its place, and reads again",
+		func(h *harness) {
+			read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: "indeterminate"}
+			res := h.reservation(about("k", "w2"), read, announced)
+			res.Precheck = h.precheck(res.Record, ledger.Precheck{})
+			first := h.fresh(about("k", "w1"), announced)
+			h.append(first, sent, seen, verified)
+			late := h.reserve(res)
+			if late.State != ledger.Queued || late.Behind != "" || late.Sends != 0 || late.Reads != 0 || late.Owner != "one" || !late.LeaseUntil.After(late.Now) {
+				h.Errorf("%s behind %q with %d sends, %d reads, owner %q; want it queued in its owner's hands, without the read", late.State, late.Behind, late.Sends, late.Reads, late.Owner)
+			}
+			third := h.reservation(about("k", "w3"), read, announced)
+			third.Precheck = h.precheck(third.Record, ledger.Precheck{Contended: true})
+			h.append(late, announced, sent, seen, verified)
+			if got := h.reserve(third); got.State != ledger.Queued || got.Sends != 0 {
+				h.Errorf("%s with %d sends; want it queued: the write before it was in the queue when it read", got.State, got.Sends)
+			}
+		},
+	},
+	"read before another record's write": {
+		"writes of other records are no reason to read again, nor are those that settled before the read",
+		func(h *harness) {
+			first := h.fresh(about("k", "w1"), announced)
+			h.append(first, sent, seen, verified)
+			res := h.reservation(about("k", "w2"), ledger.Event{Kind: ledger.EvRead, Before: true}, announced)
+			res.Precheck = h.precheck(res.Record, ledger.Precheck{})
+			h.append(h.fresh(about("other", "w3"), announced), sent, seen, verified)
+			if got := h.reserve(res); got.State != ledger.Sending || got.Reads != 1 {
+				h.Errorf("%s with %d reads; want it announced in one commit", got.State, got.Reads)
+			}
+			if p, err := h.ledger.Precheck(context.Background(), res.Record); err != nil || !p.Recorded {
+				h.Errorf("%+v, %v; want it recorded", p, err)
+			}
+		},
+	},
+	"read beside a held write": {
+		"a held write may join the queue, be sent and leave it while another one reads",
+		func(h *harness) {
+			held := h.fresh(about("k", "w1"), ledger.Event{Kind: ledger.EvHeld, In: time.Hour})
+			res := h.reservation(about("k", "w2"), announced)
+			h.precheck(res.Record, ledger.Precheck{Contended: true})
+			h.append(held, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: "someone"})
+			h.precheck(res.Record, ledger.Precheck{})
 		},
 	},
 	"repeat in flight": {

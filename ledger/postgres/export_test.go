@@ -82,7 +82,7 @@ func (l *Ledger) Reserving(t testing.TB, res ledger.Reservation) (query string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, args, err = l.statement([]change{made(rec, events)}, now, false)
+	query, args, err = l.statement([]change{made(rec, events, res.Precheck)}, now, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -241,7 +241,7 @@ func (l *Ledger) atOnce(f ledger.Filing, have row, now time.Time) (query string,
 		var rec ledger.Record
 		var events []ledger.Event
 		rec, events, err = ledger.Begin(*f.Reserve, "", now)
-		c = made(rec, events)
+		c = made(rec, events, f.Reserve.Precheck)
 	case len(f.Append) == 1:
 		c, err = advance(have, f.Append[0].Fence, f.Append[0].Events, now)
 	default:

@@ -180,7 +180,7 @@ func (t *tx) admitFree(found []entry) (left []entry, err error) {
 			return nil, fmt.Errorf("%w: %w", errPlain, err)
 		}
 		of[e.ID] = e
-		free = append(free, made(rec, events))
+		free = append(free, made(rec, events, nil))
 	}
 	if len(free) == 0 {
 		return left, nil

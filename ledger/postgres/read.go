@@ -81,6 +81,23 @@ func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found
 	return found, err
 }
 
+// Precheck implements [ledger.Ledger].
+func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (p ledger.Precheck, err error) {
+	err = l.read(ctx, l.sql["precheck"], []any{string(r.ID), r.Tenant, r.KeyDigest}, func(rows pgx.Rows) error {
+		var s state
+		for rows.Next() {
+			if err := rows.Scan(append(s.dest(), &p.Recorded, &p.Contended, &p.Newest)...); err != nil {
+				return err
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		return l.usable(s)
+	})
+	return p, err
+}
+
 // Events implements [ledger.Ledger].
 func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]ledger.Event, error) {
 	if _, err := l.get(ctx, tenant, id); err != nil { // of a row that contradicts itself nothing is believed

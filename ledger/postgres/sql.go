@@ -91,7 +91,7 @@ const (
 )
 
 // identityTypes are those of the columns that never change.
-const identityTypes = "text text text text text text text bigint bytea text text text "
+const identityTypes = "text text text text text text text bigint bytea text text text bigint "
 
 // The types of the columns that changes change, and those of events.
 const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"

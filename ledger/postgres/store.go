@@ -107,7 +107,7 @@ func element(column any, i int) any {
 // binding is the columns of some changes, one list each.
 type binding struct {
 	id, tenant, destination, tool, structuralKey, idempotencyKey, about []string
-	created                                                             []int64
+	created, newest                                                     []int64
 	intent                                                              [][]byte
 	stepOf, workflow, correlationID                                     []string
 
@@ -142,7 +142,7 @@ func (b *binding) add(c change) error {
 		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
 		b.about, b.created, b.intent = append(b.about, of.about), append(b.created, of.created), append(b.intent, r.Intent)
 		b.stepOf, b.workflow = append(b.stepOf, r.StepOf()), append(b.workflow, r.Workflow)
-		b.correlationID = append(b.correlationID, r.CorrelationID)
+		b.correlationID, b.newest = append(b.correlationID, r.CorrelationID), append(b.newest, c.newest)
 	} else {
 		b.wasFence, b.wasSeq, b.alone = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.alone, c.alone)
 	}
@@ -189,7 +189,7 @@ func (b *binding) addEvents(id string, events []ledger.Event) error {
 
 // identity is what never changes about the writes.
 func (b *binding) identity() []any {
-	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf, b.workflow, b.correlationID}
+	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf, b.workflow, b.correlationID, b.newest}
 }
 
 // changing is what changes in their lives.

@@ -32,7 +32,7 @@ func beginning(res ledger.Reservation, now time.Time) (change, error) {
 	if err != nil {
 		return change{}, &notBegunError{err}
 	}
-	return made(rec, events), nil
+	return made(rec, events, res.Precheck), nil
 }
 
 // notBegunError says that a reservation is not legal, unless it is a repeat.
@@ -93,11 +93,20 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err := t.unblocked(res); err != nil {
 		return ledger.Record{}, false, err
 	}
+	if p := res.Precheck; p != nil {
+		var since bool
+		if err := t.pgx.QueryRow(t.ctx, t.l.sql["since"], t.l.args(res.Record.Tenant, res.Record.KeyDigest, p.Newest)...).Scan(&since); err != nil {
+			return ledger.Record{}, false, err
+		}
+		if since || last.n != 0 {
+			res.Events, res.Precheck = nil, nil
+		}
+	}
 	rec, events, err := ledger.Begin(res, last.rec.ID, t.now)
 	if err != nil {
 		return ledger.Record{}, false, fmt.Errorf("%w: %w", errPlain, err)
 	}
-	r, err := t.store(made(rec, events))
+	r, err := t.store(made(rec, events, res.Precheck))
 	if err == nil {
 		err = t.hurry(last)
 	}

@@ -26,14 +26,22 @@ type change struct {
 	events []ledger.Event
 
 	wasFence, wasSeq int64
+
+	// newest is the number of the newest write of its key digest when the
+	// pre-state of a new one was read, -1 where none was.
+	newest int64
 }
 
 // told is what is to be told of a change.
 func (c change) told() []ledger.Change { return ledger.ChangesOf(c.before, c.rec, c.events) }
 
-// made is the change that makes a new write.
-func made(rec ledger.Record, events []ledger.Event) change {
-	return change{before: rec.Identity(), rec: rec, fresh: true, events: events}
+// made is the change that makes a new write, whose pre-state was read after p.
+func made(rec ledger.Record, events []ledger.Event, p *ledger.Precheck) change {
+	c := change{before: rec.Identity(), rec: rec, fresh: true, events: events, newest: -1}
+	if p != nil {
+		c.newest = p.Newest
+	}
+	return c
 }
 
 // operation is one call that wants one change. Prepare makes it at a time; it

@@ -17,6 +17,9 @@ import (
 //go:embed sql/get.sql
 var sqlGet string
 
+//go:embed sql/precheck.sql
+var sqlPrecheck string
+
 //go:embed sql/events.sql
 var sqlEvents string
 
@@ -46,6 +49,24 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledg
 		return ledger.Record{}, err
 	}
 	return l.Get(ctx, tenant, id)
+}
+
+// Precheck implements [ledger.Ledger].
+func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (p ledger.Precheck, err error) {
+	err = l.read(ctx, func(conn *sqlite.Conn) error {
+		s, err := l.statement(conn, sqlPrecheck)
+		if err != nil {
+			return err
+		}
+		s.BindText(1, r.Tenant)
+		s.BindText(2, string(r.ID))
+		bindSome(s, 3, r.KeyDigest)
+		return each(l.path, s, func() error {
+			p = ledger.Precheck{Recorded: s.ColumnBool(2), Contended: s.ColumnBool(3), Newest: s.ColumnInt64(4)}
+			return known(l.path, s.ColumnInt(0), s.ColumnInt(1))
+		})
+	})
+	return p, err
 }
 
 // Events implements [ledger.Ledger].

@@ -25,6 +25,9 @@ var sqlOperation string
 //go:embed sql/last.sql
 var sqlLast string
 
+//go:embed sql/since.sql
+var sqlSince string
+
 //go:embed sql/next.sql
 var sqlNext string
 
@@ -94,6 +97,7 @@ type tx struct {
 	insertWorkflow, forgetWorkflow         *sqlite.Stmt
 	oldChanges, forgetChange               *sqlite.Stmt
 	unsealedRun, unsealedOnes, sealed      *sqlite.Stmt
+	since, extent                          *sqlite.Stmt
 
 	// visited is the party at which the next claim goes on looking.
 	visited party
@@ -118,7 +122,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
 		sqlChange: &t.change, sqlInsertWorkflow: &t.insertWorkflow, sqlForgetWorkflow: &t.forgetWorkflow,
 		sqlUnsealedRun: &t.unsealedRun, sqlUnsealedWrites: &t.unsealedOnes, sqlSealed: &t.sealed,
-		sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
+		sqlSince: &t.since, sqlExtent: &t.extent, sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
 	} {
 		s, err := conn.Prepare(query)
 		if err != nil {

@@ -85,6 +85,15 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err != nil {
 		return ledger.Record{}, false, err
 	}
+	if res.Precheck != nil {
+		since, err := t.recordedSince(res.Record, res.Precheck.Newest)
+		if err != nil {
+			return ledger.Record{}, false, err
+		}
+		if since {
+			res.Events = nil
+		}
+	}
 	rec, events, err := ledger.Begin(res, last.rec.ID, now)
 	if err != nil {
 		return ledger.Record{}, false, err

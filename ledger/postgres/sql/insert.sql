@@ -1,13 +1,15 @@
 -- New writes with their events, as far as nothing is in the way of each: it is
 -- there already, its business operation was begun before, its line has a head,
--- or something of its line stands in the outbox. $1 to $3: the version of the
+-- something of its line stands in the outbox, or its pre-state was read before
+-- another write of its key digest was recorded (newest: the number of the newest
+-- one then, -1 where none was read). $1 to $3: the version of the
 -- program, the time of the change, and how far that may lag behind; $4: the
 -- newest time on record with which the clock is trusted; $5: whether the
 -- caller has looked for what is in the way. Where it waited for somebody who made
 -- the same and gave it up, its time is stale, and it ends with an error.
 WITH {guard}{papers},
 i AS (SELECT * FROM {rows}
-	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of, workflow, correlation_id,
+	AS i (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of, workflow, correlation_id, newest,
 		state, due, settled_at, key_digest, behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
 w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent, step_of,
@@ -18,6 +20,8 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0)
 	FROM i CROSS JOIN g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint AND {unmoved}
+		AND (i.newest < 0 OR NOT EXISTS (SELECT 1 FROM @ledger_search AS r
+			WHERE r.tenant = i.tenant AND r.key_digest = i.about AND r.key_digest <> '' AND r.n > i.newest))
 		AND ($5::boolean
 			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.about AND o.key_digest <> '' AND o.refused IS NULL)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p

@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// slowReserve is a ledger to which reservations take long.
+type slowReserve struct {
+	ledger.Ledger
+	takes time.Duration
+}
+
+func (s *slowReserve) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
+	time.Sleep(s.takes)
+	return s.Ledger.Reserve(ctx, r)
+}
+
+// A pre-state that was read before another write of the same record settled is not
+// the state before this write: it is read again in the write's own place.
+func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
+	set := func(cents int) intent.Fields {
+		return intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(cents), "currency": "USD"}
+	}
+	for name, c := range map[string]struct {
+		write  intent.WriteType // of both
+		seed   intent.Fields
+		slow   int // what the write with the slow ledger sets
+		other  int // what the other one sets meanwhile
+		want   engine.Status
+		sends  int // of the slow one
+		left   intent.Fields
+		reason string
+	}{
+		"pair of creates": {intent.Create, nil, 1, 2, engine.StatusReview, 0, set(2), "the key is taken: nothing may be created beside it"},
+		"vacuous update":  {intent.Update, set(1), 1, 2, engine.StatusVerified, 1, set(1), "what was as declared before the other write is not any more"},
+		"update":          {intent.Update, set(1), 3, 2, engine.StatusVerified, 1, set(3), "it comes after the other one"},
+		"vacuous upsert":  {intent.Upsert, set(1), 1, 2, engine.StatusVerified, 1, set(1), "likewise"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				if c.seed != nil {
+					b.seed(c.seed, "")
+				}
+				time.Sleep(time.Minute)
+				slow := b.engineOn(&slowReserve{Ledger: b.ledger, takes: 30 * time.Second}, b.world.Destination(), nil)
+				w, other := wish("A-1", 1, c.write), wish("A-1", 2, c.write)
+				w.Expect["amount_cents"], other.Expect["amount_cents"] = jsonNumber(c.slow), jsonNumber(c.other)
+				var out engine.Outcome
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					var err error
+					if out, err = slow.Do(t.Context(), w); err != nil {
+						t.Error(err)
+					}
+				})
+				time.Sleep(10 * time.Second)
+				if done := b.do(other); done.Status != engine.StatusVerified || done.Sends != 1 {
+					t.Fatalf("the other one: %+v%s", done, b.life(done.ID))
+				}
+				wg.Wait()
+				if diff := cmp.Diff(c.left, b.fieldsNow()); out.Status != c.want || out.Sends != c.sends || diff != "" {
+					t.Errorf("%s after %d sends, want %s after %d: %s (-want +got)\n%s%s", out.Status, out.Sends, c.want, c.sends, c.reason, diff, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// An undoing whose reservation is slow must not bring back a value that is older
+// than a verified write.
+func TestSlowUndoingLosesNoOtherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.seed(seeded, "")
+		time.Sleep(time.Minute)
+		done := b.do(compensable(order("A-1", intent.Update)))
+		slow := b.engineOn(&slowReserve{Ledger: b.ledger, takes: 30 * time.Second}, b.world.Destination(), nil)
+		var undone engine.Outcome
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			var err error
+			if undone, err = slow.Undo(t.Context(), "acme", done.ID, unwanted); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		other := b.do(wish("A-1", 7, intent.Update))
+		wg.Wait()
+		if other.Status != engine.StatusVerified || undone.Status != engine.StatusReview || fmt.Sprint(b.fieldsNow()["amount_cents"]) != "1007" {
+			t.Errorf("%s, undone %s, the record is %v; want the later write kept%s%s", other.Status, undone.Status, b.fieldsNow(), b.life(done.ID), b.life(undone.Undoing))
+		}
+	})
+}
+
+// A worker reads the pre-state of a queued write while the write is the head of its
+// queue: what comes meanwhile waits behind it.
+func TestWorkerReadsThePreStateInTheWritesPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.seed(seeded, "")
+		time.Sleep(time.Minute)
+		d := b.world.Destination()
+		d.Connector = &spy{Connector: d.Connector, read: func() { time.Sleep(5 * time.Second) }}
+		worker := b.engineOn(b.ledger, d, nil)
+		first, err := worker.Enqueue(t.Context(), wish("A-1", 1, intent.Update))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go func() { _ = worker.Work(ctx, nil) }() // it ends with the test
+		time.Sleep(time.Second)
+		out := b.do(wish("A-1", 2, intent.Update))
+		if rec := b.state(out.ID); out.Status != engine.StatusVerified || rec.FirstSend.Before(b.state(first).SettledAt) {
+			t.Errorf("%s, sent at %s before the first was settled at %s%s%s", out.Status, rec.FirstSend, b.state(first).SettledAt, b.life(first), b.life(out.ID))
+		}
+		end()
+	})
+}
+
+// What keeps a pre-state in its place costs the usual path nothing: two commits,
+// one send, and reads as before.
+func TestPreStateInPlaceCostsNoCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.seed(seeded, "")
+		time.Sleep(time.Minute)
+		for n := range 3 {
+			before := b.ledger.Commits()
+			if out := b.do(wish("A-1", n, intent.Update)); out.Status != engine.StatusVerified || out.Sends != 1 {
+				t.Fatalf("%+v%s", out, b.life(out.ID))
+			}
+			if commits := b.ledger.Commits() - before; commits != 2 {
+				t.Errorf("update %d: %d commits, want 2", n, commits)
+			}
+		}
+	})
+}
