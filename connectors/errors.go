@@ -23,6 +23,9 @@ const (
 	FateNotSent   Fate = "not_sent"  // proof that nothing left us
 	FateRefused   Fate = "refused"   // the destination said no to this send
 	FateThrottled Fate = "throttled" // the destination said not now to this send
+	// FateLogin: the destination refused our credentials, and so every write of
+	// them. It says nothing about this one.
+	FateLogin Fate = "login_refused"
 )
 
 // Error is an error of a known kind. Whatever a connector returns that does
@@ -47,6 +50,7 @@ func (e *Error) Error() string {
 		FateNotSent:   "not applied: nothing was sent",
 		FateRefused:   "not applied: refused",
 		FateThrottled: "not applied: throttled",
+		FateLogin:     "not applied: the login was refused",
 	}[e.Fate]
 	if known == "" {
 		known = "unknown whether applied"
@@ -79,6 +83,12 @@ func Throttled(after time.Duration, err error) error {
 	return &Error{Fate: FateThrottled, RetryAfter: max(after, 0), Err: err}
 }
 
+// LoginRefused says that the destination refused our credentials. Nothing was
+// applied, and the same write can succeed with others.
+func LoginRefused(code string, err error) error {
+	return &Error{Fate: FateLogin, Code: code, Err: err}
+}
+
 // FateOf says what an error of Write means. A nil error is answered; an error
 // of no known kind is unknown.
 func FateOf(err error) Fate {
@@ -88,7 +98,7 @@ func FateOf(err error) Fate {
 	var e *Error
 	if errors.As(err, &e) {
 		switch e.Fate {
-		case FateNotSent, FateRefused, FateThrottled:
+		case FateNotSent, FateRefused, FateThrottled, FateLogin:
 			return e.Fate
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -35,7 +36,7 @@ func (t *task) check() (parked bool, err error) {
 // up by the destination.
 func (t *task) needsRead() bool {
 	r := t.rec
-	nothing := r.LastFate == string(connectors.FateNotSent) || r.LastFate == string(connectors.FateThrottled)
+	nothing := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
 	return !nothing || r.Unknown || r.Answered || r.Directed != ""
 }
 

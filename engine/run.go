@@ -375,6 +375,9 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	seen, err := verify.Read(ctx, t.reader(), t.profile, t.query())
 	if err != nil {
 		t.wasRead(span, verify.Judgement{Verdict: verify.Unavailable}, seen, true)
+		if connectors.FateOf(err) == connectors.FateLogin {
+			return []ledger.Event{t.loginRefused(age, err)}
+		}
 		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
 	}
 	k := t.judgeCase()
@@ -408,6 +411,20 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	}
 	read.Mismatches = t.differences(j.Mismatches)
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
+}
+
+// loginRefused puts back a write whose read before the send was refused for its
+// credentials. That concerns the destination, so that the guards learn of it as
+// they do from a send, and the write waits however long it takes.
+func (t *task) loginRefused(age time.Duration, err error) ledger.Event {
+	s := Sent{Fate: connectors.FateLogin}
+	var e *connectors.Error
+	if errors.As(err, &e) {
+		s.Code = t.scope().Text(e.Code)
+	}
+	t.left(s)
+	return ledger.Event{Kind: ledger.EvDeferred, Verdict: verify.Unavailable.String(), Rule: "login",
+		Reason: "the destination refused the login: " + err.Error(), In: policies.PausePreparing(age)}
 }
 
 // concluded says how a write ends, or waits, on its pre-state alone.

@@ -33,7 +33,7 @@ type Stopper interface {
 
 // Hold says why a send is not made now.
 type Hold struct {
-	Rule   string        // "stopped", "rate", "breaker", "busy"
+	Rule   string        // "stopped", "rate", "breaker", "login", "busy"
 	Reason string        // a sentence for a person
 	For    time.Duration // ask again after; at least 0
 }

@@ -308,7 +308,7 @@ func budget(all int, p connectors.Profile) int {
 // caseOf is what a record says for a decision at a time, without what was read.
 func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time) policies.Case {
 	return policies.Case{
-		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, Unknown: r.Unknown, Answered: r.Answered,
+		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
 		SinceSend: sinceSend(r, now), SinceKey: now.Sub(r.KeySend), Age: now.Sub(tried(r)),
 		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,

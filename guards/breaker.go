@@ -23,10 +23,13 @@ type breakerNote struct {
 	Closed      bool      `json:"closed,omitempty"`
 	Since       time.Time `json:"since,omitzero"` // when it was opened or closed
 	Until       time.Time `json:"until,omitzero"` // when a probe may be sent
-	Why         string    `json:"why,omitempty"`
-	By          string    `json:"by,omitempty"`
-	Failed      int       `json:"failed,omitempty"` // probes that failed in a row
-	Probe       *probe    `json:"probe,omitempty"`
+	// Login is since when the destination has refused our credentials. Zero: the
+	// breaker opened for another reason.
+	Login  time.Time `json:"login,omitzero"`
+	Why    string    `json:"why,omitempty"`
+	By     string    `json:"by,omitempty"`
+	Failed int       `json:"failed,omitempty"` // probes that failed in a row
+	Probe  *probe    `json:"probe,omitempty"`
 }
 
 // probe is the one send that may be made while the breaker is half open.
@@ -40,9 +43,10 @@ type probe struct {
 type result int
 
 const (
-	says  result = iota // nothing
-	fails               // it cannot be reached, or nobody knows what it did
-	works               // it answered, whatever it said
+	says   result = iota // nothing
+	fails                // it cannot be reached, or nobody knows what it did
+	works                // it answered, whatever it said
+	denies               // it refused our credentials, and will refuse those of any write
 )
 
 // resultOf judges a send. A refusal is an answer: what was asked for is wrong,
@@ -52,6 +56,8 @@ func resultOf(s engine.Sent) result {
 	switch s.Fate {
 	case connectors.FateAnswered, connectors.FateRefused:
 		return works
+	case connectors.FateLogin:
+		return denies
 	case connectors.FateThrottled:
 		return says
 	case connectors.FateNotSent:
@@ -73,6 +79,9 @@ func worded(s engine.Sent) string {
 	fate := string(s.Fate)
 	if s.Fate == connectors.FateUnknown {
 		fate = "unknown whether applied"
+	}
+	if s.Fate == connectors.FateLogin {
+		fate = "the login was refused"
 	}
 	if s.Code != "" {
 		fate += " (" + s.Code + ")"
@@ -135,6 +144,10 @@ func (b *breaker) change(set Breaker) {
 
 func (b *breaker) off() bool { return b.keeps().Failures < 0 }
 
+// open reports whether the note keeps sends back. One that is switched off still
+// opens for a refused login: further sends could only lock the account.
+func (b *breaker) open(n breakerNote) bool { return !n.Closed && (!b.off() || !n.Login.IsZero()) }
+
 // read is the note as it counts. One that cannot be read is open.
 func (b *breaker) read(n ledger.Note) breakerNote {
 	if len(n.Value) == 0 {
@@ -169,11 +182,8 @@ func (n breakerNote) waits(now time.Time) time.Duration {
 
 // shut says why every send would be held now, nil when one may pass.
 func (b *breaker) shut() *engine.Hold {
-	if b.off() {
-		return nil
-	}
 	note := b.read(b.board.note(b.name))
-	if note.Closed {
+	if !b.open(note) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.trip != nil {
@@ -195,24 +205,28 @@ func (n breakerNote) grants(f *finding) bool {
 }
 
 func (b *breaker) hold(wait time.Duration, note breakerNote) *engine.Hold {
+	if !note.Login.IsZero() {
+		return &engine.Hold{Rule: ruleLogin, For: wait, Reason: clip(fmt.Sprintf("%q has refused our login since %s: %s",
+			b.destination, note.Login.UTC().Format(time.RFC3339), note.Why), maxReason)}
+	}
 	return &engine.Hold{Rule: ruleBreaker, For: wait, Reason: clip("its circuit breaker is open: "+note.Why, maxReason)}
 }
 
 // enter lets a send through: any while it is closed, one while it is half open.
 // leave must be called with what became of it.
 func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
-	if b.off() {
-		return func(engine.Sent) {}, nil
-	}
 	if hold := b.shut(); hold != nil {
 		return nil, hold
 	}
 	note := b.read(b.board.note(b.name))
-	if !note.Closed {
+	if b.open(note) {
 		if f := b.unused(note); f != nil {
 			return b.probing(f), nil
 		}
 		return b.probe(ctx)
+	}
+	if b.off() {
+		return func(s engine.Sent) { b.count(s, nil) }, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,22 +240,29 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 	return func(s engine.Sent) { b.count(s, done) }, nil
 }
 
-// count feeds the state machine.
+// count feeds the state machine; done is nil where the breaker is switched off. A
+// refused login opens it at once.
 func (b *breaker) count(s engine.Sent, done func(bool)) {
 	r := resultOf(s)
-	if r == says {
+	if r == says || r != denies && done == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := b.board.clock.late()
+	trip := &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
+		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
+	if r == denies {
+		trip.Login, trip.Why = now, clip(worded(s), maxReason)
+		b.trip = trip
+		b.kick()
+		return
+	}
 	done(r == works)
 	if b.tripped || b.local.State() == gobreaker.StateClosed {
 		return
 	}
-	b.tripped = true
-	now := b.board.clock.late()
-	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
-		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
+	b.tripped, b.trip = true, trip
 	b.kick()
 }
 
@@ -311,9 +332,12 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 	n.Probe = nil
 	switch f.result {
 	case works:
-		n.Closed, n.Since, n.By, n.Failed, n.Until = true, now, by, 0, time.Time{}
+		n.Closed, n.Since, n.By, n.Failed, n.Until, n.Login = true, now, by, 0, time.Time{}, time.Time{}
 		n.Why = "a probe succeeded: " + f.why
-	case fails:
+	case fails, denies:
+		if f.result == denies && n.Login.IsZero() {
+			n.Login = now
+		}
 		n.Failed++
 		n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost)))
 		n.Why = "the last probe failed: " + f.why

@@ -320,3 +320,47 @@ func TestLeaveCountsOnce(t *testing.T) {
 		}
 	})
 }
+
+// A refused login holds every send to the destination at once, also where the
+// breaker is switched off, and one probe at a time finds out when it works.
+func TestARefusedLoginHoldsTheDestination(t *testing.T) {
+	login := engine.Sent{Fate: connectors.FateLogin, Code: "401", Took: time.Millisecond}
+	for name, set := range map[string]guards.Breaker{"default": {}, "switched off": {Failures: -1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, 2, breaking(set))
+				defer c.close()
+				at := time.Now()
+				passes(t, c.workers[0], write(crm))(login)
+				time.Sleep(time.Second)
+				for _, w := range c.workers {
+					held(t, w, write(crm), "login")
+					if len(w.Paused()) != 1 {
+						t.Error("the destination is not paused")
+					}
+				}
+				time.Sleep(30 * time.Second)
+				probe := passes(t, c.workers[1], write(crm))
+				held(t, c.workers[0], write(crm), "login")
+				probe(login)
+				time.Sleep(time.Second)
+				s, err := guards.Status(t.Context(), c.notes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Destinations[0].Breaker.Login; got.Before(at) || got.After(at.Add(time.Second)) {
+					t.Errorf("the login is refused since %s, want %s", got, at)
+				}
+				time.Sleep(time.Minute)
+				passes(t, c.workers[0], write(crm))(engine.Sent{Fate: connectors.FateRefused, Code: "422", Took: 1})
+				time.Sleep(time.Second)
+				for _, w := range c.workers {
+					passes(t, w, write(crm))(answered)
+				}
+				if s, err = guards.Status(t.Context(), c.notes); err != nil || !s.Destinations[0].Breaker.Login.IsZero() {
+					t.Errorf("%+v, %v; want the login to work", s.Destinations, err)
+				}
+			})
+		})
+	}
+}

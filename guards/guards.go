@@ -21,6 +21,7 @@ const (
 	ruleStopped = "stopped"
 	ruleRate    = "rate"
 	ruleBreaker = "breaker"
+	ruleLogin   = "login"
 	ruleBusy    = "busy"
 )
 
@@ -53,7 +54,8 @@ type Settings struct {
 // within the window and at least half of its sends were failures, or four times
 // as many in a row.
 type Breaker struct {
-	// Failures is how many. Default 5; negative: it never opens.
+	// Failures is how many. Default 5; negative: only a refused login opens it,
+	// which does so at once.
 	Failures int
 	// Window is the time over which they are counted. Default 1 min.
 	Window time.Duration

@@ -48,8 +48,9 @@ type BreakerState struct {
 	Since time.Time // when it opened or closed; zero when it never opened
 	Until time.Time // when one send is let through; zero when closed
 	Why   string
-	By    string // the worker that opened or closed it
-	Probe string // the worker whose send is being tried, "" when none is
+	Login time.Time // since when the destination has refused our login; zero: it has not
+	By    string    // the worker that opened or closed it
+	Probe string    // the worker whose send is being tried, "" when none is
 }
 
 // InUse is how many slots are taken.
@@ -122,7 +123,7 @@ func (d *Destination) read(what string, n ledger.Note, now time.Time) {
 }
 
 func (n breakerNote) state(now time.Time) BreakerState {
-	s := BreakerState{State: "open", Since: n.Since, Until: n.Until, Why: n.Why, By: n.By}
+	s := BreakerState{State: "open", Since: n.Since, Until: n.Until, Login: n.Login, Why: n.Why, By: n.By}
 	switch {
 	case n.Closed:
 		s.State = "closed"

@@ -255,6 +255,12 @@ func sent(r Record, e Event, now time.Time) Record {
 	if slices.Contains(notTakenUp, e.Fate) {
 		r.Unsent++
 	}
+	if e.Fate == fateLogin {
+		r.LoginRefused++
+		if r.Sends == r.Unsent { // waiting for other credentials is not trying
+			r.FirstSend, r.KeySend = time.Time{}, time.Time{}
+		}
+	}
 	return r
 }
 

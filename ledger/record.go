@@ -57,9 +57,12 @@ const (
 	FateAnswered = "answered"
 )
 
+// fateLogin is the fate of a send whose credentials the destination refused.
+const fateLogin = "login_refused"
+
 // notTakenUp are the fates of sends that the destination provably did not take
 // up: they do not count against the budget of sends.
-var notTakenUp = []string{"not_sent", "throttled"}
+var notTakenUp = []string{"not_sent", "throttled", fateLogin}
 
 // Record is what is known about one write now.
 type Record struct {
@@ -107,11 +110,13 @@ type Record struct {
 
 	// Sends counts announcements, Unsent those of them that the destination
 	// provably did not take up, Reads counts reads; all over the whole life.
+	// LoginRefused counts those of the unsent whose credentials were refused.
 	// Generation is that of the idempotency key in use.
-	Sends      int `json:"sends"`
-	Unsent     int `json:"unsent,omitempty"`
-	Reads      int `json:"reads"`
-	Generation int `json:"generation,omitempty"`
+	Sends        int `json:"sends"`
+	Unsent       int `json:"unsent,omitempty"`
+	LoginRefused int `json:"login_refused,omitempty"`
+	Reads        int `json:"reads"`
+	Generation   int `json:"generation,omitempty"`
 	// Unknown says that some send has a fate nobody knows; later certainty
 	// about another send does not erase it. Answered says that some send was
 	// answered with yes.

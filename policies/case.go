@@ -29,8 +29,9 @@ type Case struct {
 	Agreeing int
 
 	// Sends counts sends that were announced; Unsent those of them that the
-	// destination provably did not take up (not sent, throttled).
-	Sends, Unsent int
+	// destination provably did not take up (not sent, throttled, login refused),
+	// LoginRefused those of them whose credentials it refused.
+	Sends, Unsent, LoginRefused int
 	// EffectSeen: some earlier read showed an effect of ours.
 	EffectSeen bool
 	// Unknown: some send has a fate nobody knows. Answered: some send was

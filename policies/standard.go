@@ -192,14 +192,19 @@ func notTakenUp(c Case) (Decision, bool) {
 // turnedAway reports whether the last send was not taken up, for a reason that
 // passes.
 func turnedAway(c Case) bool {
-	return c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled
+	return c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled || c.Last == connectors.FateLogin
 }
 
 // undeliverable reports whether the destination has turned sends away for so
 // long that no more are made. They are not counted in the budget, so this is
-// what ends them, also where an earlier send has a fate that nobody knows.
+// what ends them, also where an earlier send has a fate that nobody knows. A
+// refused login ends nothing: it concerns the destination, and every write waits
+// until an operator has renewed the credentials.
 func undeliverable(c Case) bool {
-	return turnedAway(c) && (c.Age > maxUndelivered || c.Unsent >= maxUnsent)
+	if c.Last == connectors.FateLogin {
+		return false
+	}
+	return turnedAway(c) && (c.Age > maxUndelivered || c.Unsent-c.LoginRefused >= maxUnsent)
 }
 
 func waitThenRetry(c Case, pause time.Duration, why string) Decision {

@@ -40,12 +40,12 @@ func among[T ~string](word T, list ...T) string {
 	return Other
 }
 
-// Fate is what became of a send: answered, not_sent, refused, throttled, unknown.
+// Fate is what became of a send: answered, not_sent, refused, throttled, login_refused, unknown.
 func Fate(f connectors.Fate) string {
 	if f == connectors.FateUnknown {
 		return "unknown"
 	}
-	return among(f, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled)
+	return among(f, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled, connectors.FateLogin)
 }
 
 var statuses = []engine.Status{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -93,7 +94,7 @@ func (d *desk) destinations() []string {
 }
 
 func measuredOf(found guards.Standing, lines []lag.Line, names []string) metrics.Standing {
-	m := metrics.Standing{Breakers: map[string]string{}, Stops: map[string]int{}}
+	m := metrics.Standing{Breakers: map[string]string{}, LoginRefused: map[string]time.Duration{}, Stops: map[string]int{}}
 	stopped := map[string]bool{}
 	for _, s := range found.Stops {
 		if !s.Active {
@@ -107,6 +108,9 @@ func measuredOf(found guards.Standing, lines []lag.Line, names []string) metrics
 	shut := map[string]bool{}
 	for _, dest := range found.Destinations {
 		m.Breakers[dest.Name] = dest.Breaker.State
+		if since := dest.Breaker.Login; !since.IsZero() {
+			m.LoginRefused[dest.Name] = max(found.Now.Sub(since), time.Second)
+		}
 		shut[dest.Name] = dest.Breaker.State == "open" || dest.Pause.After(found.Now)
 	}
 	for _, name := range names {

@@ -27,6 +27,8 @@ func Classify(status int, h http.Header, now time.Time) error {
 		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: code, Err: said}
 	case conflict:
 		return &connectors.Error{Fate: connectors.FateRefused, Conflict: true, RetryAfter: wait, Code: code, Err: said}
+	case login:
+		return &connectors.Error{Fate: connectors.FateLogin, RetryAfter: wait, Code: code, Err: said}
 	case refused:
 		return &connectors.Error{Fate: connectors.FateRefused, RetryAfter: wait, Code: code, Err: said}
 	case moved:
@@ -48,6 +50,7 @@ const (
 	conflict
 	throttled
 	moved
+	login
 )
 
 // meaning is the table. 301, 302 and 303 are not in it: they turn a POST into a
@@ -57,7 +60,9 @@ func meaning(status int) sense {
 	switch status {
 	case 307, 308:
 		return moved
-	case 400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 425, 426, 428, 431, 501, 505:
+	case 401:
+		return login
+	case 400, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 425, 426, 428, 431, 501, 505:
 		return refused
 	case 409, 412:
 		return conflict

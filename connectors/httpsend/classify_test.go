@@ -23,7 +23,8 @@ func TestClassify(t *testing.T) {
 		reason   string
 	}{
 		"yes":       {[]int{200, 201, 202, 204, 207, 299}, want{fate: connectors.FateAnswered}, "every 2xx says yes"},
-		"no":        {[]int{400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 426, 428, 431}, refused, "the request was looked at and turned down"},
+		"no":        {[]int{400, 403, 404, 405, 406, 410, 411, 413, 414, 415, 417, 421, 422, 423, 426, 428, 431}, refused, "the request was looked at and turned down"},
+		"login":     {[]int{401}, want{fate: connectors.FateLogin}, "our credentials are at fault and not the request"},
 		"too early": {[]int{425}, refused, "the server was not willing to process it"},
 		"never":     {[]int{501, 505}, refused, "the server does not know how to process it"},
 		"conflict":  {[]int{409, 412}, conflict, "the record exists or is no longer as it was"},

@@ -92,16 +92,27 @@ func answerOf(err error) (*imap.Error, bool) {
 }
 
 func refusal(no *imap.Error, err error) error {
+	if passing(no.Code) { // no code carries a time to wait
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: codeOf(no), Err: err}
+	}
+	return connectors.Refused(codeOf(no), err)
+}
+
+// passing reports whether a code says not now.
+func passing(code imap.ResponseCode) bool {
+	switch code {
+	case imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED":
+		return true
+	}
+	return false
+}
+
+func codeOf(no *imap.Error) string {
 	code := string(no.Type)
 	if no.Code != "" {
 		code += " [" + mailtext.Clip(string(no.Code)) + "]"
 	}
-	switch no.Code {
-	case imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED":
-		// No code carries a time to wait.
-		return &connectors.Error{Fate: connectors.FateThrottled, Code: code, Err: err}
-	}
-	return connectors.Refused(code, err)
+	return code
 }
 
 // serverError says what was being done and keeps the cause. A context that

@@ -492,5 +492,5 @@ func TestC3_14_NoPasswordInErrors(t *testing.T) {
 			t.Errorf("%s says %v; want an error without the password", what, err)
 		}
 	}
-	desk{T: t}.fate(writeErr, connectors.FateRefused, "a refused login is a definite no")
+	desk{T: t}.fate(writeErr, connectors.FateLogin, "the login is at fault and not the message")
 }

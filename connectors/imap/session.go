@@ -12,6 +12,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
@@ -127,7 +128,13 @@ func (s *session) login(o Options) error {
 		if !slices.Contains(loginCodes, code) {
 			code = ""
 		}
-		return fmt.Errorf("log in: %w", &imap.Error{Type: no.Type, Code: code, Text: "the server refused the login"})
+		// A temporary answer says nothing about the credentials (RFC 5530).
+		no = &imap.Error{Type: no.Type, Code: code, Text: "the server refused the login"}
+		err := fmt.Errorf("log in: %w", no)
+		if !passing(code) {
+			err = connectors.LoginRefused(codeOf(no), err)
+		}
+		return err
 	}
 	if broke := net.Error(nil); err != nil && s.ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &broke) {
 		err = ErrUnreadable

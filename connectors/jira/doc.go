@@ -41,8 +41,8 @@
 //
 // What a write says, for each way in which its answer can be lost: ? is
 // unknown, no is refused, no! is refused because the record is not as it was, ?!
-// is unknown with the same hint, - is provably not sent, wait is throttled, yes
-// is answered. Each cell is a test.
+// is unknown with the same hint, - is provably not sent, wait is throttled,
+// login is a refused login, yes is answered. Each cell is a test.
 //
 //	the answer          create  edit  transition  delete  comment  its edit  its delete
 //	no connection       -       -     -           -       -        -         -
@@ -63,7 +63,7 @@
 //	    never followed: it would turn the write into a GET that looks like success
 //	400                 no      no    no          no      no       no        no
 //	    validated before it is stored
-//	401                 no      no    no          no      no       no        no
+//	401                 login   login  login       login   login    login     login
 //	    not let in
 //	404                 no      no!   no!         no!     no       no!       no!
 //	    what was read before is gone or hidden; an earlier send may have done it

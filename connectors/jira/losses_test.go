@@ -76,7 +76,7 @@ var losses = []loss{
 	{answer: "2xx, nothing done", fault: jiratest.Fault{Vice: jiratest.PhantomSuccess}, says: all("yes"), why: "a yes is evidence; the read finds nothing done"},
 	{answer: "301", fault: jiratest.Fault{Vice: jiratest.Redirected}, says: all("?"), why: "never followed: it would turn the write into a GET that looks like success"},
 	{answer: "400", fault: jiratest.Fault{Vice: jiratest.Refused}, says: all("no"), why: "validated before it is stored"},
-	{answer: "401", fault: jiratest.Fault{Vice: jiratest.Unauthorized}, says: all("no"), why: "not let in"},
+	{answer: "401", fault: jiratest.Fault{Vice: jiratest.Unauthorized}, says: all("login"), why: "not let in"},
 	{answer: "404", fault: jiratest.Fault{Vice: jiratest.NotFound}, says: changes("no", "no!"), why: "what was read before is gone or hidden; an earlier send may have done it"},
 	{answer: "409, applied", fault: jiratest.Fault{Vice: jiratest.ConflictDone}, says: changes("?", "?!"), lands: true, why: "a conflicting update: whose went in, it does not say"},
 	{answer: "409, not applied", fault: jiratest.Fault{Vice: jiratest.ConflictUndone}, says: changes("?", "?!"), why: "as above"},
@@ -88,7 +88,7 @@ var losses = []loss{
 // word is the code of an error in the table.
 func word(err error) string {
 	code := map[connectors.Fate]string{connectors.FateUnknown: "?", connectors.FateAnswered: "yes",
-		connectors.FateNotSent: "-", connectors.FateRefused: "no", connectors.FateThrottled: "wait"}[connectors.FateOf(err)]
+		connectors.FateNotSent: "-", connectors.FateRefused: "no", connectors.FateThrottled: "wait", connectors.FateLogin: "login"}[connectors.FateOf(err)]
 	var e *connectors.Error
 	if errors.As(err, &e) && e.Conflict {
 		code += "!"

@@ -110,7 +110,7 @@ func answers() map[string]answer {
 		"greeting/not now":         {[]mailtest.Turn{{Says: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
 		"greeting/cut":             {[]mailtest.Turn{{Hears: "x"}}, notSent, "", "greeting", "no mail was begun"},
 		"greeting/silence":         {[]mailtest.Turn{nobody}, notSent, "", "deadline", "no mail was begun"},
-		"login/refused":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), refused, "535", "535", "a no, not to be repeated until the account is locked; the words of the server are kept out"},
+		"login/refused":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), connectors.FateLogin, "535", "535", "the account is at fault and not the message; the words of the server are kept out"},
 		"login/not now":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "454 later: " + password + "\r\n"}), notSent, "", "454", "no mail was begun"},
 		"login/none":               {append(slices.Clone(turns()[:1]), mailtest.Turn{Hears: "EHLO", Says: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
 		"sender/no":                {instead(3, "550 not from you\r\n"), refused, "550", "sender alice@example.org", "the server's word"},

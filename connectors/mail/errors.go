@@ -89,13 +89,11 @@ func (s *session) afterDot(err error) error {
 	return refusal(no, err)
 }
 
-// notOpened classifies why there is no session: no message was begun. A login
-// that is refused for good is a no, since one that is tried for a day locks the
-// account.
+// notOpened classifies why there is no session: no message was begun.
 func notOpened(err error) error {
 	var login *refusedLogin
 	if errors.As(err, &login) && login.code >= 500 {
-		return connectors.Refused(strconv.Itoa(login.code), err)
+		return connectors.LoginRefused(strconv.Itoa(login.code), err)
 	}
 	return connectors.NotSent(err)
 }

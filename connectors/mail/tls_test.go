@@ -100,7 +100,7 @@ func TestLogins(t *testing.T) {
 			}
 			fate := notSent
 			if strings.HasPrefix(tt.names, "5") {
-				fate = refused
+				fate = connectors.FateLogin
 			}
 			if tt.names != "" && (connectors.FateOf(err) != fate || !strings.Contains(err.Error(), tt.names) || len(s.Received()) > 0) {
 				t.Errorf("%v, want %s, with %q", err, fate, tt.names)

@@ -56,7 +56,7 @@ func (c *Connector) callBlind(ctx context.Context, in intent.WriteIntent) (conne
 		return connectors.Receipt{}, connectors.NotSent(invalid("/expect/tool: %s has a contract; its writes are verified", tool))
 	}
 	if _, err := c.trusted(ctx, tool); err != nil {
-		return connectors.Receipt{}, connectors.NotSent(err)
+		return connectors.Receipt{}, unsent(err)
 	}
 	args, _ := object(in.Expect[carried])
 	r, err := c.client.Call(ctx, tool, args, nil)

@@ -61,9 +61,17 @@ func (c *Client) attempt(ctx context.Context, p *sdk.CallToolParams) (*sdk.CallT
 	}
 	s, err := c.session(ctx)
 	if err != nil {
-		return nil, connectors.NotSent(err)
+		return nil, unsent(err)
 	}
 	return c.once(ctx, s, p)
+}
+
+// unsent is an error before a call left us: not sent, or a refused login.
+func unsent(err error) error {
+	if connectors.FateOf(err) == connectors.FateLogin {
+		return err
+	}
+	return connectors.NotSent(err)
 }
 
 // once makes one call and says what is known about it.

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
 )
 
 // Client holds a session with a server and begins another when it has ended:
@@ -26,6 +30,7 @@ type Client struct {
 	starting  *start
 	failures  int
 	notBefore time.Time
+	last      error // why the last start failed
 	closed    bool
 	changed   func()
 	progress  map[string]func(*sdk.ProgressNotificationParams)
@@ -150,7 +155,7 @@ func (c *Client) living(ctx context.Context) (*session, *start, error) {
 		return nil, c.starting, nil
 	}
 	if wait := time.Until(c.notBefore); wait > 0 {
-		return nil, nil, fmt.Errorf("%w: it failed to start %d times; not tried again for %s", ErrUnreachable, c.failures, wait.Round(time.Millisecond))
+		return nil, nil, fmt.Errorf("%w: it failed to start %d times; not tried again for %s: %w", ErrUnreachable, c.failures, wait.Round(time.Millisecond), c.last)
 	}
 	c.starting = &start{done: make(chan struct{})}
 	go c.begin(context.WithoutCancel(ctx), c.starting)
@@ -171,12 +176,13 @@ func (c *Client) begin(ctx context.Context, st *start) {
 	if err != nil {
 		st.err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 		c.failures++
+		c.last = err
 		if c.failures > 1 {
 			c.notBefore = time.Now().Add(pause(c.failures))
 		}
 		return
 	}
-	c.failures, c.notBefore = 0, time.Time{}
+	c.failures, c.notBefore, c.last = 0, time.Time{}, nil
 	c.current, st.s = s, s
 	if c.changed != nil {
 		go c.changed()
@@ -189,6 +195,7 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
+	ctx, m := marked(ctx)
 	t, err := c.server.transport(ctx)
 	if err != nil {
 		return nil, err
@@ -211,6 +218,9 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	select {
 	case r := <-done:
 		if r.err != nil {
+			if status := m.status.Load(); status == http.StatusUnauthorized || status == http.StatusForbidden {
+				return nil, connectors.LoginRefused(strconv.FormatInt(status, 10), r.err)
+			}
 			return nil, r.err
 		}
 		s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}

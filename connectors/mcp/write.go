@@ -32,7 +32,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
 	if _, err := c.trusted(ctx, w.tool); err != nil {
-		return connectors.Receipt{}, connectors.NotSent(hidden(err))
+		return connectors.Receipt{}, unsent(hidden(err))
 	}
 	if c.contract.serial {
 		select {

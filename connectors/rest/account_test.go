@@ -84,8 +84,8 @@ func TestTokens(t *testing.T) {
 
 		d.valid = "revoked"
 		sends := len(d.writes)
-		if err := write(); connectors.FateOf(err) != connectors.FateRefused || len(d.writes) != sends+1 {
-			t.Errorf("a token that is no good any more: %v after %d sends, want refused after one", err, len(d.writes)-sends)
+		if err := write(); connectors.FateOf(err) != connectors.FateLogin || len(d.writes) != sends+1 {
+			t.Errorf("a token that is no good any more: %v after %d sends, want a refused login after one", err, len(d.writes)-sends)
 		}
 		if err := write(); err != nil || d.tokens != 2 {
 			t.Errorf("the next send: %v, %d tokens; want a fresh one", err, d.tokens)
@@ -128,14 +128,16 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 		reason string
 		token  http.HandlerFunc
 	}{
-		"refused":  {"wrong secret", says(401, `{"error":"invalid_client","error_description":"hunter2 is wrong"}`)},
-		"broken":   {"server error", says(500, `hunter2`)},
-		"HTML":     {"no token", says(200, `<html>hunter2`)},
-		"no token": {"no token", says(200, `{"hunter2":1}`, "Content-Type", "application/json")},
-		"redirect": {"the secret would go elsewhere", says(307, ``, "Location", "https://evil.example/token")},
-		"control":  {"it would begin another header", says(200, `{"access_token":"a\r\nX: b"}`, "Content-Type", "application/json")},
-		"endless":  {"a body without end", func(rw http.ResponseWriter, _ *http.Request) { endless(rw) }},
-		"hangs":    {"never answers", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
+		"login":     {"wrong secret", says(401, `{"error":"invalid_client","error_description":"hunter2 is wrong"}`)},
+		"login 400": {"the grant has expired", says(400, `{"error":"invalid_grant","error_description":"hunter2 is old"}`)},
+		"login 403": {"the client was blocked", says(403, `hunter2`)},
+		"broken":    {"server error", says(500, `hunter2`)},
+		"HTML":      {"no token", says(200, `<html>hunter2`)},
+		"no token":  {"no token", says(200, `{"hunter2":1}`, "Content-Type", "application/json")},
+		"redirect":  {"the secret would go elsewhere", says(307, ``, "Location", "https://evil.example/token")},
+		"control":   {"it would begin another header", says(200, `{"access_token":"a\r\nX: b"}`, "Content-Type", "application/json")},
+		"endless":   {"a body without end", func(rw http.ResponseWriter, _ *http.Request) { endless(rw) }},
+		"hangs":     {"never answers", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +146,12 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 				c := items(t, withAuth(byOAuth), d.serve)
 				_, err := c.Write(t.Context(), itemRequest(intent.Create))
 				_, readErr := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create)})
-				if connectors.FateOf(err) != connectors.FateNotSent || len(d.writes) > 0 || readErr == nil {
-					t.Errorf("%s: write %v, read %v, %d writes arrived; want not sent and an error", tt.reason, err, readErr, len(d.writes))
+				want := connectors.FateNotSent
+				if strings.HasPrefix(name, "login") {
+					want = connectors.FateLogin
+				}
+				if connectors.FateOf(err) != want || want == connectors.FateLogin && connectors.FateOf(readErr) != want || len(d.writes) > 0 || readErr == nil {
+					t.Errorf("%s: write %v, read %v, %d writes arrived; want %s and an error", tt.reason, err, readErr, len(d.writes), want)
 				}
 				if strings.Contains(fmt.Sprint(err, readErr), "hunter2") {
 					t.Errorf("the secret is in an error: %v, %v", err, readErr)

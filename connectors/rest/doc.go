@@ -56,8 +56,9 @@
 //	[replaces: true]                     # what is not in the request goes
 //	[answers: [{status: 403, [where: CONDITION], means: throttled, [after: {header: X-Reset, form: epoch}]}…]]
 //
-// An answer means answered, refused, conflict, throttled or unknown. The first
-// rule that fits decides, else the status does, as in package httpsend. The key
+// An answer means answered, refused, conflict, throttled, login_refused or
+// unknown. The first rule that fits decides, else the status does, as in package
+// httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header only where one is named, or in the body as
 // {idempotency_key}. The condition is sent only when the engine asks for it.
 //

@@ -170,7 +170,7 @@ func (l *loader) guard(f *fileGuard) *guard {
 	return g
 }
 
-var meanings = []string{"answered", "refused", "conflict", "throttled", "unknown"}
+var meanings = []string{"answered", "refused", "conflict", "throttled", "login_refused", "unknown"}
 
 func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 	before := len(l.Problems)

@@ -207,7 +207,7 @@ func TestCalendarAnswers(t *testing.T) {
 		"too many":        {resttest.Throttled, "", intent.Create, connectors.FateThrottled, time.Second, false, "429"},
 		"forbidden":       {resttest.Refused, "403", intent.Create, connectors.FateRefused, 0, false, "403 for lack of permission"},
 		"no calendar":     {resttest.Refused, "404", intent.Create, connectors.FateRefused, 0, false, "404 for lack of a calendar"},
-		"expired":         {resttest.Refused, "401", intent.Delete, connectors.FateRefused, 0, false, "the token ran out"},
+		"expired":         {resttest.Refused, "401", intent.Delete, connectors.FateLogin, 0, false, "the token ran out"},
 		"bad time":        {resttest.Refused, "", intent.Update, connectors.FateRefused, 0, false, "400"},
 		"cut off, create": {resttest.LostAnswer, "", intent.Create, connectors.FateUnknown, 0, false, "no answer"},
 	} {

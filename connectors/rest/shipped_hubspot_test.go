@@ -181,7 +181,7 @@ func TestHubSpotAnswers(t *testing.T) {
 		"day":         {vice: resttest.Throttled, how: "DAILY", want: connectors.FateThrottled, reason: "429 of the daily policy"},
 		"with a time": {vice: resttest.Throttled, want: connectors.FateThrottled, wait: time.Second, reason: "429 with Retry-After"},
 		"locked":      {vice: resttest.Refused, how: "423", want: connectors.FateRefused, reason: "a large job runs"},
-		"expired":     {vice: resttest.Refused, how: "401", want: connectors.FateRefused, reason: "the token ran out"},
+		"expired":     {vice: resttest.Refused, how: "401", want: connectors.FateLogin, reason: "the token ran out"},
 		"invalid":     {vice: resttest.Refused, want: connectors.FateRefused, reason: "a 400 that speaks of no other contact"},
 	} {
 		t.Run(name, func(t *testing.T) {

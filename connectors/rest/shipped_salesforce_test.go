@@ -158,7 +158,7 @@ func TestSalesforceAnswers(t *testing.T) {
 		"locked row": {resttest.Throttled, "UNABLE_TO_LOCK_ROW", connectors.FateThrottled, false, "a 400 that goes away"},
 		"forbidden":  {resttest.Refused, "403", connectors.FateRefused, false, "a 403 that is one"},
 		"invalid":    {resttest.Refused, "", connectors.FateRefused, false, "a validation rule"},
-		"session":    {resttest.Refused, "INVALID_SESSION_ID", connectors.FateRefused, false, "the session ended"},
+		"session":    {resttest.Refused, "INVALID_SESSION_ID", connectors.FateLogin, false, "the session ended"},
 		"duplicates": {resttest.Refused, "DUPLICATES_DETECTED", connectors.FateRefused, true, "a duplicate rule"},
 		"lost":       {resttest.LostAnswer, "", connectors.FateUnknown, false, "no answer"},
 	} {

@@ -7,11 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/readback-go/readback/connectors"
 )
 
 // tokens fetches access tokens by the OAuth 2.0 client credentials grant and
@@ -121,7 +124,12 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {
-		return fmt.Errorf("the token endpoint answered %d", refused.Response.StatusCode)
+		status := refused.Response.StatusCode
+		err := fmt.Errorf("the token endpoint answered %d", status)
+		if status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden {
+			return connectors.LoginRefused(strconv.Itoa(status), err)
+		}
+		return err
 	}
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {

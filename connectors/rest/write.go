@@ -62,8 +62,11 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 // unsent is the error of a write that did not leave. What was not sent is tried
 // for a day; an intent that cannot be served must not be.
 func unsent(err error) error {
-	if errors.Is(err, ErrIntent) {
+	switch {
+	case errors.Is(err, ErrIntent):
 		return connectors.Refused("", err)
+	case connectors.FateOf(err) == connectors.FateLogin:
+		return err
 	}
 	return connectors.NotSent(err)
 }
@@ -307,6 +310,8 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 		return connectors.Refused(a.Code(), said)
 	case "conflict":
 		return connectors.Conflict(a.Code(), said)
+	case "login_refused":
+		return connectors.LoginRefused(a.Code(), said)
 	case "throttled":
 		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: said}
 	}

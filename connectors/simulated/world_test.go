@@ -441,7 +441,8 @@ func TestRefusedForms(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, simulated.Plain.Options())
 			set(t, w, simulated.Fault{Vice: simulated.Refused, How: how})
-			if _, err := send(t, w.Connector(), order(intent.Create, 1), ""); code(err) != how || connectors.FateOf(err) != connectors.FateRefused {
+			want := map[bool]connectors.Fate{true: connectors.FateLogin, false: connectors.FateRefused}[how == "401"]
+			if _, err := send(t, w.Connector(), order(intent.Create, 1), ""); code(err) != how || connectors.FateOf(err) != want {
 				t.Errorf("%s: %v", how, err)
 			}
 		})

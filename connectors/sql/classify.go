@@ -22,8 +22,10 @@ func beforeCommit(err error) error {
 		return connectors.Conflict(e.Code, err)
 	case class == "53": // too many connections, out of memory or disk
 		return &connectors.Error{Fate: connectors.FateThrottled, Code: e.Code, Err: err}
-	case class == "08", class == "28", class == "57" && e.Code != "57014":
-		// No connection, no login, shutting down or starting up.
+	case class == "28": // no such role, or not with this password
+		return connectors.LoginRefused(e.Code, err)
+	case class == "08", class == "57" && e.Code != "57014":
+		// No connection, shutting down or starting up.
 		return &connectors.Error{Fate: connectors.FateNotSent, Code: e.Code, Err: err}
 	}
 	if slices.Contains(passing, e.Code) {

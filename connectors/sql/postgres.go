@@ -46,7 +46,12 @@ func (l *lazyPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pool.Acquire(ctx)
+	conn, err := pool.Acquire(ctx)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && classOf(refused.Code) == "28" {
+		return nil, connectors.LoginRefused(refused.Code, err)
+	}
+	return conn, err
 }
 
 func (l *lazyPool) get(ctx context.Context) (*pgxpool.Pool, error) {

@@ -48,7 +48,10 @@ type Standing struct {
 	// "open") by destination, Paused the destinations to which nothing is sent
 	// now.
 	Breakers map[string]string
-	Paused   []string
+	// LoginRefused is for how long destinations have refused the login. Default:
+	// they have not.
+	LoginRefused map[string]time.Duration
+	Paused       []string
 	// Stops counts the stops in force by what they stop: "all", "tenant",
 	// "destination", "tool", or "several" of these together.
 	Stops map[string]int
@@ -83,7 +86,7 @@ type count struct {
 
 var collected = []metric{
 	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
+	breaker, loginRefused, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
 }
 
 // Describe implements [prometheus.Collector].
@@ -202,6 +205,7 @@ func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
 	}
 	for _, name := range c.meter.known.Names() {
 		gauge(to, paused, truth(isPaused[name]), name)
+		gauge(to, loginRefused, s.LoginRefused[name].Seconds(), name)
 		if state, ok := s.Breakers[name]; ok {
 			for _, each := range []string{"closed", "half-open", "open"} {
 				gauge(to, breaker, truth(each == state), name, each)

@@ -41,7 +41,7 @@ var (
 	prevented = metric{"readback_duplicates_prevented_total", "counter", []string{"destination", "kind", "by"},
 		"Second effects that did not come about, by what prevented them: replay (a call was answered instead of sent again), read (a read found the effect of a send of unknown fate)."}
 	held = metric{"readback_holds_total", "counter", []string{"destination", "kind", "rule"},
-		"Sends that a guard did not let pass, by rule: rate, breaker, busy, stopped."}
+		"Sends that a guard did not let pass, by rule: rate, breaker, login, busy, stopped."}
 	failed = metric{"readback_failures_total", "counter", []string{"destination", "kind", "cause"},
 		"Failures of the ledger or of the work on a write, by cause: fenced, ledger_unavailable, ledger_corrupt, clock, other."}
 	replays = metric{"readback_replays_total", "counter", []string{"destination", "kind"},
@@ -76,6 +76,8 @@ var (
 
 	breaker = metric{"readback_breaker_state", "gauge", []string{"destination", "state"},
 		"1 for the state in which the circuit breaker of a destination is: closed, half-open, open."}
+	loginRefused = metric{"readback_login_refused_seconds", "gauge", []string{"destination"},
+		"For how long the destination has refused the login, by the ledger's clock; 0 while it does not. Its writes wait: readback_queue_writes counts them."}
 	stops = metric{"readback_stops", "gauge", []string{"scope"},
 		"Stops that are in force, by what they name: all, tenant, destination, tool, several of these."}
 	paused = metric{"readback_destination_paused", "gauge", []string{"destination"},
@@ -101,7 +103,7 @@ var (
 var metrics = []metric{
 	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, writeSends, shownSeconds, prevented, held, failed, replays, reloads,
 	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
+	breaker, loginRefused, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
 }
 
 // Table lists every name with its meaning, as a table in Markdown.

@@ -37,6 +37,28 @@ func guarding() []Mutant {
 	}
 }
 
+// logins are the rules of a login that a destination refuses.
+func logins() []Mutant {
+	return []Mutant{
+		{6, "A refused login burns nothing of a write's budget.", "ledger/record.go",
+			"\"throttled\", fateLogin}", "\"throttled\"}", "engine", "TestARefusedLoginHoldsTheQueue/sends"},
+		{6, "A refused login ends no write, however long it lasts.", standardGo,
+			"if c.Last == connectors.FateLogin {", "if false {", "engine", "TestARefusedLoginHoldsTheQueue/sends,_without_guards"},
+		{6, "Nor does one that a read before the send meets.", runGo,
+			"if connectors.FateOf(err) == connectors.FateLogin {", "if false {", "", "TestARefusedLoginHoldsTheQueue/reads_before,_without_guards"},
+		{6, "A refused login holds the destination at once.", "guards/breaker.go",
+			"\t\tb.trip = trip\n\t\tb.kick()\n\t\treturn\n", "\t\treturn\n", "", "TestARefusedLoginHoldsTheDestination"},
+		{6, "It does so also where the breaker is switched off.", "guards/breaker.go",
+			"(!b.off() || !n.Login.IsZero())", "!b.off()", "", "TestARefusedLoginHoldsTheDestination/switched_off"},
+		{6, "A token endpoint that refuses is a refused login.", "connectors/rest/token.go",
+			"status == http.StatusUnauthorized ||", "", "", "TestWithoutATokenNothingIsSent/login"},
+		{6, "A 401 is a refused login.", "connectors/httpsend/classify.go",
+			"\tcase 401:\n\t\treturn login\n", "\tcase 401:\n\t\treturn refused\n", "", "TestClassify"},
+		{6, "SQLSTATE class 28 is a refused login.", "connectors/sql/classify.go",
+			"case class == \"28\":", "case class == \"--\":", "", "TestFates/login"},
+	}
+}
+
 // sharing are the rules of workers and queues.
 func sharing() []Mutant {
 	return []Mutant{

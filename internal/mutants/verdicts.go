@@ -12,7 +12,7 @@ const (
 // table is every rule.
 func table() []Mutant {
 	var all []Mutant
-	for _, part := range [][]Mutant{verdicts(), comparisons(), readings(), preStates(), rows(), knowledge(), walk(), wire(), guarding(), sharing(), looking(), removing(), approving(), reversing(), witnessing(), unseeing(), choosing(), interfaces()} {
+	for _, part := range [][]Mutant{verdicts(), comparisons(), readings(), preStates(), rows(), knowledge(), walk(), wire(), guarding(), logins(), sharing(), looking(), removing(), approving(), reversing(), witnessing(), unseeing(), choosing(), interfaces()} {
 		all = append(all, part...)
 	}
 	return all

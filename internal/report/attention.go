@@ -188,6 +188,18 @@ func breakers(f Found) []Matter {
 		if d.Breaker.Until.After(f.Standing.Now) {
 			next = "one send is tried " + ago(d.Breaker.Until, f.Standing.Now)
 		}
+		if !d.Breaker.Login.IsZero() {
+			n := 0
+			for _, q := range f.Survey.Queues {
+				if q.Destination == d.Name && (q.State == ledger.Queued || q.State == ledger.Checking) {
+					n += q.Count
+				}
+			}
+			all = append(all, matters("%q has refused our login since %s (%s); %s, and nothing is sent; %s.",
+				"Renew its credentials. The writes are sent when the login works again; none is lost.",
+				Safe(d.Name), moment(d.Breaker.Login), clip(d.Breaker.Why, maxText), some(n, "write waits", "writes wait"), next)...)
+			continue
+		}
 		all = append(all, matters("Nothing is sent to %q: its sends failed, and its circuit breaker opened %s (%s); %s.",
 			"See whether the destination works: `readback destinations --probe`. It closes by itself when a send succeeds.",
 			Safe(d.Name), ago(d.Breaker.Since, f.Standing.Now), clip(d.Breaker.Why, maxText), next)...)

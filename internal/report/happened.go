@@ -141,6 +141,7 @@ var fates = map[connectors.Fate]string{
 	connectors.FateNotSent:   "nothing was sent",
 	connectors.FateRefused:   "the destination said no",
 	connectors.FateThrottled: "the destination said not now",
+	connectors.FateLogin:     "the destination refused the login; nothing was applied",
 }
 
 func sent(e ledger.Event, n int) string {

@@ -54,7 +54,7 @@ func (k Known) after(e ledger.Event, own string) Known {
 		if k.Fate = e.Fate; k.Fate == ledger.FateUnknown {
 			k.Fate = unknownFate
 		}
-		if fate := connectors.Fate(e.Fate); fate == connectors.FateNotSent || fate == connectors.FateThrottled {
+		if fate := connectors.Fate(e.Fate); fate == connectors.FateNotSent || fate == connectors.FateThrottled || fate == connectors.FateLogin {
 			k.Unsent++
 		}
 	}

@@ -102,6 +102,7 @@ type Destination struct {
 	BreakerSince time.Time `json:"breaker_since,omitzero"`
 	BreakerUntil time.Time `json:"breaker_until,omitzero"`
 	BreakerWhy   string    `json:"breaker_why,omitempty"`
+	LoginRefused time.Time `json:"login_refused_since,omitzero"`
 	PausedUntil  time.Time `json:"paused_until,omitzero"`
 	PausedWhy    string    `json:"paused_why,omitempty"`
 	UnderWay     int       `json:"under_way"`
@@ -151,6 +152,7 @@ func NewStatus(f Found) Status {
 			Concurrency: d.Limit, RateCalls: d.Rate.Calls, RateSeconds: d.Rate.Per.Seconds(), Damaged: d.Damaged}
 		if d.Breaker.State != "closed" {
 			one.BreakerSince, one.BreakerUntil, one.BreakerWhy = d.Breaker.Since, d.Breaker.Until, d.Breaker.Why
+			one.LoginRefused = d.Breaker.Login
 		}
 		s.Destinations = append(s.Destinations, one)
 	}

@@ -112,6 +112,9 @@ func (s Status) destinations(now time.Time) string {
 		if !d.BreakerSince.IsZero() {
 			breaker += " since " + strings.TrimSuffix(ago(d.BreakerSince, now), " ago")
 		}
+		if !d.LoginRefused.IsZero() {
+			breaker = "login refused since " + strings.TrimSuffix(ago(d.LoginRefused, now), " ago")
+		}
 		if d.PausedUntil.After(now) {
 			paused = "until " + ago(d.PausedUntil, now)
 		}

@@ -61,6 +61,9 @@ func sagaStanding(s saga.State) badge {
 }
 
 func breakerStanding(b guards.BreakerState) badge {
+	if !b.Login.IsZero() {
+		return badge{"bad", "■", "login refused: its writes wait"}
+	}
 	switch b.State {
 	case "closed":
 		return badge{"good", "✓", "breaker closed"}

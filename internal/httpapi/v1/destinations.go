@@ -78,6 +78,7 @@ type Breaker struct {
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero" jsonschema:"when one send is let through"`
 	Why   string    `json:"reason,omitempty" jsonschema:"for people"`
+	Login time.Time `json:"login_refused_since,omitzero" jsonschema:"since when the destination has refused our login; its writes wait"`
 }
 
 // Rate is so many calls in so many seconds.
@@ -124,7 +125,7 @@ func destinationOf(d office.Destination) Destination {
 }
 
 func breakerOf(b guards.BreakerState) Breaker {
-	return Breaker{State: b.State, Since: b.Since, Until: b.Until, Why: b.Why}
+	return Breaker{State: b.State, Since: b.Since, Until: b.Until, Why: b.Why, Login: b.Login}
 }
 
 func lagOf(l lag.Line) Lag {

@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// expired is a connector whose credentials the destination refuses.
+type expired struct {
+	connectors.Connector
+	sends, reads atomic.Bool
+	refused      atomic.Int64
+}
+
+func (e *expired) refuse() error {
+	e.refused.Add(1)
+	return connectors.LoginRefused("401", errors.New("the destination answered 401 Unauthorized"))
+}
+
+func (e *expired) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if e.sends.Load() {
+		return connectors.Receipt{}, e.refuse()
+	}
+	return e.Connector.Write(ctx, r)
+}
+
+func (e *expired) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	if e.reads.Load() {
+		return connectors.Observation{}, e.refuse()
+	}
+	return e.Connector.Read(ctx, q)
+}
+
+// A refused login concerns the destination and not the write: for a day and a half
+// every write waits, with few attempts, and all are sent once the login works.
+func TestARefusedLoginHoldsTheQueue(t *testing.T) {
+	const writes, hours = 20, 36
+	for name, c := range map[string]struct {
+		class        simulated.Class
+		sends, reads bool
+		guarded      bool
+		most         int64 // refused calls
+	}{
+		"sends":                        {simulated.Unique, true, false, true, hours*12 + 40},
+		"reads before the send":        {simulated.Plain, false, true, true, hours*12 + 40},
+		"both":                         {simulated.Plain, true, true, true, hours*12 + 40},
+		"sends, without guards":        {simulated.Unique, true, false, false, writes * (hours*12 + 40)},
+		"reads before, without guards": {simulated.Plain, false, true, false, writes * (hours*12 + 40)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.class.Options(), nil)
+				d := b.world.Destination()
+				conn := &expired{Connector: d.Connector}
+				conn.sends.Store(c.sends)
+				conn.reads.Store(c.reads)
+				d.Connector = conn
+				var reg connectors.Registry
+				if err := reg.Register("orders", d); err != nil {
+					t.Fatal(err)
+				}
+				opts := &engine.Options{}
+				if c.guarded {
+					g := guards.New(b.ledger, &reg, nil)
+					defer func() { _ = g.Close() }()
+					opts.Guards = g
+				}
+				b.engine = engine.New(b.ledger, &reg, opts)
+				defer b.engine.Close()
+				var ids []ledger.ID
+				for n := range writes {
+					ids = append(ids, b.enqueue(order(fmt.Sprint("A-", n), intent.Create)))
+				}
+				b.work(hours * time.Hour)
+				for _, id := range ids {
+					if rec := b.state(id); rec.State == ledger.Settled || rec.State == ledger.Review || rec.Sends != rec.Unsent {
+						t.Fatalf("%s, %d sends of which %d unsent; want it to wait and its budget untouched%s", rec.Phase(), rec.Sends, rec.Unsent, b.life(id))
+					}
+				}
+				if n := conn.refused.Load(); n > c.most {
+					t.Errorf("%d calls met the refused login, want at most %d: one probe at a time", n, c.most)
+				}
+				conn.sends.Store(false)
+				conn.reads.Store(false)
+				b.work(12 * time.Minute)
+				for _, id := range ids {
+					if rec := b.state(id); rec.Settlement != ledger.Verified {
+						t.Errorf("the login works again and %s%s", rec.Phase(), b.life(id))
+					}
+				}
+				if n := len(b.world.Effects()); n != writes {
+					t.Errorf("%d effects, want %d", n, writes)
+				}
+			})
+		})
+	}
+}
+
+// The deadline of an intent counts while the login is refused: its caller no
+// longer wants the write.
+func TestTheDeadlineCountsWhileTheLoginIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, How: "401"})
+		w := order("A-1", intent.Create)
+		w.Deadline = time.Now().Add(time.Hour)
+		id := b.enqueue(w)
+		b.work(2 * time.Hour)
+		if rec := b.state(id); rec.Settlement != ledger.NotApplied {
+			t.Errorf("%s, want not applied%s", rec.Phase(), b.life(id))
+		}
+	})
+}
