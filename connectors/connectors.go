@@ -183,6 +183,13 @@ type Checker interface {
 	Check(w intent.WriteIntent) error
 }
 
+// NotChecker is an optional power: say what of an intent is sent and never
+// compared. Default: its payload.
+type NotChecker interface {
+	// NotChecked lists it as JSON Pointers, and does no I/O.
+	NotChecked(w intent.WriteIntent) []string
+}
+
 // Preparer is an optional power: build what is sent once, before the first
 // send. The ledger keeps it, so that every later send of the write is the same
 // to the byte, whatever clock, process or version of the program makes it.

@@ -67,6 +67,9 @@ type Outcome struct {
 	Settled time.Time `json:"settled,omitzero"`
 	// Replayed says that this call did not begin the write.
 	Replayed bool `json:"replayed"`
+	// NotChecked lists what was sent and never compared, as JSON Pointers: verified
+	// says nothing about it.
+	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is until when a recheck is pending that may still contradict a
 	// settled outcome; zero when the outcome is final.
 	RecheckUntil time.Time `json:"recheck_until,omitzero"`
@@ -83,7 +86,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
 		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
-		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r),
+		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r), NotChecked: r.NotChecked,
 	}
 	if o.Status == StatusInProgress || o.Status == StatusUnverified {
 		o.AskAgain, o.AskAfter = AgainLater, r.Due
@@ -99,6 +102,10 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	}
 	o.Text = sentence(o.Status, r)
 	o.ForModel = advice(o.Status, r)
+	if o.Status == StatusVerified && len(o.NotChecked) > 0 {
+		o.Text += " Not compared: " + strings.Join(o.NotChecked, ", ") + "."
+		o.ForModel += " Not compared, so not verified: " + strings.Join(o.NotChecked, ", ") + "."
+	}
 	if r.State == ledger.Settled && !r.Due.IsZero() {
 		o.RecheckUntil = r.Due
 		if r.RecheckUntil.After(r.Due) {

@@ -55,7 +55,24 @@ func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 	if err != nil {
 		return rec, err
 	}
+	rec.NotChecked = e.notChecked(w)
 	return kept(e.sealer(rec), rec, w)
+}
+
+// notChecked lists what of an intent is sent and never compared.
+func (e *Engine) notChecked(w intent.WriteIntent) []string {
+	conn, _, err := e.reg.Lookup(w.Destination, w.Kind)
+	var all []string
+	if c, ok := conn.(connectors.NotChecker); err == nil && ok {
+		all = c.NotChecked(w)
+	} else {
+		for name := range w.Payload {
+			all = append(all, string(intent.Pointer("").AppendToken(name)))
+		}
+	}
+	all = append(slices.Clone(all), w.Ignore...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // kept seals what is sensitive in the intent of a new record.

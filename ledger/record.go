@@ -146,6 +146,8 @@ type Record struct {
 	// Unproven counts the reads in a row, since the last send, that could not be
 	// made or proved nothing.
 	Unproven int `json:"unproven,omitempty"`
+	// NotChecked lists what is sent and never compared, as JSON Pointers.
+	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is when the last pending recheck of a settled write is due;
 	// zero when none is pending.
 	RecheckUntil time.Time `json:"recheck_until,omitzero"`
@@ -256,7 +258,7 @@ func (r Record) Identity() Record {
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
-		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace,
+		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked,
 	}
 }
 

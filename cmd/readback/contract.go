@@ -176,6 +176,8 @@ type agreedTool struct {
 	Kind   string   `json:"kind"`
 	Write  string   `json:"write"`
 	Proofs []string `json:"proofs"`
+	// NotChecked are arguments that are sent and never compared.
+	NotChecked []string `json:"not_checked,omitempty"`
 }
 
 func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int, error) {
@@ -186,7 +188,7 @@ func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int
 	g := agreement{Name: c.Name(), Server: c.Server(), Reads: c.Reads()}
 	for _, t := range c.Writes() {
 		kind, w, _ := c.Target(t)
-		g.Writes = append(g.Writes, agreedTool{t, kind, string(w), c.Proofs(t)})
+		g.Writes = append(g.Writes, agreedTool{t, kind, string(w), c.Proofs(t), c.NotChecked(t)})
 	}
 	profiles := c.Profiles()
 	for _, kind := range c.Kinds() {
@@ -249,6 +251,11 @@ func (g agreement) text() string {
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", report.Safe(t.Tool), t.Write, report.Safe(t.Kind), report.Safe(strings.Join(t.Proofs, ", "))))
 	}
 	b.WriteString(report.Table(rows...))
+	for _, t := range g.Writes {
+		if len(t.NotChecked) > 0 {
+			fmt.Fprintf(&b, "\n%s sends these arguments and compares none of them: %s\n", report.Safe(t.Tool), report.Safe(strings.Join(t.NotChecked, ", ")))
+		}
+	}
 	for _, k := range g.Kinds {
 		fmt.Fprintf(&b, "\n%s:\n", k.Kind)
 		for _, p := range k.Promises {

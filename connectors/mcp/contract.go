@@ -133,6 +133,7 @@ type write struct {
 	conflict     []*regexp.Regexp
 	throttled    []*regexp.Regexp
 	passes       *passes
+	notChecked   []unchecked
 }
 
 // looksBack reports whether the intent of a call needs the record before it.

@@ -42,6 +42,9 @@ func (c *Contract) Derive(tool string, args intent.Fields, before *connectors.Ob
 	if !ok {
 		return intent.WriteIntent{}, arguments("the tool %q has no contract", tool)
 	}
+	if _, others := w.notCompared(args); len(others) > 0 {
+		return intent.WriteIntent{}, arguments("%s: no read could show whether it was stored, since the contract does not say where it stands. Leave it out, or list it under not_checked of %s in the contract", strings.Join(others, ", "), tool)
+	}
 	if w.kind.each {
 		return w.deriveEach(args)
 	}

@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -40,9 +43,6 @@ func TestDerive(t *testing.T) {
 	}{
 		"a file": {"key and expectation hold all arguments", "filesystem", "write_file", `{"path":"/a","content":"x"}`, nil, intent.WriteIntent{
 			Kind: "file", Write: intent.Upsert, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "x"}}},
-		"an unknown argument": {"what the contract does not mention is sent as well", "filesystem", "write_file", `{"path":"/a","content":"x","mode":7}`, nil, intent.WriteIntent{
-			Kind: "file", Write: intent.Upsert, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "x"},
-			Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "content": "x", "mode": json.Number("7")}}}},
 		"an edit": {"what must come of it follows from what is there", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"three"}]}`, before, intent.WriteIntent{
 			Kind: "file", Write: intent.Update, Key: intent.Fields{"path": "/a"}, Expect: intent.Fields{"content": "one three"}, Require: intent.Fields{"content": "one two"},
 			Payload: intent.Fields{"arguments": map[string]any{"path": "/a", "edits": []any{map[string]any{"oldText": "two", "newText": "three"}}}}}},
@@ -154,5 +154,66 @@ func TestIntentsThatLieAreRefused(t *testing.T) {
 				t.Errorf("%s: %v; want %q", c.reason, err, c.says)
 			}
 		})
+	}
+}
+
+// TestArgumentsThatNothingCompares: what no read can show is refused, unless the
+// contract says that it is not compared; then the intent is known to leave it out.
+func TestArgumentsThatNothingCompares(t *testing.T) {
+	shop := mcptest.Contract
+	listing := strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [status, $.meta.source]\n", 1)
+	for name, c := range map[string]struct {
+		reason, contract, tool, args string
+		refused                      string   // is in the error
+		notChecked                   []string // where it is not refused
+	}{
+		"all compared":       {"nothing is left out", shop, "create_order", `{"order_id":"A-1","note":"n","amount_cents":1}`, "", nil},
+		"not mentioned":      {"verified would be said of it too", shop, "create_order", `{"order_id":"A-1","note":"n","status":"paid"}`, "/status", nil},
+		"null":               {"null is a value as well", shop, "create_order", `{"order_id":"A-1","note":"n","status":null}`, "/status", nil},
+		"listed":             {"the contract says that it is not compared", listing, "create_order", `{"order_id":"A-1","note":"n","status":"paid"}`, "", []string{"/status"}},
+		"listed, left out":   {"nothing was sent that is not compared", listing, "create_order", `{"order_id":"A-1","note":"n"}`, "", nil},
+		"within":             {"one member is listed, and no other", listing, "create_order", `{"order_id":"A-1","note":"n","meta":{"source":"x"}}`, "", []string{"/meta/source"}},
+		"beside":             {"the other one is not", listing, "create_order", `{"order_id":"A-1","note":"n","meta":{"source":"x","by":"y"}}`, "/meta/by", nil},
+		"the record's id":    {"it aims the write", shop, "update_order", `{"order_id":"A-1","note":"n","id":"o-1"}`, "", nil},
+		"of several":         {"in each of the records", "memory", "create_entities", `{"entities":[{"name":"a","entityType":"t","observations":[],"rank":1}]}`, "/entities/rank", nil},
+		"beside several":     {"and around them", "memory", "create_entities", `{"entities":[{"name":"a","entityType":"t","observations":[]}],"name":"x"}`, "/name", nil},
+		"a file's mode":      {"the shipped contract says nothing about it", "filesystem", "write_file", `{"path":"/a","content":"x","mode":7}`, "/mode", nil},
+		"of a deleted thing": {"a delete sends it too", shop, "delete_order", `{"order_id":"A-1","reason":"x"}`, "/reason", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var contract *mcp.Contract
+			if strings.Contains(c.contract, "\n") {
+				contract = pinned(t, c.contract)
+			} else {
+				contract = shippedContract(t, c.contract)
+			}
+			in, err := contract.Derive(c.tool, fields(t, c.args), nil)
+			if c.refused != "" {
+				if !errors.Is(err, mcp.ErrArguments) || !strings.Contains(err.Error(), c.refused+":") {
+					t.Fatalf("%s: %v, want a refusal of %s", c.reason, err, c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", c.reason, err)
+			}
+			conn := connect(t, mcptest.New(mcptest.NewWorld()), contract)
+			if diff := cmp.Diff(c.notChecked, conn.NotChecked(in), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNotCheckedNamesWhatThereIs: a name that is mistyped would excuse nothing.
+func TestNotCheckedNamesWhatThereIs(t *testing.T) {
+	shop := mcptest.Contract
+	if _, err := mcp.Load([]byte(strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [note]\n", 1)), "shop.yaml"); err == nil || !strings.Contains(err.Error(), "shop.yaml:14: ") || !strings.Contains(err.Error(), "is compared") {
+		t.Errorf("what is compared is excused: %v", err)
+	}
+	c := pinned(t, strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [statsu]\n", 1))
+	tool := &sdk.Tool{Name: "create_order", InputSchema: json.RawMessage(`{"type":"object","properties":{"order_id":{},"status":{}}}`)}
+	if err := c.Trusts(tool); !errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), "line 14 ") || !strings.Contains(err.Error(), "statsu") {
+		t.Errorf("%v, want the name and its line", err)
 	}
 }

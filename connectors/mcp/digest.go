@@ -32,6 +32,11 @@ func Digest(t *sdk.Tool) (string, error) {
 // Trusts fails with [ErrWithdrawn] where a tool is not the one that the contract
 // was written for. A tool that the contract does not pin is not looked at.
 func (c *Contract) Trusts(t *sdk.Tool) error {
+	if w, ok := c.tools[t.Name]; ok {
+		if err := w.knowsArguments(t); err != nil {
+			return err
+		}
+	}
 	want := c.digests[t.Name]
 	if want == "" {
 		return nil

@@ -46,6 +46,7 @@ type fileWrite struct {
 	Conflict    []yamlfile.Text       `yaml:"conflict"`
 	Throttled   []yamlfile.Text       `yaml:"throttled"`
 	Passes      *filePasses           `yaml:"passes"`
+	NotChecked  []yamlfile.Text       `yaml:"not_checked"`
 }
 
 type fileIdempotency struct {

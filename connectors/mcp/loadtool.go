@@ -32,11 +32,24 @@ func (l *loader) write(k *kind, t intent.WriteType, f *fileWrite) {
 	w.require = l.sources(f.Require, w)
 	l.keysOf(f, w)
 	l.shapeOf(f, w)
+	defer func() {
+		for i, u := range w.notChecked {
+			if u.path.set && slices.ContainsFunc(w.covered(), func(p path) bool { return slices.Equal(p.names, u.path.names) }) {
+				l.At(f.NotChecked[i].Place, "is compared, or readback's own to set; want arguments that nothing else of the write names")
+			}
+		}
+	}()
 	if f.Idempotency != nil {
 		w.idempotency, w.window = l.newPath(f.Idempotency.Argument), time.Duration(f.Idempotency.Window)
 		if !w.idempotency.set || w.window <= 0 {
 			l.At(f.Idempotency.At, "want argument (the path of the key) and window (for how long the server knows it)")
 		}
+	}
+	for _, t := range f.NotChecked {
+		name := t
+		name.Value = "$." + strings.TrimPrefix(t.Value, "$.")
+		u := unchecked{path: l.newPath(name), line: t.Line}
+		w.notChecked = append(w.notChecked, u)
 	}
 	if f.Passes != nil {
 		v, _ := l.Scalar(f.Passes.Equals, f.Passes.At.Field+".equals")

@@ -47,6 +47,8 @@ type Result struct {
 	// Problems is what is wrong with the arguments.
 	Problems []tool.Problem `json:"problems,omitempty"`
 	Replayed bool           `json:"replayed"`
+	// NotChecked is what was sent and never compared.
+	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is until when a recheck may still contradict the status.
 	RecheckUntil string `json:"recheck_until,omitempty"`
 }
@@ -67,6 +69,7 @@ func OutcomeOf(o engine.Outcome, name string) Result {
 		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == engine.StatusVerified, Text: o.Text,
 		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain),
 		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
+		NotChecked: o.NotChecked,
 	}
 	if !o.AskAfter.IsZero() {
 		r.AskAfter = o.AskAfter.UTC().Format(time.RFC3339)

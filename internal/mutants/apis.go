@@ -11,5 +11,13 @@ func interfaces() []Mutant {
 			"case s.Found.Effect != effectPresent && !s.Found.fresh(s, d.now):\n\t\t\tl :=", "case false:\n\t\t\tl :=", "", "TestACompletionIsHeldAgainstTheDestination/not_there"},
 		{1, "What was seen before a completion says nothing about it.", "workflow/complete.go",
 			"\t\ts.Found = nil // what a gate found before", "\t\t// what a gate found before", "", "TestWhatWasSeenBeforeIsNotSaidOfACompletion"},
+		{1, "An argument that nothing compares is refused.", "connectors/mcp/derive.go",
+			"w.notCompared(args); len(others) > 0 {", "w.notCompared(args); len(others) > 999 {", "", "TestArgumentsThatNothingCompares/not_mentioned"},
+		{1, "What the contract lists as not checked is named.", "connectors/mcp/notchecked.go",
+			"found[pointer(at, p.names)] = true", "delete(found, pointer(at, p.names))", "", "TestArgumentsThatNothingCompares/listed"},
+		{1, "A name that no argument has excuses nothing.", "connectors/mcp/notchecked.go",
+			"if _, there := schema.Properties[u.path.names[0]]; !there {", "if false {", "", "TestNotCheckedNamesWhatThereIs"},
+		{1, "An outcome says what was not compared.", "engine/redact.go",
+			"	rec.NotChecked = e.notChecked(w)\n", "", "", "TestAnOutcomeSaysWhatWasNotCompared"},
 	}
 }

@@ -72,6 +72,9 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
 	}
 	rows = append(rows, approvals(r, now)...)
+	if len(o.NotChecked) > 0 {
+		add("not checked", "%s", strings.Join(o.NotChecked, ", "))
+	}
 	if !o.RecheckUntil.IsZero() {
 		add("recheck", "pending until %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
 	}
