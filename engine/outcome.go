@@ -229,7 +229,7 @@ func advice(s Status, r ledger.Record) string {
 	case StatusAbandoned:
 		return "A person gave it up. Do not call again for this operation without being told to."
 	case StatusReview:
-		return fmt.Sprintf("Unclear, and a person is looking at it (id %s). Do not call again and do not try another way.", r.ID)
+		return fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID)
 	case StatusHeld:
 		return fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID)
 	case StatusDenied:

@@ -185,8 +185,10 @@ func KnownNotApplied(c Case) (string, bool) {
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c):
 		return "every send was provably not applied", true
+	case Conclusive(c) && c.Verdict == verify.Stale:
+		return "the record is as it was before the send, and no send can arrive any more", true
 	case Conclusive(c):
-		return "no record was found by a read that cannot lag, after the horizon of late arrivals", true
+		return "there is no record, and no send can arrive any more", true
 	}
 	return "", false
 }

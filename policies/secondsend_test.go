@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -313,6 +314,22 @@ func TestSecondSendKeys(t *testing.T) {
 		"a person without force, later": {"and served by it", with(atHorizon(lost()), func(c *policies.Case) { c.Directed = policies.DirectRetry }), same},
 	} {
 		t.Run(name, r.run)
+	}
+}
+
+// A sentence about a write that was not applied does not say that there is no
+// record where the last read found one.
+func TestNotAppliedNamesTheRecord(t *testing.T) {
+	for v, want := range map[verify.Verdict]string{
+		verify.Absent: "there is no record",
+		verify.Stale:  "the record is as it was",
+	} {
+		for _, sends := range []int{1, 4} { // the second is all of the budget
+			c := with(read(lost(), v, horizon), write(intent.Update), func(c *policies.Case) { c.Sends = sends })
+			if why, known := policies.KnownNotApplied(c); !known || !strings.HasPrefix(why, want) {
+				t.Errorf("%v after %d sends: %q, %t, want %q", v, sends, why, known, want)
+			}
+		}
 	}
 }
 

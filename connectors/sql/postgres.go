@@ -255,7 +255,7 @@ func (c change) keptIn(rows []row) bool {
 // missed is the refusal of a change that would touch another number of rows.
 func (c change) missed(n int) error {
 	if c.makes && n == 0 {
-		return connectors.Conflict("23505", ErrExists)
+		return connectors.Conflict("", fmt.Errorf("the server inserted no row: %w, or a trigger swallowed the insert", ErrExists))
 	}
 	return connectors.Conflict("", fmt.Errorf("%w: %d, want %d; it was rolled back", ErrMatches, n, c.rows))
 }

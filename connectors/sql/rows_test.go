@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,6 +57,9 @@ func TestTakenKey(t *testing.T) {
 	conflict(t, err, "a row is there")
 	if !errors.Is(err, sql.ErrExists) {
 		t.Errorf("error %v, want ErrExists", err)
+	}
+	if strings.Contains(err.Error(), "23505") || !strings.Contains(err.Error(), "or a trigger swallowed the insert") {
+		t.Errorf("error %v, want no code that the server did not send, and both causes", err)
 	}
 	none := connectors.Observation{}
 	r := d.request(intent.Upsert, 1, &none)

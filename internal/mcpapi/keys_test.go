@@ -110,7 +110,7 @@ func TestAgainWithoutAnyKey(t *testing.T) {
 		if first.Status != "verified" || second.Status != "review" || res.IsError || b.effects() != 1 {
 			t.Errorf("%s, then %s, with %d effects", first.Status, second.Status, b.effects())
 		}
-		if !strings.Contains(second.WhatToDo, "a person is looking at it") || !strings.Contains(second.WhatToDo, "Do not call create_order again") {
+		if !strings.Contains(second.WhatToDo, "waiting for a reviewer") || !strings.Contains(second.WhatToDo, "Do not call create_order again") {
 			t.Errorf("what to do is %q", second.WhatToDo)
 		}
 	})

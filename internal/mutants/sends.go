@@ -114,6 +114,8 @@ func knowledge() []Mutant {
 			"\td.Permit = Permit{}\n", "", "", "TestNoPolicyOverridesTheRules"},
 		{6, "Not applied is said only when it is known.", standardGo,
 			"if _, known := KnownNotApplied(c); !known {\n\t\t\twhy", "if _, known := KnownNotApplied(c); !known && false {\n\t\t\twhy", "", "TestDecideBounds/fail_without"},
+		{6, "No record is only said to be missing where the read found none.", secondGo,
+			"case Conclusive(c) && c.Verdict == verify.Stale:", "case Conclusive(c) && c.Verdict == verify.Stale && false:", "", "TestNotAppliedNamesTheRecord"},
 		{6, "A later refusal does not erase an earlier send of unknown fate.", secondGo,
 			"case !c.Unknown && !c.Answered && !present(c):\n\t\treturn \"", "case c.Last == connectors.FateRefused:\n\t\treturn \"", "", "TestKnownNotApplied/unknown,_then_refused"},
 		{6, "Nor does the ledger forget it.", applyGo,
