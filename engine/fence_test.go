@@ -3,8 +3,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +65,35 @@ func (b *bench) takeOver(rec ledger.Record) {
 	if err != nil || out.Status != engine.StatusVerified {
 		b.t.Errorf("the other process: %+v, %v%s", out, err, b.life(rec.ID))
 	}
+}
+
+// lostLeases counts the writes that were lost to another worker.
+type lostLeases struct {
+	engine.Meter
+	n atomic.Int64
+}
+
+func (l *lostLeases) Failed(_ ledger.Record, err error) {
+	if errors.Is(err, ledger.ErrFenced) {
+		l.n.Add(1)
+	}
+}
+
+// A worker that lost its lease to another one says so, in the log and to the
+// meter.
+func TestALostLeaseIsLoggedAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		var log strings.Builder
+		lost := &lostLeases{}
+		slow := &stalling{Ledger: b.ledger, reserve: 5 * time.Second, lease: 2 * time.Second, then: b.takeOver}
+		frozen := b.engineOn(slow, b.world.Destination(), &engine.Options{Meter: lost, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, _ = frozen.Do(t.Context(), order("A-1", intent.Create)) // it is the other's
+		frozen.Close()
+		if text := log.String(); lost.n.Load() != 1 || !strings.Contains(text, "the lease was lost") || !strings.Contains(text, "write=wr_") {
+			t.Errorf("counted %d, logged %s; want the lost lease once in both", lost.n.Load(), text)
+		}
+	})
 }
 
 // A process that stood still between the announcement and the send does not

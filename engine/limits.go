@@ -54,7 +54,8 @@ const (
 	// given up by the other side.
 	recheckLast = 24 * time.Hour
 	// supersededPages bounds how far back a recheck that is about to raise an
-	// alarm looks for a later write of ours, in pages of the largest size.
+	// alarm looks for a later write of ours about the same record, in pages of
+	// 200.
 	supersededPages = 10
 	// wakeGap is how long a caller that waits for its turn lets a waking settle
 	// before it asks: many wait, and each waking is meant for one.

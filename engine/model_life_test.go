@@ -126,6 +126,10 @@ func (m *mortal) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.R
 	return m.Ledger.Get(ctx, tenant, id)
 }
 
+func (m *mortal) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+	return m.Ledger.(ledger.Finder).Find(ctx, s)
+}
+
 func (m *mortal) Write(ctx context.Context, r connectors.Request) (receipt connectors.Receipt, err error) {
 	if made, last := m.enter(); !last {
 		return m.Connector.Write(ctx, r)

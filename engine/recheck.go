@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -147,31 +148,32 @@ func (t *task) superseded() (ledger.ID, error) {
 	if t.rec.KeyDigest == "" {
 		return "", nil
 	}
-	// What is open or owes a recheck is found by its key. What is not must be
-	// looked for among all that came since: an alarm is rare, and worth it.
-	f := ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 1000}
-	var unread *ledger.UnreadError
-	for page := 0; page <= supersededPages; page++ {
-		found, err := t.e.ledger.List(t.life.hard, f)
-		if err != nil && !errors.As(err, &unread) {
+	finder, ok := t.e.ledger.(ledger.Finder)
+	if !ok {
+		return "", nil // better a needless alarm than none
+	}
+	f := ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 200}
+	unread := 0
+	for range supersededPages {
+		found, err := finder.Find(t.life.hard, f)
+		if err != nil {
 			return "", err
 		}
-		for _, r := range found {
+		for _, r := range found.Records {
 			if t.supersedes(r) {
 				return r.ID, nil
 			}
 		}
-		if f.KeyDigest != "" {
-			f.KeyDigest = ""
-			continue
-		}
-		if len(found) < f.Limit || found[len(found)-1].Created.Before(t.rec.Created) {
+		unread += len(found.Unread)
+		if f.After = found.Next; f.After == "" {
 			break
 		}
-		f.Before = found[len(found)-1].ID
+		if err := t.commit(); err != nil { // renews the lease
+			return "", err
+		}
 	}
-	if unread != nil { // it stays so until somebody mends them: better a needless alarm than none
-		t.log().Warn("whether a later write has changed the record was not found out; a person is told", "error", unread)
+	if unread > 0 { // it stays so until an operator repairs them: better a needless alarm than none
+		t.log().Warn("whether a later write has changed the record was not found out; a reviewer is asked", "unreadable", unread)
 	}
 	return "", nil
 }
@@ -184,12 +186,30 @@ func (t *task) supersedes(r ledger.Record) bool {
 	return t.judged.Verdict != verify.Absent || removes(r)
 }
 
-// removes reports whether a write can have removed its record: by itself, or by
-// being undone. Of one that was pruned nobody knows what it did.
+// removes reports whether a write can have removed its record from under its key:
+// by itself, by giving it another key, or by being undone. Of one that was pruned
+// nobody knows what it did.
 func removes(r ledger.Record) bool {
 	if r.Tombstone || r.Child != "" {
 		return true
 	}
 	w, err := intent.DecodeStored(r.Intent)
-	return err != nil || w.Write == intent.Delete
+	return err != nil || w.Write == intent.Delete || r.Settlement == ledger.Verified && moves(w)
+}
+
+// moves reports whether a write declares another value for a field of its key.
+func moves(w intent.WriteIntent) bool {
+	shown := func(v any) string { // sealed values are compared by their digests: each is sealed with a nonce of its own
+		text, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		return string(redact.Shown(text))
+	}
+	for name, value := range w.Key {
+		if declared, has := w.Expect[name]; has && shown(declared) != shown(value) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,6 +207,89 @@ func TestATakeoverOwesRechecks(t *testing.T) {
 				b.work(24 * time.Hour)
 				if got = b.state(out.ID); !got.Due.IsZero() || got.State != ledger.Settled {
 					t.Errorf("after the last: %s, due %s%s", got.Phase(), got.Due, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// reads counts the records that a ledger returns in lists and searches.
+type reads struct {
+	*ledger.Memory
+	records atomic.Int64
+}
+
+func (r *reads) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, error) {
+	found, err := r.Memory.List(ctx, f)
+	r.records.Add(int64(len(found)))
+	return found, err
+}
+
+func (r *reads) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+	found, err := r.Memory.Find(ctx, s)
+	r.records.Add(int64(len(found.Records)))
+	return found, err
+}
+
+// What explains an alarm is found by the key of the record: other writes of the
+// tenant are not read for it.
+func TestAnAlarmReadsTheWritesOfItsRecordAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		l := &reads{Memory: b.ledger}
+		b.engine = b.engineOn(l, b.world.Destination(), nil)
+		out := b.do(order("A-1", intent.Create))
+		b.do(wish("A-1", 1, intent.Update))
+		for n := range 20 {
+			b.do(order(fmt.Sprint("B-", n), intent.Create))
+		}
+		b.remove("A-1")
+		time.Sleep(time.Hour - time.Minute)
+		l.records.Store(0)
+		b.work(2 * time.Minute)
+		if got, read := b.state(out.ID), l.records.Load(); got.State != ledger.Review || read > 4 {
+			t.Errorf("%s after %d records were read; want review, and each of the two writes of the record read for each alarm%s", got.Phase(), read, b.life(out.ID))
+		}
+	})
+}
+
+// An edit whose record a later verified write of ours gave another key is
+// explained by that write.
+func TestWhatWeMovedSinceIsNoAlarm(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*intent.WriteIntent)
+		review bool
+	}{
+		"moved":     {func(w *intent.WriteIntent) { w.Expect["order_id"] = "A-2" }, false},
+		"not moved": {func(w *intent.WriteIntent) { w.Expect["order_id"] = "A-1" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Unique.Options()
+				o.Recheck = connectors.Within(time.Hour)
+				b := newBench(t, o, nil)
+				out := b.do(order("A-1", intent.Create))
+				time.Sleep(time.Minute)
+				move := wish("A-1", 1, intent.Update)
+				c.change(&move)
+				rec, err := ledger.NewRecord(move)
+				if err != nil {
+					t.Fatal(err)
+				}
+				later, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "w", LeaseFor: time.Minute, Events: []ledger.Event{{Kind: ledger.EvAnnounced}}})
+				if err == nil {
+					_, err = b.ledger.Append(t.Context(), rec.ID, later.Fence, ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered},
+						ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Effect: true}, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.remove("A-1")
+				b.work(2 * time.Hour)
+				if got := b.state(out.ID); (got.State == ledger.Review) != c.review {
+					t.Errorf("%s: %s%s", got.Phase(), got.Reason, b.life(out.ID))
 				}
 			})
 		})

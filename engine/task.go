@@ -206,6 +206,8 @@ func (t *task) lost(ctx context.Context, err error) error {
 	if !errors.Is(err, ledger.ErrFenced) {
 		return failure
 	}
+	t.log().Warn("the lease was lost: another worker has taken the write over", "lease", t.rec.LeaseFor, "held", time.Since(t.leased))
+	t.e.meter.Failed(t.rec, err)
 	late, encodeErr := json.Marshal(t.drain())
 	if encodeErr != nil {
 		return failure

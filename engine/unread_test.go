@@ -41,6 +41,20 @@ func (l *torn) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, erro
 	return recs, err
 }
 
+func (l *torn) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+	if l.lists != nil {
+		return ledger.Found{}, l.lists
+	}
+	found, err := l.Ledger.(ledger.Finder).Find(ctx, s)
+	found.Records = slices.DeleteFunc(found.Records, func(r ledger.Record) bool {
+		if slices.Contains(l.rows, r.ID) {
+			found.Unread = append(found.Unread, ledger.Unread{ID: r.ID, Err: ledger.ErrCorrupt})
+		}
+		return slices.Contains(l.rows, r.ID)
+	})
+	return found, err
+}
+
 // Whether a later write explains what a recheck found is looked for among what
 // can be read. Where that says nothing, a damaged row hides no alarm for ever.
 func TestRecheckBesideDamagedRows(t *testing.T) {
