@@ -125,10 +125,11 @@ func TestIntentsThatLieAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	honest := func() intent.WriteIntent {
-		w, err := contract.Derive("write_file", fields(t, `{"path":"/a","content":"x","mode":7}`), nil)
+		w, err := contract.Derive("write_file", fields(t, `{"path":"/a","content":"x"}`), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.Payload = intent.Fields{"arguments": map[string]any(fields(t, `{"path":"/a","content":"x","mode":7}`))} // as another API may declare it
 		return w
 	}
 	for name, c := range map[string]struct {
