@@ -151,13 +151,51 @@ func newPlan(seed uint64) plan {
 			}
 		}
 		if one(8) {
-			w.intent.Deadline = epoch.Add(at + within(40*time.Second))
+			w.intent.Deadline = epoch.Add(time.Minute + at + within(40*time.Second))
 		}
 		p.writes = append(p.writes, w)
 	}
 	p.there = p.writes[0].intent.Write != intent.Create && !one(4)
 	p.drawTrouble(r, at)
+	p.concentrate(r)
 	return p
+}
+
+// concentrate makes probable what many independent draws would seldom bring
+// together.
+func (p *plan) concentrate(r *rand.Rand) {
+	w := &p.writes[0]
+	in := func(from, until time.Duration) time.Duration {
+		return from + time.Duration(r.Int64N(int64(until-from)))
+	}
+	fault := func(v simulated.Vice, delay time.Duration) {
+		p.faults = append(p.faults, fault{at: 1, Fault: simulated.Fault{Vice: v, Times: 1, Delay: delay}})
+	}
+	switch r.IntN(8) {
+	case 0: // two writes that are submitted almost at once, to a slow ledger
+		p.ledger, p.faults, p.stops = 500*time.Millisecond, nil, nil
+		next := &p.writes[1]
+		next.at, next.worker, next.queue, w.queue = w.at+in(0, 800*time.Millisecond), (w.worker+1)%p.workers, false, false
+	case 1: // a process that stands still for longer than the destination remembers a key
+		if p.options.Window > 0 {
+			p.options.Window, p.slow, p.steps = 3*time.Minute, true, nil
+			fault(simulated.LostAnswer, 0)
+			p.stops = []stop{{worker: w.worker, write: 0, op: []string{"Append", "Get", "Read"}[r.IntN(3)], nth: r.IntN(3), how: "stall after", stall: in(100*time.Second, 6*time.Minute)}}
+		}
+	case 2: // a write whose deadline passes while a call is slow
+		p.steps = nil
+		for i := range p.writes {
+			p.writes[i].intent.Deadline = epoch.Add(time.Minute + p.writes[i].at + in(0, 4*time.Second))
+		}
+	case 3: // a clock that steps while a send is late
+		fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
+		p.steps = []step{{at: w.at + in(25*time.Second, 45*time.Second), by: in(20*time.Second, 2*time.Minute)}}
+	case 4: // a create that lands twice late, and then another write of the record
+		fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
+		fault(simulated.LostAnswer, 0)
+	case 5: // another actor beside a create that is answered
+		p.actions = append(p.actions, action{kind: []string{"delete", "rekey", "unmark"}[r.IntN(3)], write: 0, op: "Write"})
+	}
 }
 
 // drawTrouble draws what goes wrong, and what others do.

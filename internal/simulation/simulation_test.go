@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/readback-go/readback/ledger"
@@ -23,9 +21,10 @@ var (
 // holes lists rules of the oracle that the engine is known to break, and why: they
 // are reported, and fail no test. A rule that is broken no more leaves this table.
 var holes = map[string]string{
-	"count":   "a create that was answered is sent again although another actor deleted, re-keyed or unmarked the record",
-	"order":   "a create whose first send lands late brings back what a later write deleted",
-	"foreign": "with on_mismatch retry an upsert under a unique key is repeated over a value that another actor set",
+	"count":    "a create that was answered is sent again although another actor deleted, re-keyed or unmarked the record; a create repeated under a unique key lands late",
+	"foreign":  "with on_mismatch retry an upsert under a unique key is repeated over a value that another actor set (seed 633)",
+	"order":    "a create whose first send lands late brings back what a later write deleted",
+	"deadline": "the deadline is not checked right before the send",
 }
 
 // TestSeed runs one seed and prints its trace.
@@ -40,9 +39,13 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+// rightly are the rules by which a reviewer decides although nobody interfered: a
+// create of a record that an earlier write made, and an undo of what a later
+// write changed.
+var rightly = []string{"pre-state", "undo", "compensate"}
+
 // report is what many seeds came to.
 type report struct {
-	mu         sync.Mutex
 	seeds      int
 	writes     map[string]int
 	alone      map[string]int // the writes of runs that no other actor and no crooked fault met
@@ -53,8 +56,6 @@ type report struct {
 }
 
 func (p *report) add(r *run) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	class := r.plan.class.name
 	p.seeds++
 	p.writes[class] += len(r.plan.writes)
@@ -75,7 +76,7 @@ func (p *report) add(r *run) {
 	if len(r.acted) == 0 && !r.plan.there && !met["rollback"] && !met["dropped-field"] {
 		p.alone[class] += len(r.plan.writes)
 		for _, w := range r.plan.writes {
-			if rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent)); err == nil && rec.State == ledger.Review {
+			if rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent)); err == nil && rec.State == ledger.Review && !slices.Contains(rightly, rec.Rule) {
 				p.reviews[class]++
 			}
 		}
@@ -110,23 +111,27 @@ func (p *report) String() string {
 	return b.String()
 }
 
+// TestDeterministic: one seed is one run.
+func TestDeterministic(t *testing.T) {
+	for seed := uint64(1); seed <= 40; seed++ {
+		if one, two := simulate(t, newPlan(seed)).trace(), simulate(t, newPlan(seed)).trace(); one != two {
+			a, b := strings.Split(one, "\n"), strings.Split(two, "\n")
+			for i := range min(len(a), len(b)) {
+				if a[i] != b[i] {
+					t.Errorf("seed %d, line %d:\n%s\n%s", seed, i, a[i], b[i])
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestSimulation runs many seeds.
 func TestSimulation(t *testing.T) {
 	p := &report{writes: map[string]int{}, alone: map[string]int{}, reviews: map[string]int{}, faults: map[string]int{}, violations: map[string][]uint64{}}
-	next := new(atomic.Uint64)
-	next.Store(*from - 1)
-	end := *from + uint64(*seeds/part)
-	t.Run("seeds", func(t *testing.T) {
-		for n := range 2 {
-			t.Run(fmt.Sprint(n), func(t *testing.T) {
-				t.Parallel()
-				for seed := next.Add(1); seed < end; seed = next.Add(1) {
-					r := simulate(t, newPlan(seed))
-					p.add(r)
-				}
-			})
-		}
-	})
+	for seed := *from; seed < *from+uint64(*seeds/part); seed++ {
+		p.add(simulate(t, newPlan(seed)))
+	}
 	t.Log(p)
 	for rule, found := range p.violations {
 		slices.Sort(found)
