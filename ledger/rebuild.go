@@ -31,6 +31,8 @@ type identity struct {
 	Entrusted      bool   `json:"entrusted,omitempty"`
 	RequestedBy    string `json:"requested_by,omitempty"`
 	Trace          string `json:"trace,omitempty"`
+
+	NotChecked []string `json:"not_checked,omitempty"`
 }
 
 // identityOf is the identity of a record as evidence.
@@ -39,7 +41,7 @@ func identityOf(r Record) (json.RawMessage, error) {
 		ID: r.ID, Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		StructuralKey: r.StructuralKey, Digest: r.Digest, KeyDigest: r.KeyDigest,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID, Destination: r.Destination, Kind: r.Kind,
-		Parent: r.Parent, Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace,
+		Parent: r.Parent, Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reserve: the identity of write %s cannot be kept: %w", r.ID, err)
@@ -53,7 +55,7 @@ func (i identity) record() Record {
 		ID: i.ID, Tenant: i.Tenant, Workflow: i.Workflow, Step: i.Step, Tool: i.Tool, Call: i.Call,
 		StructuralKey: i.StructuralKey, Digest: i.Digest, KeyDigest: i.KeyDigest,
 		IdempotencyKey: i.IdempotencyKey, CorrelationID: i.CorrelationID, Destination: i.Destination, Kind: i.Kind,
-		Parent: i.Parent, Entrusted: i.Entrusted, RequestedBy: i.RequestedBy, Trace: i.Trace,
+		Parent: i.Parent, Entrusted: i.Entrusted, RequestedBy: i.RequestedBy, Trace: i.Trace, NotChecked: i.NotChecked,
 	}
 }
 
