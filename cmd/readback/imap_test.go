@@ -23,7 +23,7 @@ func TestMailbox(t *testing.T) {
 	says(t, r, "password_env: the environment variable MAIL is not set")
 
 	p.variable = map[string]string{"MAIL": "wrong-phrase"}
-	wrong := []result{p.run("destinations", "--probe"), p.submit(exitNotApplied, letter, "-v")}
+	wrong := []result{p.run("destinations", "--probe"), p.submit(exitInProgress, letter, "-v", "--wait", "1s")}
 	says(t, p.want(exitUnavailable, wrong[0]), "the server refused the login")
 
 	p.variable = map[string]string{"MAIL": password}
