@@ -72,11 +72,13 @@ func creates(c Case) bool {
 // stamps reports whether a record that the write made or changed bears its stamp.
 func stamps(c Case) bool { return creates(c) && c.Profile.Stamped || c.Profile.StampsUpdates }
 
-// unstored reports whether a place of a record is as it was before the write.
+// unstored reports whether a place of a record is as it was before the write. In
+// a record that the write made, null is a field without a value: there are
+// destinations that name every field.
 func unstored(c Case, now connectors.Record, path string) bool {
 	seen, there := intent.Lookup(now.Fields, path)
 	if creates(c) {
-		return !there
+		return !there || seen == nil
 	}
 	if c.Before == nil {
 		return false

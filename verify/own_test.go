@@ -45,6 +45,7 @@ func TestOwn(t *testing.T) {
 		"created, our stamp":                {intent.Create, stamped, nil, "", []connectors.Record{record(t, ourStamp, paid)}, true},
 		"created, our key":                  {intent.Create, freshKeys, nil, "", []connectors.Record{record(t, "", paid)}, true},
 		"created, a field lost":             {intent.Create, stamped, nil, "", []connectors.Record{record(t, ourStamp, `{"id":"1","state":"paid"}`)}, true},
+		"created, a field without a value":  {intent.Create, stamped, nil, "", []connectors.Record{record(t, ourStamp, `{"id":"1","state":"paid","sum":null}`)}, true},
 		"created, a field altered":          {intent.Create, stamped, nil, "", []connectors.Record{record(t, ourStamp, mixed)}, false},
 		"created, changed since":            {intent.Create, stamped, answered("1"), "", []connectors.Record{versioned(record(t, ourStamp, paid), "2")}, false},
 		"created twice":                     {intent.Create, stamped, answered(""), "", []connectors.Record{record(t, ourStamp, paid), named(record(t, ourStamp, paid), "B")}, false},

@@ -171,7 +171,8 @@ func (r *run) oneOutcome() {
 
 // wanted is what must come of the run: what must come of the cell, unless the
 // process died after it announced a send that never left. Then nothing is
-// there, and nobody knows that nothing will be.
+// there, and nobody knows that nothing will be. And unless it died with the
+// answer without which nothing proves whose effect a difference is.
 func (r *run) wanted() verdict {
 	if r.cell.class.blind {
 		return r.wantedBlind()
@@ -180,6 +181,9 @@ func (r *run) wanted() verdict {
 	want := r.cell.vice.want(p)
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
 		return verdict{append([]engine.Status{review}, want.may...), whyFate}
+	}
+	if slices.Equal(want.may, []engine.Status{compensated}) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
+		return verdict{[]engine.Status{review}, whyWhose} // updates bear no stamp here
 	}
 	return want
 }

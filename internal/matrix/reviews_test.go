@@ -8,7 +8,7 @@ import (
 
 // whys are the reasons for which a person must look, in the order of their
 // letters.
-var whys = []string{whyFate, whyNotTold, whyLag, whyDiffers, whyBased, whyDouble, whyGone, whyUnread, whyBlind}
+var whys = []string{whyFate, whyNotTold, whyLag, whyDiffers, whyBased, whyDouble, whyGone, whyUnread, whyBlind, whyWhose}
 
 func letter(why string) string {
 	if i := slices.Index(whys, why); i >= 0 {

@@ -57,6 +57,7 @@ const (
 	whyLate    = "the destination is wrong about itself: a send landed after its horizon"
 	whyStale   = "the destination is wrong about itself: its reads lag by more than its settle time"
 	whyNotTold = "it may have been applied by a send whose answer a dead process took along"
+	whyWhose   = "it differs, and a process died with the answer that would prove whose effect that is"
 )
 
 func must(s engine.Status) func(powers) verdict {

@@ -113,6 +113,7 @@ const (
 	whyMail    = "it is not known whether the mail went out, and a second one is sent by nobody else"
 	whyAfter   = "the order decided it, and the mail is refused for good"
 	whyUndo    = "the destination refuses to undo"
+	whyWhose   = "it is not proven whose effect there is to undo"
 )
 
 // wants is what may come of a run, from what was done to it.
@@ -159,6 +160,9 @@ func (c cell) led() want {
 		}
 		return want{may: append(usual.may, undone), why: usual.why}
 	case engine.StatusCompensated:
+		if c.vice == otherForm { // another actor may have stored that value: no answer here names a version
+			return want{[]end{person}, whyWhose}
+		}
 		return want{may: []end{undone}}
 	}
 	return usual

@@ -91,7 +91,7 @@ func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 		}
 		one := result{cell: c, point: at, end: r.end, flaws: r.flaws}
 		if one.end == person {
-			one.why = c.wants(at).why
+			one.why = r.wants().why
 		}
 		found = append(found, one)
 	}

@@ -25,10 +25,7 @@ func (r *run) judge() {
 		}
 	}
 	r.end = r.ended()
-	want := r.cell.wants(r.point)
-	if r.back { // from then on nothing may go forward
-		want.may = []end{undone}
-	}
+	want := r.wants()
 	switch {
 	case r.end == half || r.end == wrong || r.end == doing:
 		r.flaw("%s", r.end)
@@ -38,6 +35,24 @@ func (r *run) judge() {
 	default:
 		r.flaw("%s: %s: want %v", unexpected, r.end, want.may)
 	}
+}
+
+// wants is what may come of the run.
+func (r *run) wants() want {
+	w := r.cell.wants(r.point)
+	if r.back { // from then on nothing may go forward
+		w.may = []end{undone}
+	}
+	if w.why == "" && slices.Contains(w.may, undone) && slices.ContainsFunc(r.writes, r.unproven) {
+		return want{append(w.may, person), whyWhose}
+	}
+	return w
+}
+
+// unproven reports whether another actor may have made what a write is known to
+// have changed: the CRM's updates bear no stamp, and no answer was recorded.
+func (r *run) unproven(w ledger.Record) bool {
+	return w.Step == contact && w.Parent == "" && r.cell.plan.sale && w.Sends > 0 && !w.Answered
 }
 
 // viceAt is the vice that the destination of a step shows to the step.
