@@ -157,6 +157,9 @@ func (c *Connector) NotChecked(in intent.WriteIntent) []string {
 // from being compared that the tool does not have: a name that is mistyped excuses
 // nothing, and the one that was meant is refused at every call.
 func (w *write) knowsArguments(t *sdk.Tool) error {
+	if len(w.notChecked) == 0 || w.each.set { // of a list the schema names only the list
+		return nil
+	}
 	text, err := json.Marshal(t.InputSchema)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrWithdrawn, t.Name, err)
@@ -164,8 +167,11 @@ func (w *write) knowsArguments(t *sdk.Tool) error {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if json.Unmarshal(text, &schema) != nil || len(schema.Properties) == 0 || w.each.set {
-		return nil // its arguments cannot be told by their names
+	if err := json.Unmarshal(text, &schema); err != nil {
+		return fmt.Errorf("%w: %s: the properties of its input schema: %w", ErrWithdrawn, t.Name, err)
+	}
+	if len(schema.Properties) == 0 {
+		return nil // the schema does not name the arguments
 	}
 	for _, u := range w.notChecked {
 		if _, there := schema.Properties[u.path.names[0]]; !there {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
 
@@ -202,5 +201,3 @@ func (p *process) Invert(w intent.WriteIntent, before *connectors.Observation, a
 }
 
 func idOf(w intent.WriteIntent) ledger.ID { return ledger.IDOf(w.StructuralKey()) }
-
-func short(id ledger.ID) string { return strings.TrimPrefix(string(id), "wr_")[:min(6, len(id)-3)] }
