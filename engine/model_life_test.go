@@ -127,7 +127,7 @@ func (m *mortal) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.R
 }
 
 func (m *mortal) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
-	return m.Ledger.(ledger.Finder).Find(ctx, s)
+	return m.Ledger.Find(ctx, s)
 }
 
 func (m *mortal) Write(ctx context.Context, r connectors.Request) (receipt connectors.Receipt, err error) {

@@ -148,14 +148,10 @@ func (t *task) superseded() (ledger.ID, error) {
 	if t.rec.KeyDigest == "" {
 		return "", nil
 	}
-	finder, ok := t.e.ledger.(ledger.Finder)
-	if !ok {
-		return "", nil // better a needless alarm than none
-	}
 	f := ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 200}
 	unread := 0
 	for range supersededPages {
-		found, err := finder.Find(t.life.hard, f)
+		found, err := t.e.ledger.Find(t.life.hard, f)
 		if err != nil {
 			return "", err
 		}

@@ -45,7 +45,7 @@ func (l *torn) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) 
 	if l.lists != nil {
 		return ledger.Found{}, l.lists
 	}
-	found, err := l.Ledger.(ledger.Finder).Find(ctx, s)
+	found, err := l.Ledger.Find(ctx, s)
 	found.Records = slices.DeleteFunc(found.Records, func(r ledger.Record) bool {
 		if slices.Contains(l.rows, r.ID) {
 			found.Unread = append(found.Unread, ledger.Unread{ID: r.ID, Err: ledger.ErrCorrupt})

@@ -1,22 +1,10 @@
 package ledger
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
 )
-
-// Finder is what a [Ledger] can be besides: it finds writes by what people know
-// of them.
-type Finder interface {
-	// Find returns writes of one tenant, newest first unless asked otherwise.
-	// Rows that cannot be read are left out, and named in Found.Unread. It looks
-	// at a bounded number of rows, so that a page may hold fewer than were asked
-	// for, none even, and Found.Next says where to go on. It fails with
-	// [ErrCursor].
-	Find(ctx context.Context, s Search) (Found, error)
-}
 
 // Search selects writes of one tenant; all that is given must fit.
 type Search struct {

@@ -126,6 +126,12 @@ type Ledger interface {
 	// them. What such a row is, is not known: whoever decides by what is not in
 	// a listing must take that error for one.
 	List(ctx context.Context, f Filter) ([]Record, error)
+	// Find returns writes of one tenant by what people know of them, newest first
+	// unless asked otherwise. Rows that cannot be read are left out, and named in
+	// Found.Unread. It looks at a bounded number of rows, so that a page may hold
+	// fewer than were asked for, none even, and Found.Next says where to go on. It
+	// fails with [ErrCursor].
+	Find(ctx context.Context, s Search) (Found, error)
 }
 
 // Reservation asks for a structural key.

@@ -181,6 +181,6 @@ const MaxChangesPruned = 100_000
 // the times at which they were: some times what drivers let a clock step back.
 const aside = 10 * time.Minute
 
-// MaxLooked is how many writes one [Finder.Find] looks at, whether they fit or
+// MaxLooked is how many writes one [Ledger.Find] looks at, whether they fit or
 // not: some tens of milliseconds.
 const MaxLooked = 5000

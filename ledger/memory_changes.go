@@ -8,7 +8,6 @@ import (
 )
 
 var (
-	_ Finder    = (*Memory)(nil)
 	_ Follower  = (*Memory)(nil)
 	_ Herald    = (*Memory)(nil)
 	_ Historian = (*Memory)(nil)
@@ -94,7 +93,7 @@ func (m *Memory) History(ctx context.Context, q Past) ([]Span, error) {
 	return q.Spans(counts), nil
 }
 
-// Find implements [Finder].
+// Find implements [Ledger].
 func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
 	s, err := s.Checked()
 	if err = cmp.Or(ctx.Err(), err); err != nil {

@@ -159,16 +159,12 @@ type workflowAnswer struct {
 }
 
 // find looks for the newest writes of the tenant that fit, at most maxWrites, and
-// says whether there are others. It finds none in a ledger that cannot be searched.
+// says whether there are others.
 func (d *desk) find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
-	f, ok := d.ledger.(ledger.Finder)
-	if !ok {
-		return found, nil
-	}
 	s.Tenant = d.tenant
 	for range maxFinds { // a page may hold fewer than there are
 		s.Limit = maxWrites - len(found.Records)
-		page, err := f.Find(ctx, s)
+		page, err := d.ledger.Find(ctx, s)
 		if err != nil {
 			return found, err
 		}

@@ -227,12 +227,8 @@ func (o *Office) Find(ctx context.Context, who Who, s ledger.Search) (ledger.Fou
 	if err := who.May(access.Trace); err != nil {
 		return ledger.Found{}, err
 	}
-	f, ok := o.parts.Ledger.(ledger.Finder)
-	if !ok {
-		return ledger.Found{}, fmt.Errorf("%w: this ledger cannot be searched", ErrUnsupported)
-	}
 	s.Tenant = who.Tenant
-	found, err := f.Find(ctx, s)
+	found, err := o.parts.Ledger.Find(ctx, s)
 	found.Records = ShownAll(found.Records)
 	return found, err
 }

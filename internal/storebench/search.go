@@ -15,7 +15,7 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	rows := Histories(b)
 	l := filled(b, rows)
 	name := fmt.Sprint("model-", rows/2)
-	sought, err := l.(ledger.Finder).Find(b.Context(), ledger.Search{Tenant: "acme", Workflow: name})
+	sought, err := l.Find(b.Context(), ledger.Search{Tenant: "acme", Workflow: name})
 	if err != nil || len(sought.Records) != 1 {
 		b.Fatalf("%d writes of workflow %s, unread %v, error %v", len(sought.Records), name, sought.Unread, err)
 	}
@@ -29,7 +29,7 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 		b.Run(fmt.Sprintf("rows=%d/%s", rows, what), func(b *testing.B) {
 			found := 0
 			for b.Loop() {
-				page, err := l.(ledger.Finder).Find(b.Context(), s)
+				page, err := l.Find(b.Context(), s)
 				if err != nil || len(page.Unread) > 0 {
 					b.Fatal(page.Unread, err)
 				}

@@ -101,7 +101,6 @@ var damages = map[string]tearing{
 	"search": {
 		"a search passes over what cannot be read, names it, and finds all else, in pages of any size",
 		func(h *harness, tear func(ledger.Record)) {
-			h.finder()
 			var good, bad []ledger.Record
 			for i := range 14 {
 				rec := heldUp(h, fmt.Sprint("w", i))

@@ -13,20 +13,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// finder is the ledger as one that finds writes. A ledger that does not is not
-// asked further.
-func (h *harness) finder() ledger.Finder {
-	h.Helper()
-	f, ok := h.ledger.(ledger.Finder)
-	if !ok {
-		h.Skip("this ledger finds nothing")
-	}
-	return f
-}
-
 func (h *harness) search(s ledger.Search) ledger.Found {
 	h.Helper()
-	found, err := h.finder().Find(context.Background(), s)
+	found, err := h.ledger.Find(context.Background(), s)
 	if err != nil {
 		h.Fatalf("find: %v", err)
 	}
@@ -175,7 +164,6 @@ var searching = map[string]scenario{
 	"each filter": {
 		"what is asked for is found, all of it, and nothing else",
 		func(h *harness) {
-			h.finder()
 			all := h.shelf()
 			h.meets(ledger.Search{Tenant: "a"}, selected(ledger.Search{Tenant: "a"}, all))
 			h.meets(ledger.Search{Tenant: "nobody"}, nil)
@@ -191,7 +179,6 @@ var searching = map[string]scenario{
 	"filters together": {
 		"all that is given must fit",
 		func(h *harness) {
-			h.finder()
 			all := h.shelf()
 			ways, found := narrowed(all), 0
 			for one := range ways {
@@ -221,7 +208,6 @@ var searching = map[string]scenario{
 	"everything at once": {
 		"a search by all that is known of a write finds that write",
 		func(h *harness) {
-			h.finder()
 			for _, r := range h.shelf() {
 				s := ledger.Search{Tenant: r.Tenant, States: []ledger.State{r.State}, Destination: r.Destination, Workflow: r.Workflow,
 					CorrelationID: r.CorrelationID, IdempotencyKey: r.IdempotencyKey, KeyDigest: r.KeyDigest,
@@ -235,7 +221,6 @@ var searching = map[string]scenario{
 	"how it ended": {
 		"what ended in one way is found among many that ended in others, also where their texts speak of it",
 		func(h *harness) {
-			h.finder()
 			var all []ledger.Record
 			for i := range 30 {
 				how := verified
@@ -256,7 +241,6 @@ var searching = map[string]scenario{
 	"settled long ago": {
 		"a record at the destination is looked up by its key also when nothing is open about it any more",
 		func(h *harness) {
-			h.finder()
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			h.meets(ledger.Search{Tenant: "a", KeyDigest: rec.KeyDigest}, []ledger.Record{rec})
 			h.sleep(keep)
@@ -276,7 +260,6 @@ var searching = map[string]scenario{
 	"what was enqueued": {
 		"what came through the outbox is found like anything else once it was taken in",
 		func(h *harness) {
-			h.finder()
 			if h.options.Enqueue == nil {
 				h.Skip("this ledger has no outbox")
 			}
@@ -299,12 +282,12 @@ var searching = map[string]scenario{
 		func(h *harness) {
 			h.fresh(wish("a", "w1"))
 			for _, s := range []ledger.Search{{}, {Workflow: "w1"}, {Tenant: "a", Limit: -1}, {Tenant: "a", Limit: 201}} {
-				if found, err := h.finder().Find(context.Background(), s); err == nil || found.Records != nil {
+				if found, err := h.ledger.Find(context.Background(), s); err == nil || found.Records != nil {
 					h.Errorf("search %+v: %d found, error %v", s, len(found.Records), err)
 				}
 			}
 			for _, after := range []string{"1", "w", "w-1", "w01", "w1 ", "W1", "c1-0", "w9223372036854775808", "' OR 1=1", "\x00", string(make([]byte, 1<<16))} {
-				found, err := h.finder().Find(context.Background(), ledger.Search{Tenant: "a", After: after})
+				found, err := h.ledger.Find(context.Background(), ledger.Search{Tenant: "a", After: after})
 				if !errors.Is(err, ledger.ErrCursor) || found.Records != nil {
 					h.Errorf("after %.20q: %d found, error %v", after, len(found.Records), err)
 				}
@@ -317,7 +300,6 @@ var searchPages = map[string]scenario{
 	"while rows are added": {
 		"what was there when a walk began is met once, whatever comes and changes meanwhile",
 		func(h *harness) {
-			h.finder()
 			for _, oldest := range []bool{false, true} {
 				prefix := fmt.Sprint("w", oldest)
 				var was []ledger.ID
@@ -353,7 +335,6 @@ var searchPages = map[string]scenario{
 	"bounded": {
 		"a search that finds nothing among many ends its page, and says where to go on",
 		func(h *harness) {
-			h.finder()
 			target := h.fresh(wish("a", "target"))
 			for i := range ledger.MaxLooked + 10 {
 				w := wish("a", "crowd")
@@ -377,7 +358,6 @@ var searchPages = map[string]scenario{
 	"page sizes": {
 		"a page has so many as were asked for, and a next one where there is more",
 		func(h *harness) {
-			h.finder()
 			for i := range 201 {
 				h.fresh(wish("a", fmt.Sprint("w", i)))
 			}

@@ -10,9 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var _ ledger.Finder = (*Ledger)(nil)
-
-// Find implements [ledger.Finder]. What it walks through is the writes with the
+// Find implements [ledger.Ledger]. What it walks through is the writes with the
 // word that is likely to select most, or else those in the states; all else is
 // looked at in their rows. It is not all of one moment when a page needs more
 // than one look.

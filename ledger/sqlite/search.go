@@ -40,9 +40,7 @@ var sqlSearchAbout string
 //go:embed sql/search_state.sql
 var sqlSearchState string
 
-var _ ledger.Finder = (*Ledger)(nil)
-
-// Find implements [ledger.Finder]. What it walks through is the writes with the
+// Find implements [ledger.Ledger]. What it walks through is the writes with the
 // word that is likely to select most, or else those in the states; all else is
 // looked at in their rows.
 func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
