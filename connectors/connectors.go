@@ -73,9 +73,9 @@ type Query struct {
 	Stamp  string
 	// Ref is the destination's own id when a receipt named it, or of the one
 	// record that an update, upsert or delete was aimed at, else "". It may make
-	// a read stronger; it must not hide other matches. A record that a change
-	// was aimed at is best shown with the key that it has now: without its key
-	// it is not gone.
+	// a read stronger; it must not hide other matches. The record is to be shown
+	// as it is now where it can be read by its id, also without our stamp or key:
+	// it is not gone for that.
 	Ref string
 }
 

@@ -74,11 +74,15 @@ type Profile struct {
 	// Horizon is how long a send may still land after the client gave it up.
 	// Default undeclared: absence is then never conclusive.
 	Horizon Bound
+	// Rollback is within how long after a send the destination may itself take back
+	// what it answered or showed. Default undeclared: what is gone was removed by
+	// another actor, and is not sent again.
+	Rollback Bound
 	// ConfirmReads is how many reads in a row must agree. Default 1.
 	ConfirmReads int
 	// Recheck is when to look again at a verified write, counted from the
-	// last send, where late duplicates or rollbacks happen. Default never,
-	// unless the way it was verified owes one.
+	// last send, where late duplicates or rollbacks happen. Default when
+	// Rollback has passed, or never, unless the way it was verified owes one.
 	Recheck Bound
 
 	// Volatile lists fields (JSON Pointers) that the destination changes by
@@ -172,13 +176,14 @@ func (p Profile) Valid() error {
 	}
 	_, settles := p.Settle.Declared()
 	_, rechecks := p.Recheck.Declared()
+	_, rollsBack := p.Rollback.Declared()
 	for _, claim := range []struct {
 		field   string
 		claimed bool
 	}{
 		{"stamped", p.Stamped}, {"stamps updates", p.StampsUpdates}, {"unique", len(p.Unique) > 0},
 		{"conditional", len(p.Conditional) > 0}, {"undo", len(p.Undo) > 0}, {"reads", len(p.Reads) > 0},
-		{"bulk limit", p.BulkLimit > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks},
+		{"bulk limit", p.BulkLimit > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks}, {"rollback", rollsBack},
 		{"volatile", len(p.Volatile) > 0}, {"compare", len(p.Compare) > 0}, {"read timeout", p.ReadTimeout > 0},
 	} {
 		if claim.claimed {

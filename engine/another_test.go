@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,5 +121,71 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The record that our create was answered with is never taken for absent: it is
+// found by its id when another actor has taken our stamp and key from it, and when
+// it is gone a reviewer decides, unless the destination takes effects back.
+func TestTheRecordThatTheAnswerNamed(t *testing.T) {
+	undeclared := func(o *simulated.Options) { o.Rollback = connectors.Bound{} }
+	remove := func(b *bench) { b.remove("A-1") }
+	for name, c := range map[string]struct {
+		options func(*simulated.Options)
+		fault   simulated.Vice
+		act     func(*bench)
+		want    engine.Status
+		creates int
+	}{
+		"its stamp and key are gone": {nil, "", func(b *bench) { b.disguise("A-1", "Z-9") }, engine.StatusReview, 1},
+		"its stamp is gone":          {nil, "", func(b *bench) { b.disguise("A-1", "A-1") }, engine.StatusVerified, 1},
+		"removed":                    {undeclared, "", remove, engine.StatusReview, 1},
+		"removed, native key":        {func(o *simulated.Options) { undeclared(o); o.Window = simulated.DefaultWindow }, "", remove, engine.StatusReview, 1},
+		"removed, unique key":        {func(o *simulated.Options) { undeclared(o); o.Unique = true }, "", remove, engine.StatusReview, 1},
+		"phantom success":            {undeclared, simulated.PhantomSuccess, nil, engine.StatusReview, 0},
+		"phantom success, declared":  {nil, simulated.PhantomSuccess, nil, engine.StatusVerified, 1},
+		"rolled back, declared":      {nil, simulated.Rollback, nil, engine.StatusVerified, 2},
+		"rolled back":                {undeclared, simulated.Rollback, nil, engine.StatusReview, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				if c.options != nil {
+					c.options(&o)
+				}
+				b := newBench(t, o, nil)
+				if c.fault != "" {
+					b.set(simulated.Fault{Vice: c.fault, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				}
+				if c.act != nil {
+					b.meddle(intent.Create, func() { c.act(b) })
+				}
+				out := b.do(order("A-1", intent.Create))
+				b.worked(time.Hour)
+				creates := 0
+				for _, e := range b.effects() {
+					if e.Op == simulated.OpCreate {
+						creates++
+					}
+				}
+				if got := b.state(out.ID); out.Status != c.want || creates != c.creates {
+					t.Errorf("%s after %d creates, want %s after %d%s", out.Status, creates, c.want, c.creates, b.life(out.ID))
+				} else if c.act != nil && c.want == engine.StatusReview && c.options != nil && !strings.Contains(got.Reason, `answered with record "ord_`) {
+					t.Errorf("the reason does not say with which record it was answered: %s", got.Reason)
+				}
+			})
+		})
+	}
+}
+
+// disguise has another actor take our stamp from the one record, and change its
+// business key.
+func (b *bench) disguise(id, as string) {
+	b.t.Helper()
+	err := b.world.Change(b.world.Records(id)[0].ID, func(o *simulated.Order) {
+		o.Stamp, o.Fields["order_id"] = "", as
+	})
+	if err != nil {
+		b.t.Fatal(err)
 	}
 }

@@ -87,7 +87,11 @@ func (t *task) rechecks(how ledger.Settlement) []time.Duration {
 			at = append(at, max(recheckLast, landed))
 		}
 	}
-	if after, ok := t.profile.Recheck.Declared(); ok && after > 0 && (how == ledger.Verified || how == ledger.Compensated) && t.rec.Sends > 0 {
+	after, ok := t.profile.Recheck.Declared()
+	if !ok {
+		after, ok = t.profile.Rollback.Declared()
+	}
+	if ok && after > 0 && (how == ledger.Verified || how == ledger.Compensated) && t.rec.Sends > 0 {
 		at = append(at, after)
 	}
 	slices.Sort(at)

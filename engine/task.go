@@ -295,6 +295,9 @@ func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
 func (t *task) policyCase() policies.Case {
 	c := caseOf(t.rec, t.intent, t.profile, t.now())
 	_, c.Invertible = t.conn.(connectors.Inverter)
+	if c.Named != "" {
+		c.Named = t.ref()
+	}
 	c.Judgement, c.Agreeing, c.Budget = t.judged, t.agreeing, budget(t.e.opts.Budget, t.profile)
 	return c
 }
@@ -309,12 +312,16 @@ func budget(all int, p connectors.Profile) int {
 
 // caseOf is what a record says for a decision at a time, without what was read.
 func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time) policies.Case {
-	return policies.Case{
+	c := policies.Case{
 		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
 		SinceSend: sinceSend(r, now), SinceKey: now.Sub(r.KeySend), Age: now.Sub(tried(r)),
 		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
 	}
+	if r.Answered {
+		c.Named = r.Ref
+	}
+	return c
 }
 
 // tried is since when the write is tried, or could be: what a guard held for long

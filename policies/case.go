@@ -40,6 +40,9 @@ type Case struct {
 	Unknown, Answered bool
 	Last              connectors.Fate
 	LastConflict      bool
+	// Named is the destination's own id of the record that a send was answered
+	// with, "" where none was.
+	Named string
 	// LastRefusal is what the destination said when the last send was not
 	// answered, for people.
 	LastRefusal string

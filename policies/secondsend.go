@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
@@ -55,8 +56,8 @@ func SecondSend(c Case) Permit {
 		return blindly(c)
 	case c.Directed == DirectForce && untouched(c):
 		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
-	case untouched(c) && c.EffectSeen:
-		return refuse("its effect was seen before and is gone: whoever took it back may have meant to")
+	case gone(c):
+		return refuse(whyGone(c))
 	case !untouched(c) && !ownRecordDiffers(c):
 		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
 	case burnt(c):
@@ -93,6 +94,24 @@ func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
 // send. Nothing where something was before is not that state.
 func untouched(c Case) bool {
 	return (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
+}
+
+// gone reports whether an effect of this write is not there any more: it was seen,
+// or an answer named the record. Another actor may have removed it on purpose,
+// unless the destination is declared to take effects back and was read in time.
+func gone(c Case) bool {
+	within, declared := c.Profile.Rollback.Declared()
+	if !untouched(c) || declared && c.Since <= within+window(c) {
+		return false
+	}
+	return c.EffectSeen || c.Verdict == verify.Absent && c.Named != ""
+}
+
+func whyGone(c Case) string {
+	if c.Named != "" && c.Verdict == verify.Absent {
+		return fmt.Sprintf("a send was answered with record %q, which is not there: it was rolled back, or another actor removed it", c.Named)
+	}
+	return "its effect was seen before and is gone: another actor may have taken it back on purpose"
 }
 
 // ownRecordDiffers reports whether the last read showed the one record that a
@@ -141,7 +160,7 @@ func conclusive(c Case) Permit {
 // must be begun later by the settle time. The effect of an irreversible write
 // may lie where no read looks: no absence proves that it was not applied.
 func Conclusive(c Case) bool {
-	return untouched(c) && !c.EffectSeen && settledFate(c) && !hidden(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write)
+	return untouched(c) && !gone(c) && settledFate(c) && !hidden(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 }
 
 // hidden reports whether the destination refused the last send since something

@@ -331,7 +331,10 @@ func settledAbsent(c Case) (Decision, bool) {
 	}
 	permit := SecondSend(c)
 	reason := "whether it was applied cannot be found out: " + permit.Reason
-	if slices.Contains(c.Profile.Irreversible, c.Intent.Write) {
+	switch {
+	case gone(c):
+		reason = permit.Reason
+	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
 		reason = "it may have been applied and cannot be taken back: " + permit.Reason
 	}
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true

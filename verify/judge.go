@@ -115,6 +115,7 @@ func firm(c Case) bool {
 }
 
 func judge(c Case) Judgement {
+	c.Seen.Records = slices.DeleteFunc(slices.Clone(c.Seen.Records), func(r connectors.Record) bool { return reused(c, r) })
 	found := c.Seen.Records
 	switch {
 	case c.Intent.Write == intent.Delete:
@@ -212,14 +213,30 @@ func allBear(found []connectors.Record, stamp string) bool {
 	return stamp != "" && !slices.ContainsFunc(found, func(r connectors.Record) bool { return r.Stamp != stamp })
 }
 
+// answered reports whether a record is the one that a create of ours was answered
+// with, and bears no stamp of another write: another actor may have taken our
+// stamp or key from it.
+func answered(c Case, r connectors.Record) bool {
+	return c.Intent.Write == intent.Create && c.Receipt != nil && c.Receipt.Ref != "" && r.Ref == c.Receipt.Ref &&
+		(r.Stamp == "" || r.Stamp == c.Stamp)
+}
+
+// reused reports whether a record has nothing of this create but the id that it was
+// answered with: another write was given that id after nothing had been stored.
+func reused(c Case, r connectors.Record) bool {
+	return c.Intent.Write == intent.Create && c.Receipt != nil && r.Ref == c.Receipt.Ref && r.Stamp != "" && r.Stamp != c.Stamp &&
+		len(Diff(intent.WriteIntent{Key: c.Intent.Key, Compare: c.Intent.Compare}, c.Profile.Compare, r.Fields)) > 0
+}
+
 // split tells our records from others'. Only a create on a destination that
-// shows stamps can: there a record without ours is somebody else's.
+// shows stamps can: there a record without ours is somebody else's, unless our
+// create was answered with it.
 func split(c Case, found []connectors.Record) (ours, others []connectors.Record) {
 	if c.Intent.Write != intent.Create || !c.Profile.Stamped {
 		return found, nil
 	}
 	for _, r := range found {
-		if r.Stamp == c.Stamp && c.Stamp != "" {
+		if r.Stamp == c.Stamp && c.Stamp != "" || answered(c, r) {
 			ours = append(ours, r)
 		} else {
 			others = append(others, r)

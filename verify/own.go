@@ -49,7 +49,7 @@ func wrote(c Case, j Judgement) bool {
 	switch {
 	case creates(c) && c.Profile.FreshKeys:
 		return true
-	case stamps(c):
+	case stamps(c) && !(creates(c) && answered(c, found[0])):
 		return j.Stamped
 	case c.Receipt == nil:
 		return false

@@ -45,7 +45,7 @@ func (l *look) ours(r *read, answered []found) ([]connectors.Record, error) {
 			return nil, err
 		}
 		byStamp := l.q.Stamp != "" && rec.Stamp == l.q.Stamp
-		aimed := r.by == "ref" && l.q.Ref != "" && rec.Ref == l.q.Ref && l.q.Intent.Write != intent.Create
+		aimed := r.by == "ref" && l.q.Ref != "" && rec.Ref == l.q.Ref
 		if !match && !byStamp && !aimed {
 			if err := l.stray(r, rec); err != nil {
 				return nil, err

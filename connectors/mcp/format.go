@@ -159,6 +159,7 @@ type fileProfile struct {
 	Settle        yamlfile.Bound        `yaml:"settle"`
 	Horizon       yamlfile.Bound        `yaml:"horizon"`
 	Recheck       yamlfile.Bound        `yaml:"recheck"`
+	Rollback      yamlfile.Bound        `yaml:"rollback"`
 	ConfirmReads  int                   `yaml:"confirm_reads"`
 	Volatile      []yamlfile.Text       `yaml:"volatile"`
 	Compare       map[string][]fileRule `yaml:"compare"`

@@ -179,7 +179,7 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	f := &file.Profile
 	p := connectors.Profile{
 		Stamped: k.record != nil && k.record.stamp != nil && !k.each && !k.parts, StampsUpdates: f.StampsUpdates,
-		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), ConfirmReads: f.ConfirmReads,
+		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), Rollback: bound(f.Rollback), ConfirmReads: f.ConfirmReads,
 		Compare:     map[string]intent.Comparison{},
 		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
 	}

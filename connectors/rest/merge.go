@@ -36,8 +36,8 @@ func newMerge(k *kind, q connectors.Query) *merge {
 }
 
 // matches reports whether a record is one that the query is about. The one that
-// a change was aimed at is, also when somebody has given it another key since:
-// it is not gone for that.
+// a create was answered with, or that a change was aimed at, is, also when another
+// actor has given it another key or taken our stamp from it: it is not gone for that.
 func (m *merge) matches(r connectors.Record) bool {
 	if m.q.Ref != "" && r.Ref == m.q.Ref && m.aims() {
 		return true
@@ -45,12 +45,13 @@ func (m *merge) matches(r connectors.Record) bool {
 	return m.q.Stamp != "" && r.Stamp == m.q.Stamp || m.k.sameKey(m.q.Intent.Key, r.Fields)
 }
 
-// aims reports whether the write leaves the record that it was aimed at its key,
-// or takes it away altogether. A declared delete that is no DELETE may take the
+// aims reports whether the write makes the record, leaves it its key, or takes it away altogether. A declared delete that is no DELETE may take the
 // key off and let the rest stand.
 func (m *merge) aims() bool {
 	switch w := m.k.writes[m.q.Intent.Write]; {
-	case m.q.Intent.Write == intent.Create || w == nil:
+	case m.q.Intent.Write == intent.Create:
+		return true
+	case w == nil:
 		return false
 	case m.q.Intent.Write == intent.Delete:
 		return w.request.method == http.MethodDelete

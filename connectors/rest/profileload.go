@@ -17,7 +17,7 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	f := &file.Profile
 	p := connectors.Profile{
 		Stamped: f.Stamped, StampsUpdates: f.StampsUpdates, FreshKeys: f.FreshKeys,
-		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck),
+		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), Rollback: bound(f.Rollback),
 		ConfirmReads: f.ConfirmReads, Compare: l.comparisons(k, f),
 		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
 	}

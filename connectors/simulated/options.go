@@ -41,6 +41,8 @@ type Options struct {
 	Horizon connectors.Bound
 	// Recheck is the recheck declared. Default undeclared.
 	Recheck connectors.Bound
+	// Rollback declares that effects can be taken back. Default undeclared.
+	Rollback connectors.Bound
 	// ConfirmReads is how many reads in a row must agree. Default 1.
 	ConfirmReads int
 	// SendTimeout and ReadTimeout are those of the profile. Default: the
@@ -86,6 +88,8 @@ func (c Class) Options() Options {
 		Stamps:  true,
 		Settle:  connectors.Within(0),
 		Horizon: connectors.Within(DefaultHorizon),
+		// A phantom success and a rollback at once are vices of this destination.
+		Rollback: connectors.Within(24 * time.Hour), Recheck: connectors.Within(0),
 	}
 	switch c {
 	case Native:
@@ -136,6 +140,7 @@ func (o Options) Profile() connectors.Profile {
 		Settle:        o.Settle,
 		Horizon:       o.Horizon,
 		Recheck:       o.Recheck,
+		Rollback:      o.Rollback,
 		ConfirmReads:  o.ConfirmReads,
 		Volatile:      []string{"/" + fieldUpdated},
 		Undo:          []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete},

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 )
 
 // ErrRead is wrapped by errors about an answer to a read that came and cannot
@@ -25,7 +27,8 @@ type incoming struct {
 
 // Read finds every order with the order_id of the key or with the stamp. It is
 // strong when the options declare strong reads and every page says that it
-// comes from the primary. Query.Ref is not used: the list holds it.
+// comes from the primary. The record that a create was answered with is read by
+// its id where the list does not show it.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	if id := ownID(q.Intent); id != "" {
 		return c.one(ctx, id)
@@ -52,11 +55,24 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		}
 		found = append(found, *p.Orders...)
 		if p.Next == "" {
-			return c.observe(found, began, strong, pathList), nil
+			return c.withAnswered(ctx, q, c.observe(found, began, strong, pathList))
 		}
 		v.Set("after", p.Next)
 	}
 	return connectors.Observation{}, fmt.Errorf("%w: more than %d pages for one key", ErrRead, maxPages)
+}
+
+// withAnswered adds the record that a create was answered with.
+func (c *Connector) withAnswered(ctx context.Context, q connectors.Query, o connectors.Observation) (connectors.Observation, error) {
+	if q.Ref == "" || q.Intent.Write != intent.Create || slices.ContainsFunc(o.Records, func(r connectors.Record) bool { return r.Ref == q.Ref }) {
+		return o, nil
+	}
+	named, err := c.one(ctx, q.Ref)
+	if err != nil {
+		return connectors.Observation{}, err
+	}
+	o.Records = append(o.Records, named.Records...)
+	return o, nil
 }
 
 func (c *Connector) page(ctx context.Context, path string, v url.Values) (incoming, bool, error) {
@@ -131,7 +147,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			out[i].Observation, out[i].Err = c.Read(ctx, qs[i])
 		default:
 			if out[i].Err = expected(*p.Orders, q.OrderID, q.Stamp); out[i].Err == nil {
-				out[i].Observation = c.observe(*p.Orders, began, primary && len(c.declare.Lags) == 0, pathLookup)
+				out[i].Observation, out[i].Err = c.withAnswered(ctx, qs[i], c.observe(*p.Orders, began, primary && len(c.declare.Lags) == 0, pathLookup))
 			}
 		}
 	}

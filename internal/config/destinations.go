@@ -37,6 +37,7 @@ type promises struct {
 	Settle       yamlfile.Bound `yaml:"settle"`
 	Horizon      yamlfile.Bound `yaml:"horizon"`
 	Recheck      yamlfile.Bound `yaml:"recheck"`
+	Rollback     yamlfile.Bound `yaml:"rollback"`
 	SendTimeout  yamlfile.Span  `yaml:"send_timeout"`
 	ReadTimeout  yamlfile.Span  `yaml:"read_timeout"`
 	Rate         rate           `yaml:"rate"`
@@ -67,7 +68,7 @@ func (p promises) apply(to connectors.Profile) connectors.Profile {
 	for _, b := range []struct {
 		from yamlfile.Bound
 		to   *connectors.Bound
-	}{{p.Settle, &to.Settle}, {p.Horizon, &to.Horizon}, {p.Recheck, &to.Recheck}} {
+	}{{p.Settle, &to.Settle}, {p.Horizon, &to.Horizon}, {p.Recheck, &to.Recheck}, {p.Rollback, &to.Rollback}} {
 		switch {
 		case b.from.Known:
 			*b.to = connectors.Within(b.from.Time)
