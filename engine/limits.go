@@ -21,6 +21,11 @@ const (
 	// maxEvidence bounds what one read leaves in the ledger. Records of SaaS
 	// APIs have a few KiB; a page of them fits.
 	maxEvidence = 256 << 10
+	// lateCreates bounds how many writes of one record are looked through for a
+	// create that may still arrive; one queue rarely has two that owe a recheck.
+	lateCreates = 1000
+	// lateCreateRetry is when that is tried again after the ledger failed.
+	lateCreateRetry = 5 * time.Second
 	// maxName bounds what a destination calls a record: ids, URLs, versions. The
 	// longest URLs that proxies let through have 8 KiB.
 	maxName = 8 << 10

@@ -31,10 +31,12 @@ func (t *task) recheck() error {
 // recheckOnce makes one read of a recheck. It reports whether that must be made
 // again now: a read that failed is repeated at the pace of first reads.
 func (t *task) recheckOnce() (again bool, err error) {
+	verified := t.ref()
 	if err := t.look(); err != nil {
 		return false, err
 	}
 	c := t.policyCase()
+	c.Again = t.madeAgain(verified)
 	if t.rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && t.before != nil && len(t.before.Records) > 0 {
 		c.Undone = true // what was brought back is there, whatever others have made of it since
 	}
@@ -42,7 +44,7 @@ func (t *task) recheckOnce() (again bool, err error) {
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
 		return false, err
 	}
-	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !t.cameAfterAll() {
+	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !c.Again && !t.cameAfterAll() {
 		later, err := t.superseded()
 		if err != nil {
 			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
@@ -135,6 +137,13 @@ func (t *task) owed() (last time.Duration) {
 		}
 	}
 	return last
+}
+
+// madeAgain reports whether the record of a verified create is another one than
+// was verified, and ours: an earlier send landed after it was deleted.
+func (t *task) madeAgain(verified string) bool {
+	return t.intent.Write == intent.Create && t.judged.Record != nil && verified != "" && t.judged.Record.Ref != verified &&
+		(t.judged.Stamped || !t.profile.Stamped)
 }
 
 // cameAfterAll reports whether what a write left that was settled as not applied

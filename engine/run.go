@@ -136,6 +136,9 @@ func (t *task) opening() ([]ledger.Event, *ledger.Precheck, error) {
 // it back. It is asked before anything is read, so that no read is made for
 // nothing, and again where the read took long.
 func (t *task) firstEvents(age time.Duration) []ledger.Event {
+	if wait, why := t.lateCreate(); wait > 0 {
+		return []ledger.Event{{Kind: ledger.EvDeferred, Rule: "line", Reason: why, In: wait}}
+	}
 	if hold := t.enter(); hold != nil {
 		return []ledger.Event{t.putBack(hold)}
 	}
@@ -154,6 +157,30 @@ func (t *task) firstEvents(age time.Duration) []ledger.Event {
 		events[last] = t.putBack(hold)
 	}
 	return events
+}
+
+// lateCreate is how long a delete or upsert has to wait for a create of the same
+// record, of which an earlier send may still arrive, and why. Such a create has a
+// recheck pending, by which it is found.
+func (t *task) lateCreate() (wait time.Duration, why string) {
+	if t.rec.KeyDigest == "" || t.intent.Write != intent.Delete && t.intent.Write != intent.Upsert {
+		return 0, ""
+	}
+	found, err := t.e.ledger.List(t.life.hard, ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: lateCreates})
+	var unread *ledger.UnreadError // what cannot be read cannot be sent again either
+	if err != nil && !errors.As(err, &unread) {
+		return lateCreateRetry, "whether an earlier create of the record may still arrive could not be found out: " + err.Error()
+	}
+	for _, r := range found {
+		w, err := intent.DecodeStored(r.Intent)
+		if err != nil || r.ID == t.rec.ID {
+			continue
+		}
+		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now)); still > wait {
+			wait, why = still, fmt.Sprintf("an earlier send of write %s, which creates this record, may still arrive", r.ID)
+		}
+	}
+	return wait, why
 }
 
 // turnedDown is what ends or holds a write before anything of it is done.

@@ -69,6 +69,8 @@ type Case struct {
 	// Invertible says that the connector can build the write that undoes this
 	// one.
 	Invertible bool
+	// Again says, at a recheck, that our record is another one than was verified.
+	Again bool
 	// Doubled is set at a recheck of a verified create that finds more records
 	// than declared, else nil.
 	Doubled *Doubled

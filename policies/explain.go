@@ -45,7 +45,7 @@ func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 		c.AsOf, _ = p.Horizon.Declared()
 		permit = SecondSend(c)
 	}
-	g := Guarantee{Write: w, Row: permit.Row, Repeats: permit.Allowed, MayDouble: permit.OwesRecheck, Text: promise(permit, p, w, after)}
+	g := Guarantee{Write: w, Row: permit.Row, Repeats: permit.Allowed, MayDouble: permit.Row == RowAbsence, Text: promise(permit, p, w, after)}
 	if g.Repeats {
 		g.After = after
 	}

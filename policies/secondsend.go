@@ -65,12 +65,16 @@ func SecondSend(c Case) Permit {
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case slices.Contains(c.Profile.Unique, c.Intent.Write):
-		return Permit{Allowed: true, Row: RowUnique, Reason: "a repeat meets the unique key"}
+		return Permit{Allowed: true, OwesRecheck: createsLate(c), Row: RowUnique, Reason: "a repeat meets the unique key"}
 	case slices.Contains(c.Profile.Conditional, c.Intent.Write): // and untouched: see above
-		return Permit{Allowed: true, Conditional: true, Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
+		return Permit{Allowed: true, Conditional: true, OwesRecheck: createsLate(c), Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
 	return conclusive(c)
 }
+
+// createsLate reports whether an earlier send can make the record again: its key is
+// free once the record was deleted.
+func createsLate(c Case) bool { return c.Unknown && c.Intent.Write == intent.Create }
 
 // blindly is the table for a destination at which nothing can be read: no row
 // but the key and a person's word can show anything.

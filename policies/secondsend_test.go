@@ -123,6 +123,8 @@ func (r second) run(t *testing.T) {
 
 var refused = policies.Permit{Row: policies.RowNone}
 
+func rechecked(p policies.Permit) policies.Permit { p.OwesRecheck = true; return p }
+
 func allowed(row string) policies.Permit { return policies.Permit{Allowed: true, Row: row} }
 
 // The first row: proof that nothing left us, or a definite refusal.
@@ -205,10 +207,11 @@ func TestSecondSendRecognised(t *testing.T) {
 		"native, somebody else's":     {"no repeat helps", with(lost(), native, conflict), refused},
 		"native, refused later":       {"the refusal leaves the earlier send unknown, and its key serves", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), nativeKey},
 
-		"unique":                   {"a repeat meets the unique key", with(lost(), unique), uniqueKey},
-		"unique, weak":             {"whatever we see", with(readWeakly(lost(), verify.Absent, 0), unique), uniqueKey},
+		"unique":                   {"a repeat meets the unique key, unless the record was deleted before it arrives", with(lost(), unique), rechecked(uniqueKey)},
+		"unique, answered":         {"no earlier send can arrive", with(lost(), unique, fate(connectors.FateAnswered)), uniqueKey},
+		"unique, weak":             {"whatever we see", with(readWeakly(lost(), verify.Absent, 0), unique), rechecked(uniqueKey)},
 		"unique, other write type": {"creates are unique, updates not", with(lost(), unique, write(intent.Update)), refused},
-		"unique, irreversible":     {"the destination refuses the second", with(lost(), unique, irreversible), uniqueKey},
+		"unique, irreversible":     {"the destination refuses the second", with(lost(), unique, irreversible), rechecked(uniqueKey)},
 		"unique, unread":           {"after an unknown comes a read", with(read(lost(), verify.Unavailable, 0), unique), refused},
 		"unique, doubled":          {"a repeat mends no duplicate", with(read(lost(), verify.Duplicated, 0), unique), refused},
 		"unique, collateral":       {"a repeat brings nothing back", with(read(update, verify.Collateral, 0), unique), refused},
@@ -234,7 +237,7 @@ func TestSecondSendConditional(t *testing.T) {
 	for name, r := range map[string]second{
 		"as before":        {"the observation equals the pre-state", stale, permit},
 		"as before, weak":  {"the destination checks what we cannot", with(readWeakly(stale, verify.Stale, 0)), permit},
-		"nothing there":    {"a create that is refused when something is", with(lost(), conditional), permit},
+		"nothing there":    {"a create that is refused when something is", with(lost(), conditional), rechecked(permit)},
 		"differs":          {"the record is not as before", read(stale, verify.Mismatched, 0), refused},
 		"gone":             {"the record is not as before", with(read(stale, verify.Absent, 0), conflict), refused},
 		"other write type": {"updates are conditional, deletes not", with(stale, write(intent.Delete)), refused},

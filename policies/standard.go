@@ -171,6 +171,17 @@ func mayOverwrite(c Case) bool {
 	return c.SinceSend < horizon
 }
 
+// StillCreates is how long a later delete or upsert of the record has to wait, since
+// an earlier send of this create, that was repeated since, may still arrive: it would
+// make again what was deleted. A destination that recognises our key refuses it.
+func StillCreates(c Case) time.Duration {
+	horizon, _ := c.Profile.Horizon.Declared()
+	if !createsLate(c) || c.Sends-c.Unsent < 2 || native(c) {
+		return 0
+	}
+	return max(horizon-c.SinceSend, 0)
+}
+
 // someoneElses reports whether a record that looks like ours cannot be: every
 // send was refused, and the record bears no stamp that would say otherwise.
 func someoneElses(c Case) bool {
@@ -374,6 +385,8 @@ func Recheck(c Case, verified bool) Decision {
 		return says(Wait, "the recheck that is owed could not be made")
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
 		return says(Escalate, "a later look found more records than declared")
+	case verified && c.Again:
+		return says(Escalate, "it was verified, deleted since, and made again: an earlier send arrived late")
 	case !verified && came:
 		return says(Escalate, "it was settled as not applied, or as undone, and a later look found it")
 	case !c.Firm && c.Since < lag(c):
