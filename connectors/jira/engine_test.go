@@ -76,7 +76,7 @@ func TestThroughEngine(t *testing.T) {
 		"409":                   {[]jiratest.Fault{{Vice: jiratest.ConflictDone}}, time.Minute, verified, 1, ""},
 		"late, behind":          {[]jiratest.Fault{{Vice: jiratest.LateCommit, Delay: 3 * time.Minute}}, 2 * time.Minute, verified, 1, "within the horizon"},
 		"dropped":               {[]jiratest.Fault{{Vice: jiratest.DroppedBefore}}, 2 * time.Minute, verified, 2, "absence is conclusive after settle and horizon"},
-		"phantom":               {[]jiratest.Fault{{Vice: jiratest.PhantomSuccess}}, 2 * time.Minute, verified, 2, "as above"},
+		"phantom":               {[]jiratest.Fault{{Vice: jiratest.PhantomSuccess}}, 2 * time.Minute, review, 1, "the answer named an issue that is not there"},
 		"refused once":          {[]jiratest.Fault{{Vice: jiratest.Throttled}}, 0, verified, 2, "nothing was applied"},
 		"redirected":            {[]jiratest.Fault{{Vice: jiratest.Redirected}}, 0, verified, 2, "found absent in the end"},
 		"field dropped":         {[]jiratest.Fault{{Vice: jiratest.DroppedField}}, 0, review, 1, "it is not as declared"},

@@ -45,8 +45,9 @@ func (m *merge) matches(r connectors.Record) bool {
 	return m.q.Stamp != "" && r.Stamp == m.q.Stamp || m.k.sameKey(m.q.Intent.Key, r.Fields)
 }
 
-// aims reports whether the write makes the record, leaves it its key, or takes it away altogether. A declared delete that is no DELETE may take the
-// key off and let the rest stand.
+// aims reports whether the write makes the record, leaves it its key, or takes it
+// away altogether. A declared delete that is no DELETE may take the key off and let
+// the rest stand.
 func (m *merge) aims() bool {
 	switch w := m.k.writes[m.q.Intent.Write]; {
 	case m.q.Intent.Write == intent.Create:

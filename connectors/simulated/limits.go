@@ -52,6 +52,9 @@ const (
 	// DefaultLag is how far the reads of class Lagging are behind.
 	DefaultLag = 2 * time.Second
 
+	// DefaultRollback is the rollback that the classes declare. A process that
+	// stood still for minutes is inside it.
+	DefaultRollback = 8 * time.Minute
 	// DefaultHorizon is the horizon that the classes declare.
 	DefaultHorizon = 30 * time.Second
 

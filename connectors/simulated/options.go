@@ -41,7 +41,8 @@ type Options struct {
 	Horizon connectors.Bound
 	// Recheck is the recheck declared. Default undeclared.
 	Recheck connectors.Bound
-	// Rollback declares that effects can be taken back. Default undeclared.
+	// Rollback is the time declared within which effects can be taken back. Default
+	// undeclared.
 	Rollback connectors.Bound
 	// ConfirmReads is how many reads in a row must agree. Default 1.
 	ConfirmReads int
@@ -88,8 +89,8 @@ func (c Class) Options() Options {
 		Stamps:  true,
 		Settle:  connectors.Within(0),
 		Horizon: connectors.Within(DefaultHorizon),
-		// A phantom success and a rollback at once are vices of this destination.
-		Rollback: connectors.Within(24 * time.Hour), Recheck: connectors.Within(0),
+		// Phantom successes and rollbacks at once are faults of this destination.
+		Rollback: connectors.Within(DefaultRollback), Recheck: connectors.Within(0),
 	}
 	switch c {
 	case Native:

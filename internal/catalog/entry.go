@@ -92,6 +92,7 @@ func declared(p connectors.Profile) []Declared {
 		{"reads", paths(p.Reads)},
 		{"settle time", bound(p.Settle)},
 		{"horizon", bound(p.Horizon)},
+		{"takes effects back", orNone(bound(p.Rollback), p.Rollback)},
 		{"recheck", orNone(bound(p.Recheck), p.Recheck)},
 		{"reads that must agree", fmt.Sprint(p.Confirm())},
 		{"undo", list(p.Undo)},
@@ -163,7 +164,7 @@ func bound(b connectors.Bound) string {
 }
 
 func orNone(text string, b connectors.Bound) string {
-	if _, declared := b.Declared(); !declared {
+	if d, _ := b.Declared(); d <= 0 {
 		return "none"
 	}
 	return text

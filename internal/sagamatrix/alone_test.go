@@ -82,17 +82,24 @@ func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
 		return engine.StatusNotApplied
 	case duplicate:
 		return engine.StatusReview
-	case noField, otherForm:
+	case noField:
 		if in.OnMismatch == intent.MismatchCompensate {
 			return engine.StatusCompensated
 		}
+		return engine.StatusReview
+	case otherForm: // another actor may have stored that value
 		return engine.StatusReview
 	case rollback:
 		if step == ticket { // it is seen first, and gone when it is looked at again
 			return engine.StatusReview
 		}
 		fallthrough
-	case dropped, cutShort, phantom:
+	case phantom:
+		if step == ticket || step == contact && in.Write == intent.Create { // the answer named a record that is not there
+			return engine.StatusReview
+		}
+		fallthrough
+	case dropped, cutShort:
 		if step == letter { // a mail cannot be taken back: a person sends the second
 			return engine.StatusReview
 		}

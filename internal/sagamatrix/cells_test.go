@@ -113,6 +113,7 @@ const (
 	whyMail    = "it is not known whether the mail went out, and a second one is sent by nobody else"
 	whyAfter   = "the order decided it, and the mail is refused for good"
 	whyUndo    = "the destination refuses to undo"
+	whyNamed   = "a send was answered with a record that is not there"
 	whyWhose   = "it is not proven whose effect there is to undo"
 )
 
@@ -147,7 +148,10 @@ func (c cell) led() want {
 		}
 		return usual
 	}
-	in := intent.WriteIntent{Reversibility: c.plan.class(c.step)}
+	in := intent.WriteIntent{Write: intent.Create, Reversibility: c.plan.class(c.step)}
+	if c.plan.sale && c.step == contact {
+		in.Write = intent.Update
+	}
 	if !c.plan.sale && in.Reversibility == intent.Compensable {
 		in.OnMismatch = intent.MismatchCompensate
 	}
@@ -160,9 +164,6 @@ func (c cell) led() want {
 		}
 		return want{may: append(usual.may, undone), why: usual.why}
 	case engine.StatusCompensated:
-		if c.vice == otherForm { // another actor may have stored that value: no answer here names a version
-			return want{[]end{person}, whyWhose}
-		}
 		return want{may: []end{undone}}
 	}
 	return usual
@@ -172,8 +173,12 @@ func (c cell) whyReview() string {
 	switch {
 	case c.vice == duplicate:
 		return whyDouble
-	case c.vice == noField, c.vice == otherForm:
+	case c.vice == noField:
 		return whyDiffers
+	case c.vice == otherForm:
+		return whyWhose
+	case c.vice == phantom && c.step != letter:
+		return whyNamed
 	case c.step == letter:
 		return whyMail
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
@@ -241,8 +242,9 @@ func (r *run) visible(at time.Time, s *send) bool {
 }
 
 // checkCount: a create makes one record. Another one is harmless only where
-// nobody could know of the first: it was never answered, and another actor took
-// it away or took our marks off it; or the destination took it back.
+// nobody could know of the first: it was never answered, or the destination is
+// declared to take effects back, and another actor took it away or took our marks
+// off it; or the destination took it back.
 func (r *run) checkCount(k *known, effects []simulated.Effect) {
 	var before *simulated.Effect
 	for _, e := range k.effects {
@@ -268,7 +270,7 @@ func (r *run) excused(k *known, first, second simulated.Effect, effects []simula
 		if e.By == simulated.ByItself {
 			return true
 		}
-		if e.By == simulated.ByOther && !answered &&
+		if e.By == simulated.ByOther && (!answered || r.plan.options.Rollback != connectors.Bound{}) &&
 			(e.After == nil || e.After.Fields["order_id"] != "S-1" || e.After.Stamp != first.After.Stamp) {
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -158,6 +159,10 @@ func newPlan(seed uint64) plan {
 	p.there = p.writes[0].intent.Write != intent.Create && !one(4)
 	p.drawTrouble(r, at)
 	p.concentrate(r)
+	p.options.Rollback = connectors.Bound{}
+	if slices.ContainsFunc(p.faults, func(f fault) bool { return f.Vice == simulated.PhantomSuccess || f.Vice == simulated.Rollback }) {
+		p.options.Rollback = connectors.Within(10 * time.Minute) // what it declares of itself is true
+	}
 	return p
 }
 

@@ -36,7 +36,7 @@ func writeRoutes() []route {
 			},
 			problems: []*kind{invalidIntent, otherTenant, unknownDestination, digestMismatch, inFlight, operationBegun, full, unsure},
 			do:       (*call).submit},
-		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites", optional: true,
+		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites",
 			summary: "Find writes, newest first. All that is given must fit.",
 			query: []param{
 				{name: "state", kind: aWord, oneOf: stateWords, many: true, about: "that stand so in the ledger"},
@@ -147,7 +147,7 @@ func houseRoutes() []route {
 			summary: "End a stop of exactly this scope.",
 			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
 			problems: []*kind{unknownDestination, notStopped}, do: (*call).release},
-		{method: "GET", pattern: "/v1/inbox", act: access.Trace, name: "getInbox", optional: true,
+		{method: "GET", pattern: "/v1/inbox", act: access.Trace, name: "getInbox",
 			summary: "What waits for a person.", answers: []answer{ok[Inbox]("Writes, steps and sagas.")}, do: (*call).inbox},
 		{method: "GET", pattern: "/v1/history", act: access.Trace, name: "getHistory", optional: true,
 			summary: "What became of writes over time.",
