@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 // overtaken says why the announced send must not be made any more, "" when it
@@ -12,15 +13,25 @@ import (
 // write to another worker: where more than a moment has passed the ledger is
 // asked, immediately before the send, and the guards whether sends were stopped.
 func (t *task) overtaken() (why string, lost bool) {
+	now := t.now()
 	if max(time.Since(t.leased), wallSince(t.leased)) > fenceFresh {
-		if why, lost = t.askLedger(); why != "" {
+		if now, why, lost = t.askLedger(); why != "" {
 			return why, lost
 		}
 	}
+	asked := time.Now()
 	if hold := t.stopped(); hold != nil {
 		return "stopped before the send: " + hold.Reason, false
 	}
 	// After the questions, which can have taken their time too.
+	now = now.Add(time.Since(asked))
+	if late(t.intent, now) {
+		return "stopped before the send: the deadline has passed", false
+	}
+	c := caseOf(t.rec, t.intent, t.profile, now)
+	if t.rec.Rule == policies.RowNativeKey && !policies.InWindow(c, 0) {
+		return "stopped before the send: the destination may forget the key before the send has landed", false
+	}
 	if time.Since(t.leased) > t.rec.LeaseFor-t.profile.SendFor() {
 		return "stopped before the send: too late under this lease", false
 	}
@@ -37,20 +48,22 @@ func (t *task) stopped() *Hold {
 	return stopper.Stopped(t.life.ending, t.rec)
 }
 
-// askLedger compares the write with what the ledger has of it now.
-func (t *task) askLedger() (why string, lost bool) {
+// askLedger compares the write with what the ledger has of it now, and returns the
+// latest time that the ledger's clock can show.
+func (t *task) askLedger() (latest time.Time, why string, lost bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.e.ctx), fenceTimeout)
 	defer cancel()
+	asked := time.Now()
 	now, err := t.e.ledger.Get(ctx, t.rec.Tenant, t.rec.ID)
 	switch {
 	case err != nil:
-		return "stopped before the send: the ledger cannot say whether the write still is this worker's: " + err.Error(), false
+		return latest, "stopped before the send: the ledger cannot say whether the write still is this worker's: " + err.Error(), false
 	case now.Fence != t.rec.Fence, now.State != ledger.Sending:
-		return "stopped before the send: another worker has taken the write over", true
+		return latest, "stopped before the send: another worker has taken the write over", true
 	case now.LeaseUntil.Sub(now.Now) < t.profile.SendFor():
-		return "stopped before the send: too late under this lease", false
+		return latest, "stopped before the send: too late under this lease", false
 	}
-	return "", false
+	return now.Now.Add(time.Since(asked)), "", false
 }
 
 // wallSince is the time passed by the clock on the wall, which goes on where a

@@ -176,7 +176,8 @@ func (w *worker) claim(limit int, most map[string]int) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.life.ending), ledgerTimeout)
 	defer cancel()
 	asked := time.Now()
-	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.longestLease(), Limit: limit, Most: most}
+	c := w.e.claim(limit)
+	c.Most = most
 	if w.e.opts.Guards != nil {
 		c.Paused = w.e.opts.Guards.Paused()
 	}
@@ -226,7 +227,7 @@ func (e *Engine) Resume(ctx context.Context) (int, error) {
 // done or put back.
 func (e *Engine) round(ctx context.Context, limit int) (int, error) {
 	asked := time.Now()
-	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.longestLease(), Limit: limit}
+	c := e.claim(limit)
 	if e.opts.Guards != nil {
 		c.Paused = e.opts.Guards.Paused()
 	}
@@ -268,15 +269,15 @@ func (e *Engine) failed(rec ledger.Record, err error) {
 	e.meter.Failed(rec, err)
 }
 
-// longestLease is a lease that suits every registered destination. What goes to
-// others is only put back, so that they do not make it longer: nobody takes up
-// what a dead process left before its lease has ended.
-func (e *Engine) longestLease() time.Duration {
-	longest := e.opts.Patience + e.opts.Slack
+// claim asks for any work. A lease suits the destination of its record: the table
+// of second sends counts on a send being made within it. What goes to other
+// destinations is only put back.
+func (e *Engine) claim(limit int) ledger.Claim {
+	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.opts.Patience + e.opts.Slack, Leases: make(map[string]time.Duration), Limit: limit}
 	for _, p := range e.reg.Profiles() {
-		longest = max(longest, e.lease(p))
+		c.Leases[p.Destination] = max(c.Leases[p.Destination], e.lease(p))
 	}
-	return longest
+	return c
 }
 
 // jittered is a pause that differs by up to a fifth from what was asked, so

@@ -173,6 +173,9 @@ type Precheck struct {
 type Claim struct {
 	Owner    string
 	LeaseFor time.Duration
+	// Leases are how long leases on records of single destinations last. Default
+	// LeaseFor.
+	Leases map[string]time.Duration
 	// Limit is how many records at the most. Default 1.
 	Limit int
 	// Tenant and ID narrow it to one record; both or neither. Default: any

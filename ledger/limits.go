@@ -53,6 +53,14 @@ func (c Claim) Checked() (Claim, error) {
 	return c, nil
 }
 
+// Lease is how long a lease on a record of a destination lasts.
+func (c Claim) Lease(destination string) time.Duration {
+	if own, ok := c.Leases[destination]; ok {
+		return own
+	}
+	return c.LeaseFor
+}
+
 // Share is what a claim gets of the records that it may have, which stand
 // oldest due first: tenants and destinations take turns, within the bounds of
 // the claim. Drivers that cannot look at all that is due ask it about the

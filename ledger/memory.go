@@ -208,7 +208,7 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	slices.SortStableFunc(due, func(a, b Record) int { return a.Due.Compare(b.Due) })
 	due = c.Share(due)
 	for i, r := range due {
-		due[i] = r.Lend(c.Owner, c.LeaseFor, now)
+		due[i] = r.Lend(c.Owner, c.Lease(r.Destination), now)
 		m.store(r, due[i], nil)
 	}
 	return due, nil

@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -140,9 +141,13 @@ func replayed(c Case) bool { return c.Last == connectors.FateAnswered }
 // passed since the first send under it, and both the repeat and the sends
 // before it may still be on their way for as long as a send and the horizon
 // take. Where no horizon is declared the window is taken at its word.
-func native(c Case) bool {
+func native(c Case) bool { return InWindow(c, sendSlack) }
+
+// InWindow reports whether a send that begins within slack lands while the
+// destination knows the present key.
+func InWindow(c Case, slack time.Duration) bool {
 	horizon, _ := c.Profile.Horizon.Declared()
-	landed := c.SinceKey + sendSlack + c.Profile.SendFor() + horizon
+	landed := c.SinceKey + slack + c.Profile.SendFor() + horizon
 	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write]
 }
 

@@ -29,7 +29,7 @@ func rows() []Mutant {
 		{6, "Row 2: inside the destination's window only.", secondGo,
 			"return c.SinceKey >= 0 && landed < ", "return landed >= landed && 0 < ", "", "TestSecondSendRecognised/native,_window_over"},
 		{6, "Row 2: the repeat must land inside the window, not only leave.", secondGo,
-			"landed := c.SinceKey + sendSlack + c.Profile.SendFor() + horizon", "landed := c.SinceKey + 0*horizon", "", "TestSecondSendRecognised/native,_window's_edge"},
+			"landed := c.SinceKey + slack + c.Profile.SendFor() + horizon", "landed := c.SinceKey + 0*horizon", "", "TestSecondSendRecognised/native,_window's_edge"},
 		{6, "Row 2: the window counts from the first send under the key.", applyGo,
 			"if r.KeySend.IsZero() || e.Generation > r.Generation {", "if e.Generation >= r.Generation {", "", "TestEffects"},
 		{6, "Row 2: a repeat under a native key waits for no settle time.", standardGo,

@@ -202,14 +202,14 @@ func (l *Ledger) walk(ctx context.Context, c ledger.Claim, after party) (w walke
 // the way, and counted.
 func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[party]int64) (lent []row, refused int, err error) {
 	var destinations, tenants, states []string
-	var counts []int64
+	var counts, leases []int64
 	for _, p := range slices.SortedFunc(maps.Keys(shares), func(a, b party) int {
 		return cmp.Or(cmp.Compare(a.destination, b.destination), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.state, b.state))
 	}) {
 		destinations, tenants, states = append(destinations, p.destination), append(tenants, p.tenant), append(states, p.state)
-		counts = append(counts, shares[p])
+		counts, leases = append(counts, shares[p]), append(leases, int64(c.Lease(p.destination)))
 	}
-	return l.lent(ctx, "lend", l.version, int64(maxClockStep), destinations, tenants, states, counts, c.Owner, int64(c.LeaseFor))
+	return l.lent(ctx, "lend", l.version, int64(maxClockStep), destinations, tenants, states, counts, c.Owner, leases)
 }
 
 // lent runs a statement that lends, again where the database provably has not.

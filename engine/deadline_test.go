@@ -1,0 +1,125 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// Nothing is sent after the deadline, also where the ledger or the read of the
+// pre-state took until then.
+func TestNothingIsSentAfterTheDeadline(t *testing.T) {
+	for name, c := range map[string]struct {
+		stands time.Duration // after the reservation
+		reads  time.Duration
+	}{
+		"a slow ledger": {10 * time.Second, 0},
+		"a slow read":   {0, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				b.seed(seeded, "")
+				time.Sleep(time.Minute)
+				d := b.world.Destination()
+				d.Connector = &spy{Connector: d.Connector, read: func() { time.Sleep(c.reads) }, write: func(connectors.Request) { t.Error("sent after the deadline") }}
+				e := b.engineOn(&stalling{Ledger: b.ledger, reserve: c.stands}, d, nil)
+				w := order("A-1", intent.Update)
+				w.Deadline = time.Now().Add(5 * time.Second)
+				out, err := e.Do(t.Context(), w)
+				if err != nil || out.Status != engine.StatusNotApplied {
+					t.Errorf("%+v, %v%s", out, err, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// A lease lasts as long as its own destination needs, whatever others do.
+func TestLeaseIsThatOfTheDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		var reg connectors.Registry
+		world, err := simulated.New(simulated.Plain.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := world.Destination()
+		for kind, p := range slow.Profiles {
+			p.SendTimeout = 10 * time.Minute
+			slow.Profiles[kind] = p
+		}
+		d, leases := b.world.Destination(), make(chan time.Duration, 1)
+		id := ledger.IDOf(order("A-1", intent.Create).StructuralKey())
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { leases <- b.state(id).LeaseFor }}
+		if err := reg.Register("orders", d); err != nil {
+			t.Fatal(err)
+		}
+		if err := reg.Register("slow", slow); err != nil {
+			t.Fatal(err)
+		}
+		e := engine.New(b.ledger, &reg, nil)
+		defer e.Close()
+		if _, err := e.Enqueue(t.Context(), order("A-1", intent.Create)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lease := <-leases; lease > 2*time.Minute {
+			t.Errorf("the lease is %s, that of the slow destination", lease)
+		}
+	})
+}
+
+// stallsAfterRepeat is a ledger whose process stands still after the announcement
+// of a repeat.
+type stallsAfterRepeat struct {
+	ledger.Ledger
+	stands time.Duration
+}
+
+func (s *stallsAfterRepeat) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+	rec, err := s.Ledger.Append(ctx, id, fence, events...)
+	if err == nil && rec.State == ledger.Sending && rec.Sends == 2 {
+		time.Sleep(s.stands)
+	}
+	return rec, err
+}
+
+// A key is not repeated where the destination may have forgotten it when the send
+// lands, also where the process stood still after it was decided.
+func TestKeyIsNotRepeatedAfterItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const window = 10 * time.Minute
+		b := newBench(t, simulated.Native.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1, Ops: []simulated.Op{simulated.OpCreate}})
+		d := b.world.Destination()
+		for kind, p := range d.Profiles {
+			p.ReadTimeout = time.Hour // so that the lease is no bound
+			p.NativeWindow = map[intent.WriteType]time.Duration{intent.Create: window}
+			d.Profiles[kind] = p
+		}
+		var sent []time.Time
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { sent = append(sent, time.Now()) }}
+		e := b.engineOn(&stallsAfterRepeat{Ledger: b.ledger, stands: window}, d, nil)
+		out, err := e.Do(t.Context(), order("A-1", intent.Create))
+		for i, at := range sent {
+			if i > 0 && at.Sub(sent[0]) >= window && b.state(out.ID).Rule == policies.RowNativeKey {
+				t.Errorf("sent again under the key after %s: %+v, %v%s", at.Sub(sent[0]), out, err, b.life(out.ID))
+			}
+		}
+		if life := b.life(out.ID); !strings.Contains(life, "the destination may forget the key") {
+			t.Errorf("the repeat was not stopped%s", life)
+		}
+	})
+}
