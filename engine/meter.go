@@ -33,6 +33,9 @@ func (e *Engine) repeated(rec ledger.Record) {
 
 // shown tells that a read is the first that showed an effect of a write.
 func (e *Engine) shown(rec ledger.Record, j verify.Judgement) {
+	if c, ok := e.opts.Guards.(Confirmer); ok && !rec.EffectSeen && rec.LastFate == ledger.FateUnknown && j.Verdict == verify.Verified {
+		c.Confirmed(rec)
+	}
 	if m, ok := e.meter.meter.(EffectMeter); ok && !rec.EffectSeen {
 		quietly(func() { m.Shown(rec, j.Verdict, max(j.Since, 0)) })
 	}

@@ -3,9 +3,11 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
@@ -42,6 +44,59 @@ const (
 	AgainLater Again = "after" // the same intent, after AskAfter
 )
 
+// Waiting is what a write in progress waits for.
+type Waiting string
+
+// What a write can wait for.
+const (
+	WaitsQueue       Waiting = "queue"       // an earlier write of the same record
+	WaitsReviewer    Waiting = "reviewer"    // one that a reviewer must decide about
+	WaitsLogin       Waiting = "login"       // the destination refuses our login
+	WaitsBreaker     Waiting = "breaker"     // sends to the destination fail
+	WaitsRate        Waiting = "rate"        // the destination's rate, or a pause that it asked for
+	WaitsBusy        Waiting = "busy"        // as many sends as allowed are under way
+	WaitsStopped     Waiting = "stopped"     // an operator stopped sends
+	WaitsDestination Waiting = "destination" // the destination could not be reached, or said not now
+	WaitsRecovery    Waiting = "recovery"    // a worker ended in the middle; its write is read back first
+)
+
+// waitingWords say it to callers. Nothing that a destination or an operator wrote
+// is in them.
+var waitingWords = map[Waiting]string{
+	WaitsLogin:       "until the destination accepts our login again",
+	WaitsBreaker:     "since sends to the destination fail; one is tried from time to time",
+	WaitsRate:        "since the destination takes no more sends now",
+	WaitsBusy:        "since as many sends to the destination as allowed are under way",
+	WaitsStopped:     "since an operator stopped sends",
+	WaitsDestination: "since the destination could not be reached or said not now; it is tried again",
+	WaitsRecovery:    "since a worker ended while it may have been sent; it is read back first",
+}
+
+// waiting is what a record in progress waits for.
+func waiting(r ledger.Record) Waiting {
+	worked := r.LeaseUntil.After(r.Now)
+	turnedAway := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
+	switch {
+	case r.Behind != "":
+		return WaitsQueue
+	case r.State == ledger.Sending && !worked:
+		return WaitsRecovery
+	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !turnedAway):
+		return ""
+	}
+	switch rule := Waiting(r.Rule); rule {
+	case WaitsLogin, WaitsBreaker, WaitsRate, WaitsBusy, WaitsStopped:
+		return rule
+	}
+	switch {
+	case r.LastFate == string(connectors.FateLogin):
+		return WaitsLogin
+	case turnedAway, r.Rule == "pre-state":
+		return WaitsDestination
+	}
+	return ""
+}
+
 // Outcome is what the caller gets. It never holds the destination's raw answer,
 // and "redacted:" and a digest in the place of every sensitive value.
 type Outcome struct {
@@ -73,6 +128,10 @@ type Outcome struct {
 	// RecheckUntil is until when a recheck is pending that may still contradict a
 	// settled outcome; zero when the outcome is final.
 	RecheckUntil time.Time `json:"recheck_until,omitzero"`
+	// WaitsFor is what a write in progress waits for, "" for none or none that is
+	// known. Behind is the write of the same record that comes first.
+	WaitsFor Waiting   `json:"waits_for,omitempty"`
+	Behind   ledger.ID `json:"behind,omitempty"`
 	// AskAgain says whether asking again can help, AskAfter when.
 	AskAgain Again     `json:"ask_again"`
 	AskAfter time.Time `json:"ask_after,omitzero"`
@@ -90,6 +149,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	}
 	if o.Status == StatusInProgress || o.Status == StatusUnverified {
 		o.AskAgain, o.AskAfter = AgainLater, r.Due
+		o.WaitsFor, o.Behind = waiting(r), r.Behind
 		if r.Behind != "" && !r.Now.IsZero() {
 			o.AskAfter = r.Now.Add(behindAsk)
 		}
@@ -180,6 +240,9 @@ func sentence(s Status, r ledger.Record) string {
 	if r.Behind != "" {
 		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.Behind)
 	}
+	if why := waitingWords[waiting(r)]; why != "" {
+		return fmt.Sprintf("The %s is recorded and waits %s.", what, why)
+	}
 	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
 }
 
@@ -248,6 +311,9 @@ func advice(s Status, r ledger.Record) string {
 	}
 	if r.Behind != "" {
 		return fmt.Sprintf("Waiting in line (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.Behind)
+	}
+	if why := waitingWords[waiting(r)]; why != "" {
+		return fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, why)
 	}
 	return fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID)
 }

@@ -31,6 +31,13 @@ type Stopper interface {
 	Stopped(ctx context.Context, rec ledger.Record) *Hold
 }
 
+// Confirmer is what [Guards] can be besides: a circuit breaker counts a send that
+// was not answered as a failure, and learns here that it was none.
+type Confirmer interface {
+	// Confirmed: a read verified the effect of a send of unknown fate.
+	Confirmed(rec ledger.Record)
+}
+
 // Hold says why a send is not made now.
 type Hold struct {
 	Rule   string        // "stopped", "rate", "breaker", "login", "busy"

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -93,7 +94,10 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 			if err != nil {
 				return Outcome{}, err
 			}
-			if head.State == ledger.Review || !e.awaitTurn(ctx, lined, head, pace) {
+			if head.State == ledger.Review {
+				return behindReview(underWay(rec, replayed), head.ID), nil
+			}
+			if !e.awaitTurn(ctx, lined, head, pace) {
 				return underWay(rec, replayed), nil
 			}
 			continue
@@ -106,6 +110,16 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 			return underWay(rec, replayed), nil
 		}
 	}
+}
+
+// behindReview is the outcome of a write that waits until a reviewer has decided
+// about an earlier one of the same record.
+func behindReview(o Outcome, head ledger.ID) Outcome {
+	o.WaitsFor, o.Behind = WaitsReviewer, head
+	why := fmt.Sprintf(" A reviewer must decide about write %s first.", head)
+	o.Text += why
+	o.ForModel += why
+	return o
 }
 
 // inLine is the write whose turn is to be waited for: the write itself, or its

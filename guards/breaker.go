@@ -122,8 +122,8 @@ func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
 	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name: b.destination, Interval: b.keeps().Window, BucketPeriod: b.keeps().Window / breakerBuckets, Timeout: b.keeps().Open,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
-			half := c.TotalFailures >= most && c.TotalFailures >= c.TotalSuccesses
-			return half || c.ConsecutiveFailures >= rowFactor*most
+			mostly := c.TotalFailures >= most && c.TotalFailures > failShare*c.TotalSuccesses
+			return mostly || c.ConsecutiveFailures >= rowFactor*most
 		},
 	})
 }
@@ -264,6 +264,19 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	}
 	b.tripped, b.trip = true, trip
 	b.kick()
+}
+
+// confirm counts a success: a read showed the effect of a send that was counted as
+// a failure, since it was not answered.
+func (b *breaker) confirm() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.local == nil || b.off() {
+		return
+	}
+	if done, err := b.local.Allow(); err == nil {
+		done(true)
+	}
 }
 
 // probe takes the one permission to probe, over all workers.

@@ -46,7 +46,8 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 		"refused":            {"the caller's fault", repeat(50, made(connectors.FateRefused, "422")), guards.Breaker{}, false},
 		"refused with a 5xx": {"for some destinations 550 is the caller's fault too", repeat(50, made(connectors.FateRefused, "550")), guards.Breaker{}, false},
 		"not made":           {"the destination was not asked", repeat(50, notMade), guards.Breaker{}, false},
-		"half":               {"half of all failed", repeat(5, made(connectors.FateUnknown, ""), answered), guards.Breaker{}, true},
+		"a third answered":   {"it does work", repeat(50, made(connectors.FateUnknown, ""), made(connectors.FateUnknown, ""), answered), guards.Breaker{}, false},
+		"a fifth answered":   {"most sends fail", append(repeat(4, made(connectors.FateUnknown, "")), answered, made(connectors.FateUnknown, "")), guards.Breaker{}, true},
 		"fewer than half":    {"most succeed", repeat(20, answered, made(connectors.FateUnknown, ""), answered), guards.Breaker{}, false},
 		"breaks down":        {"many in a row, whatever was before", append(repeat(500, answered), repeat(20, made(connectors.FateUnknown, ""))...), guards.Breaker{}, true},
 		"own setting":        {"as the operator says", repeat(2, made(connectors.FateUnknown, "")), guards.Breaker{Failures: 2}, true},
@@ -318,6 +319,19 @@ func TestLeaveCountsOnce(t *testing.T) {
 		if _, hold := w.Enter(t.Context(), write(crm)); hold == nil {
 			t.Errorf("a third send passed beside %s", leaves)
 		}
+	})
+}
+
+// A send that was not answered and that a read then verified is no failure.
+func TestVerifiedEffectsCountAsSuccesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer c.close()
+		for range 100 {
+			passes(t, c.workers[0], write(crm))(unknown)
+			c.workers[0].Confirmed(write(crm))
+		}
+		passes(t, c.workers[0], write(crm))(answered)
 	})
 }
 

@@ -51,8 +51,8 @@ type Settings struct {
 }
 
 // Breaker is when a circuit breaker opens: when a worker saw so many failures
-// within the window and at least half of its sends were failures, or four times
-// as many in a row.
+// within the window and more than three quarters of its sends were failures, or
+// four times as many in a row. What a read then verified counts as a success.
 type Breaker struct {
 	// Failures is how many. Default 5; negative: only a refused login opens it,
 	// which does so at once.
@@ -101,6 +101,8 @@ type Guards struct {
 var (
 	_ engine.Guards  = (*Guards)(nil)
 	_ engine.Stopper = (*Guards)(nil)
+
+	_ engine.Confirmer = (*Guards)(nil)
 )
 
 // destination is everything about one destination.
@@ -275,6 +277,9 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 		})
 	}, nil
 }
+
+// Confirmed implements [engine.Confirmer].
+func (g *Guards) Confirmed(rec ledger.Record) { g.at(rec.Destination).breaker.confirm() }
 
 // permitted waits for a permit of the rate and makes sure that it is still good
 // when the stops have been asked again. It ends, since permit waits for the

@@ -70,10 +70,14 @@ const (
 	busyFirst = 250 * time.Millisecond
 
 	// The breaker's defaults. Five sends that fail are no accident when they are
-	// half of all within a minute; half a minute is what a restart takes.
+	// more than three quarters of all within a minute; half a minute is what a restart takes.
 	defaultFailures = 5
 	defaultWindow   = time.Minute
 	defaultOpen     = 30 * time.Second
+	// failShare times as many failures as successes open the breaker: one that
+	// answers a third of its sends does more work than one that is asked once in
+	// five minutes.
+	failShare = 3
 	// rowFactor times as many failures in a row open the breaker whatever
 	// succeeded before in the window: a busy destination that breaks down would
 	// otherwise be sent to for half a window.

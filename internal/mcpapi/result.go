@@ -39,6 +39,9 @@ type Result struct {
 	WhatToDo string `json:"what_to_do"`
 	AskAgain string `json:"ask_again"`
 	AskAfter string `json:"ask_after,omitempty"`
+	// WaitsFor is what it waits for, Behind the write that comes first.
+	WaitsFor string `json:"waits_for,omitempty"`
+	Behind   string `json:"behind,omitempty"`
 	Ref      string `json:"ref,omitempty"`
 	URL      string `json:"url,omitempty"`
 	Undoing  string `json:"undoing,omitempty"`
@@ -67,7 +70,7 @@ type Mismatch struct {
 func OutcomeOf(o engine.Outcome, name string) Result {
 	r := Result{
 		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == engine.StatusVerified, Text: o.Text,
-		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain),
+		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain), WaitsFor: string(o.WaitsFor), Behind: string(o.Behind),
 		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
 		NotChecked: o.NotChecked,
 	}

@@ -1,0 +1,54 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
+)
+
+// The caller of a write that is delayed learns what it waits for, and until when.
+func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	due := now.Add(time.Minute)
+	rec := func(change func(*ledger.Record)) ledger.Record {
+		r := ledger.Record{ID: "wr_1", Kind: "order", Destination: "orders", State: ledger.Queued, Now: now, Due: due}
+		change(&r)
+		return r
+	}
+	for name, c := range map[string]struct {
+		rec  ledger.Record
+		want engine.Waiting
+		says string
+	}{
+		"login":       {rec(func(r *ledger.Record) { r.Rule = "login" }), engine.WaitsLogin, "accepts our login again"},
+		"breaker":     {rec(func(r *ledger.Record) { r.Rule = "breaker" }), engine.WaitsBreaker, "sends to the destination fail"},
+		"stopped":     {rec(func(r *ledger.Record) { r.Rule = "stopped" }), engine.WaitsStopped, "an operator stopped sends"},
+		"unreachable": {rec(func(r *ledger.Record) { r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "not_sent" }), engine.WaitsDestination, "said not now; it is tried again"},
+		"login, without guards": {rec(func(r *ledger.Record) {
+			r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "login_refused"
+		}), engine.WaitsLogin, "accepts our login again"},
+		"unreadable before": {rec(func(r *ledger.Record) { r.Rule = "pre-state" }), engine.WaitsDestination, "said not now; it is tried again"},
+		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "a worker ended"},
+		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
+		"queued behind":     {rec(func(r *ledger.Record) { r.Behind = "wr_0" }), engine.WaitsQueue, "wr_0"},
+		"answered, and held": {rec(func(r *ledger.Record) {
+			r.State, r.Sends, r.LastFate, r.Rule = ledger.Checking, 1, "answered", "breaker"
+		}), "", "under way (checking)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := engine.OutcomeOf(c.rec)
+			if out.WaitsFor != c.want || !strings.Contains(out.Text, c.says) || out.AskAgain != engine.AgainLater {
+				t.Errorf("waits for %q, %q, ask again %s; want %q and %q", out.WaitsFor, out.Text, out.AskAgain, c.want, c.says)
+			}
+			if c.rec.Behind == "" && !out.AskAfter.Equal(due) || out.Behind != c.rec.Behind {
+				t.Errorf("ask after %s, behind %q; want %s, %q", out.AskAfter, out.Behind, due, c.rec.Behind)
+			}
+			if c.want != "" && c.rec.Behind == "" && !strings.Contains(out.ForModel, c.says) {
+				t.Errorf("the model reads %q, want %q in it", out.ForModel, c.says)
+			}
+		})
+	}
+}
