@@ -149,6 +149,9 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	}
 	if o.Status == StatusInProgress || o.Status == StatusUnverified {
 		o.AskAgain, o.AskAfter = AgainLater, r.Due
+		if r.Due.Before(r.Now) { // it is being worked on, or about to be
+			o.AskAfter = r.Now
+		}
 		o.WaitsFor, o.Behind = waiting(r), r.Behind
 		if r.Behind != "" && !r.Now.IsZero() {
 			o.AskAfter = r.Now.Add(behindAsk)

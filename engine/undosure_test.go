@@ -19,19 +19,26 @@ import (
 
 // A first send that is only slow must not make again what was undone.
 func TestUndoingWaitsForTheHorizon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1})
-		done := b.do(compensable(order("A-1", intent.Create)))
-		if done.Status != engine.StatusVerified || done.Sends != 2 {
-			t.Fatalf("%+v%s", done, b.life(done.ID))
-		}
-		out := b.undo(done.ID, unwanted)
-		time.Sleep(time.Hour)
-		if out.Status != engine.StatusCompensated || b.fieldsNow() != nil {
-			t.Errorf("%s, and there is %v%s", out.Status, b.fieldsNow(), b.life(done.ID))
-		}
-	})
+	closed := order("A-1", intent.Update)
+	closed.Expect = intent.Fields{"note": "closed"}
+	for name, how := range map[string]*intent.WriteIntent{"by a delete": nil, "by an update": &closed} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1})
+				done := b.do(compensable(order("A-1", intent.Create)))
+				if done.Status != engine.StatusVerified || done.Sends != 2 {
+					t.Fatalf("%+v%s", done, b.life(done.ID))
+				}
+				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: how})
+				time.Sleep(time.Hour)
+				undo, made := b.state(b.state(done.ID).Child), b.state(done.ID)
+				if out.Status != engine.StatusCompensated || undo.FirstSend.Sub(made.LastSend) < simulated.DefaultHorizon || (b.fieldsNow() == nil) != (how == nil) {
+					t.Errorf("%s, undone %s after the last send, and there is %v%s", out.Status, undo.FirstSend.Sub(made.LastSend), b.fieldsNow(), b.life(done.ID))
+				}
+			})
+		})
+	}
 }
 
 // What would be brought back, or taken away, must be surely ours. Else a person

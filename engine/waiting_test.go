@@ -3,9 +3,12 @@ package engine_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -32,6 +35,7 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		}), engine.WaitsLogin, "accepts our login again"},
 		"unreadable before": {rec(func(r *ledger.Record) { r.Rule = "pre-state" }), engine.WaitsDestination, "said not now; it is tried again"},
 		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "a worker ended"},
+		"overdue":           {rec(func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }), "", "under way"},
 		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
 		"queued behind":     {rec(func(r *ledger.Record) { r.Behind = "wr_0" }), engine.WaitsQueue, "wr_0"},
 		"answered, and held": {rec(func(r *ledger.Record) {
@@ -39,9 +43,12 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		}), "", "under way (checking)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := engine.OutcomeOf(c.rec)
+			out, due := engine.OutcomeOf(c.rec), due
 			if out.WaitsFor != c.want || !strings.Contains(out.Text, c.says) || out.AskAgain != engine.AgainLater {
 				t.Errorf("waits for %q, %q, ask again %s; want %q and %q", out.WaitsFor, out.Text, out.AskAgain, c.want, c.says)
+			}
+			if c.rec.Due.Before(now) {
+				due = now // ask_after is never in the past
 			}
 			if c.rec.Behind == "" && !out.AskAfter.Equal(due) || out.Behind != c.rec.Behind {
 				t.Errorf("ask after %s, behind %q; want %s, %q", out.AskAfter, out.Behind, due, c.rec.Behind)
@@ -51,4 +58,17 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A write behind one that a reviewer has before him waits for the reviewer.
+func TestOutcomeBehindAReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		first := b.do(order("A-1", intent.Create))
+		out := b.do(call(order("A-1", intent.Update), 2))
+		if first.Status != engine.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.Behind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
+			t.Errorf("%s, then %+v", first.Status, out)
+		}
+	})
 }

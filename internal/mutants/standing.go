@@ -93,7 +93,7 @@ func sharing() []Mutant {
 		{6, "While an undoing takes long, what it undoes is kept.", undoGo,
 			"\tdefer t.keepLease()()\n", "", "", "TestLeaseIsKeptWhileAnUndoingTakesLong"},
 		{6, "Who waits behind a write with a person is told so at once.", waitGo,
-			"if head.State == ledger.Review || ", "if head.State == ledger.Settled || ", "", "TestBehindAReviewIsInProgress"},
+			"if head.State == ledger.Review {\n\t\t\t\treturn", "if head.State == ledger.Settled {\n\t\t\t\treturn", "", "TestBehindAReviewIsInProgress"},
 		{6, "What was sent twice keeps its line while the first send can land.", standardGo,
 			"\tcase mayOverwrite(c):\n", "\tcase mayOverwrite(c) && false:\n", "", "TestStandardAccepts/update,_repeated"},
 	}

@@ -94,6 +94,8 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 		if !out.RecheckUntil.IsZero() {
 			give("recheck_until", out.RecheckUntil.UTC().Format(time.RFC3339))
 		}
+		give("waits_for", string(out.WaitsFor))
+		give("behind", string(out.Behind))
 		give("verdict", rec.Verdict)
 		give("workflow", rec.Workflow)
 		give("step", rec.Step)
