@@ -35,7 +35,7 @@ func guarding() []Mutant {
 		{6, "The window of a native key is checked right before the send.", fenceGo,
 			"!policies.InWindow(c, 0)", "!policies.InWindow(c, 0) && false", "", "TestKeyIsNotRepeatedAfterItsWindow"},
 		{6, "Who cannot ask does not send.", fenceGo,
-			"return \"stopped before the send: the ledger cannot say whether the write still is this worker's: \" + err.Error(), false", "return \"\", false", "", "TestFrozenWithoutALedgerDoesNotSend"},
+			"return latest, \"stopped before the send: the ledger cannot say whether the write still is this worker's: \" + err.Error(), false", "return t.now(), \"\", false", "", "TestFrozenWithoutALedgerDoesNotSend"},
 		{6, "What asks for an approval is not sent without one, by whatever way it came.", runGo,
 			"case unapproved:", "case unapproved && false:", "", "TestQueuedWritesAreLookedAtBeforeTheyAreSent/risky"},
 		{6, "What can never be served is not sent, by whatever way it came.", runGo,
