@@ -132,6 +132,36 @@ func TestALookThatHangsEnds(t *testing.T) {
 	})
 }
 
+// TestAReadThatHangsEnds: the caller learns that the server did not answer, and for
+// how long it was asked.
+func TestAReadThatHangsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := looking(t, nil)
+		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+				if method == "prompts/list" {
+					<-ctx.Done()
+				}
+				return next(ctx, method, req)
+			}
+		})
+		s, began := b.stdio(agent("acme"), nil), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		up.World.Arm(mcptest.HangingRead, "")
+		_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: mcptest.Get, Arguments: map[string]any{"id": "o-1"}})
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 1m0s") || time.Since(began) > 2*time.Minute {
+			t.Errorf("a tool that reads: %v after %s", err, time.Since(began))
+		}
+		began = time.Now()
+		if _, err := s.ListPrompts(ctx, nil); err == nil || !strings.Contains(err.Error(), "did not answer within 1m0s") || time.Since(began) > 2*time.Minute {
+			t.Errorf("prompts: %v after %s", err, time.Since(began))
+		}
+		up.Cut()
+		_ = b.gate.Client().Gone(context.Background())
+	})
+}
+
 // TestTheSameCallAgainNeedsNoLook: what is known already is said while the server
 // does not answer.
 func TestTheSameCallAgainNeedsNoLook(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -71,6 +72,39 @@ func TestPromptsAndResourcesPassThrough(t *testing.T) {
 	other := b.stdio(agent("other"), nil)
 	if listed, err := other.ListResources(ctx, nil); err == nil && len(listed.Resources) > 0 {
 		t.Errorf("a stranger sees resources: %+v", listed.Resources)
+	}
+}
+
+// TestAnswersOfReadsPassWhole: an image, a link, and structured content
+// arrive as the tool gave them.
+func TestAnswersOfReadsPassWhole(t *testing.T) {
+	b, up := shop(t, false, nil)
+	tool := up.Tool(mcptest.Find)
+	tool.OutputSchema = json.RawMessage(`{"type":"object","properties":{"id":{"type":"integer"}}}`)
+	up.MCP.AddTool(tool, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{
+			Content: []sdk.Content{&sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}, &sdk.AudioContent{Data: []byte("wav"), MIMEType: "audio/wav"},
+				&sdk.ResourceLink{URI: "shop://orders", Name: "orders"}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "shop://a", Blob: []byte("b")}}},
+			StructuredContent: json.RawMessage(`{"id":42,"price":1.25}`),
+		}, nil
+	})
+	s := b.stdio(agent("acme"), nil)
+	r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}})
+	if err != nil || r.IsError {
+		t.Fatal(r, err)
+	}
+	got, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		`{"type":"image","mimeType":"image/png","data":"cG5n"}`, `{"type":"audio","mimeType":"audio/wav","data":"d2F2"}`,
+		`{"type":"resource_link","uri":"shop://orders","name":"orders"}`, `{"type":"resource","resource":{"uri":"shop://a","blob":"Yg=="}}`,
+		`"structuredContent":{"id":42,"price":1.25}`,
+	} {
+		if !strings.Contains(string(got), part) {
+			t.Errorf("%s lacks %s", got, part)
+		}
 	}
 }
 

@@ -10,6 +10,9 @@ const (
 	// lookTime bounds the question for the tools behind the gate while a client
 	// waits for its own list.
 	lookTime = 10 * time.Second
+	// passTime bounds a request that is passed to the server behind the gateway.
+	// Clients give up after a minute.
+	passTime = time.Minute
 	// beforeTime bounds the look at a record before the intent of a call is made. A
 	// server that does not answer for so long does not answer.
 	beforeTime = 20 * time.Second

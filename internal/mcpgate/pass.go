@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,8 +40,10 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
+	defer cancel()
 	r, err := g.client.Call(ctx, req.Params.Name, args, tell)
-	return r, plain(err)
+	return r, plain(ctx, err)
 }
 
 // may fails for who is not whose server it is, or may not do what an agent may.
@@ -55,14 +58,18 @@ func (g *Gateway) may(ctx context.Context) error {
 	return v.Who.May(access.Submit)
 }
 
+var errSilent = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the server behind the gateway did not answer within %s; it was only asked to read, so the request can be repeated", passTime)}
+
 // plain is an error as a client hears it: that of the protocol as it came, and of
 // others no more than that the server could not be asked.
-func plain(err error) error {
+func plain(ctx context.Context, err error) error {
 	var said *jsonrpc.Error
 	var known *connectors.Error
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(context.Cause(ctx), errSilent):
+		return errSilent
 	case errors.As(err, &said):
 		return said
 	case errors.As(err, &known):
@@ -114,9 +121,11 @@ func (g *Gateway) look(ctx context.Context) {
 // ask puts a question that is about no tool to the server behind. One that has
 // no such thing has none of them.
 func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
+	defer cancel()
 	s, err := g.client.Session(ctx)
 	if err != nil {
-		return nil, plain(err)
+		return nil, plain(ctx, err)
 	}
 	enveloped(req.GetParams())
 	r, err := forward(ctx, s, req.GetParams())
@@ -127,7 +136,7 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 		}
 	}
 	if err != nil {
-		return nil, plain(err)
+		return nil, plain(ctx, err)
 	}
 	return r, nil
 }

@@ -19,5 +19,13 @@ func interfaces() []Mutant {
 			"if _, there := schema.Properties[u.path.names[0]]; !there {", "if false {", "", "TestNotCheckedNamesWhatThereIs"},
 		{1, "An outcome says what was not compared.", "engine/redact.go",
 			"	rec.NotChecked = e.notChecked(w)\n", "", "", "TestAnOutcomeSaysWhatWasNotCompared"},
+		{1, "A tool that reads, and does not answer, is given up.", "internal/mcpgate/pass.go",
+			"	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)\n	defer cancel()\n	r, err := g.client.Call(", "	r, err := g.client.Call(", "", "TestAReadThatHangsEnds"},
+		{1, "The digest of a tool is that of what its schema means.", "connectors/mcp/digest.go",
+			"(string, error) { return digest(t, meaning) }", "(string, error) { return digest(t, func(schema any) any { return schema }) }", "", "TestDigestOfOneSchemaPrintedTwice/defined"},
+		{1, "What a reference has beside it counts.", "connectors/mcp/digest.go",
+			"rest[\"$ref\"] = read // both count\n			return rest, nil", "return read, nil", "", "TestDigestOfOneSchemaPrintedTwice/a_definition_beside_a_reference"},
+		{1, "A digest over a schema as printed still counts.", "connectors/mcp/digest.go",
+			"got != want && printed != want", "got != want && printed != got", "", "TestContractOfAnEarlierVersion"},
 	}
 }
