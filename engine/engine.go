@@ -55,6 +55,7 @@ type Engine struct {
 	closed  bool
 	tracer  *tracer // nil: nobody is told
 	meter   metered
+	clock   clock
 }
 
 // Options are what an engine can be told. The zero value works.

@@ -28,7 +28,7 @@ func (t *task) overtaken() (why string, lost bool) {
 	if late(t.intent, now) {
 		return "stopped before the send: the deadline has passed", false
 	}
-	c := caseOf(t.rec, t.intent, t.profile, now)
+	c := caseOf(t.rec, t.intent, t.profile, now, &t.e.clock)
 	if t.rec.Rule == policies.RowNativeKey && !policies.InWindow(c, 0) {
 		return "stopped before the send: the destination may forget the key before the send has landed", false
 	}
@@ -55,6 +55,7 @@ func (t *task) askLedger() (latest time.Time, why string, lost bool) {
 	defer cancel()
 	asked := time.Now()
 	now, err := t.e.ledger.Get(ctx, t.rec.Tenant, t.rec.ID)
+	t.e.clock.hear(now.Now, asked)
 	switch {
 	case err != nil:
 		return latest, "stopped before the send: the ledger cannot say whether the write still is this worker's: " + err.Error(), false

@@ -134,7 +134,7 @@ func undoneBy(w intent.WriteType) intent.WriteType {
 // taken to show nothing of the write.
 func (v *chooser) foreseen() (k policies.Case, assumed bool) {
 	r, p := v.rec, *v.profile
-	k = caseOf(r, v.stored.intent, p, r.Now)
+	k = caseOf(r, v.stored.intent, p, r.Now, &clock{})
 	k.Budget, k.Invertible = budget(v.budget, p), slices.Contains(p.Undo, v.stored.intent.Write)
 	seen, kept := v.lastSeen()
 	if !kept {

@@ -62,8 +62,7 @@ func (t *task) hurried() (off bool, err error) {
 		if other.Behind == "" {
 			continue
 		}
-		asked := time.Now()
-		claimed, err := t.e.ledger.Claim(t.life.hard, ledger.Claim{Owner: t.e.opts.Owner, LeaseFor: t.e.leaseFor(t.rec), Tenant: t.rec.Tenant, ID: t.rec.ID, Early: true})
+		claimed, asked, err := t.e.lent(t.life.hard, ledger.Claim{Owner: t.e.opts.Owner, LeaseFor: t.e.leaseFor(t.rec), Tenant: t.rec.Tenant, ID: t.rec.ID, Early: true})
 		switch {
 		case err != nil: // it is put off, and that is its outcome for now
 			t.log().Warn("a look that another write waits for was not brought forward", "error", err)

@@ -202,7 +202,7 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 		h.fail("write %d cannot be rebuilt: %v%s", n, err, h.life(rec.ID))
 		return
 	}
-	again.Now = rec.Now // when somebody looked, which is no event
+	again.Now, again.LeaseUntil = rec.Now, rec.LeaseUntil // who reads it and who holds it are no events
 	if diff := cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again)); diff != "" {
 		h.fail("the outcome of write %d does not follow from its events alone:\n%s", n, diff)
 	}

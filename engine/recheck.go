@@ -113,7 +113,7 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 // settled so is due, 0 where none is.
 func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
 	for _, at := range t.rechecks(how) {
-		in = max(at-t.sinceSend(), 0)
+		in = max(at-t.sinceByClock(), 0)
 	}
 	return in
 }
@@ -122,7 +122,7 @@ func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
 // for never.
 func (t *task) nextRecheck() time.Duration {
 	for _, at := range t.rechecks(t.rec.Settlement) {
-		if in := at - t.sinceSend(); in > 0 {
+		if in := at - t.sinceByClock(); in > 0 {
 			return in
 		}
 	}
@@ -132,7 +132,7 @@ func (t *task) nextRecheck() time.Duration {
 // owed is which of the rechecks is being made.
 func (t *task) owed() (last time.Duration) {
 	for _, at := range t.rechecks(t.rec.Settlement) {
-		if at <= t.sinceSend() {
+		if at <= t.sinceByClock() {
 			last = at
 		}
 	}

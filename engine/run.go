@@ -176,7 +176,7 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 		if err != nil || r.ID == t.rec.ID {
 			continue
 		}
-		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now)); still > wait {
+		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now, &t.e.clock)); still > wait {
 			wait, why = still, fmt.Sprintf("an earlier send of write %s, which creates this record, may still arrive", r.ID)
 		}
 	}

@@ -31,6 +31,9 @@ func (t *task) reopenForRemoval() (reopened bool, err error) {
 	if t.judged.Verdict != verify.Duplicated || t.rec.Settlement != ledger.Verified || !t.mayRemove() {
 		return false, nil
 	}
+	if settle, _ := t.profile.Settle.Declared(); !t.judged.Firm && t.sinceSend() < settle { // this process began just now
+		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: "the read may be older than the last send", In: settle})
+	}
 	switch _, err := t.e.ledger.Get(t.life.hard, t.rec.Tenant, undoingID(t.rec)); {
 	case err == nil: // one removal or undoing is all there ever is
 		return false, nil

@@ -119,11 +119,13 @@ func (t *task) adopt(rec ledger.Record, asked time.Time) {
 // now is the time on the ledger's clock.
 func (t *task) now() time.Time { return t.clock.Add(time.Since(t.read)) }
 
-// sinceSend is how long ago the last send can have ended, never negative: a
-// clock that went back makes us wait longer.
-func (t *task) sinceSend() time.Duration { return sinceSend(t.rec, t.now()) }
+// sinceSend is how long ago the last send ended at least, never negative, by what
+// this process counted: a clock that stepped makes us wait longer.
+func (t *task) sinceSend() time.Duration { return t.e.clock.atMost(t.rec.LastSend, t.now()) }
 
-func sinceSend(r ledger.Record, now time.Time) time.Duration { return max(now.Sub(r.LastSend), 0) }
+// sinceByClock is the same by the ledger's clock, by which rechecks are due: they
+// conclude nothing from time that has passed.
+func (t *task) sinceByClock() time.Duration { return max(t.now().Sub(t.rec.LastSend), 0) }
 
 // note applies an event now and keeps it for the next commit. Reads that say
 // the same in a row are one event.
@@ -173,6 +175,7 @@ func (t *task) commit(events ...ledger.Event) error {
 		return t.lost(ctx, err)
 	}
 	was := t.base
+	t.e.clock.hear(rec.Now, asked)
 	t.adopt(rec, asked)
 	t.e.approvals(t.life, rec, made)
 	t.tellEnded(was)
@@ -293,7 +296,7 @@ func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
 
 // policyCase is all that a decision may depend on.
 func (t *task) policyCase() policies.Case {
-	c := caseOf(t.rec, t.intent, t.profile, t.now())
+	c := caseOf(t.rec, t.intent, t.profile, t.now(), &t.e.clock)
 	_, c.Invertible = t.conn.(connectors.Inverter)
 	if c.Named != "" {
 		c.Named = t.ref()
@@ -311,11 +314,11 @@ func budget(all int, p connectors.Profile) int {
 }
 
 // caseOf is what a record says for a decision at a time, without what was read.
-func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time) policies.Case {
+func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *clock) policies.Case {
 	c := policies.Case{
 		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
 		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
-		SinceSend: sinceSend(r, now), SinceKey: now.Sub(r.KeySend), Age: now.Sub(tried(r)),
+		SinceSend: counted.atMost(r.LastSend, now), SinceByClock: now.Sub(r.LastSend), SinceKey: counted.atLeast(r.KeySend, now), Age: now.Sub(tried(r)),
 		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
 	}
 	if r.Answered {

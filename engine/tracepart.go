@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -42,7 +43,9 @@ var (
 func (e *Engine) reserve(ctx context.Context, l life, res ledger.Reservation) (ledger.Record, bool, error) {
 	_, span := e.part(l.hard, spanReserve, trace.SpanKindInternal)
 	defer finish(span, "panic", func() []attribute.KeyValue { return nil }) // unless it has ended
+	asked := time.Now()
 	rec, fresh, err := e.ledger.Reserve(ctx, res)
+	e.clock.hear(rec.Now, asked)
 	if span == nil {
 		return rec, fresh, err
 	}

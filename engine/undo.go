@@ -327,10 +327,11 @@ func (t *task) onlyAsLeft(w intent.WriteIntent, left connectors.Observation) int
 // while one was of unknown fate: what it made would outlive an undoing.
 func (t *task) mayStillLand() time.Duration {
 	horizon, _ := t.profile.Horizon.Declared()
-	if !t.rec.Passed || !t.rec.Unknown || t.rec.Sends-t.rec.Unsent < 2 {
+	c := t.policyCase()
+	if !t.rec.Passed || !t.rec.Unknown || t.rec.Sends-t.rec.Unsent < 2 || !policies.Counting(c) {
 		return 0
 	}
-	return max(horizon-t.sinceSend(), 0)
+	return max(horizon-c.SinceSend, 0)
 }
 
 // changedSince says what somebody did, since the write that this one undoes, to

@@ -269,8 +269,7 @@ func (e *Engine) continueIfDue(rec ledger.Record, l life) error {
 	if !rec.Claimable(rec.Now, false) {
 		return nil
 	}
-	asked := time.Now()
-	claimed, err := e.ledger.Claim(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID})
+	claimed, asked, err := e.lent(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID})
 	if err != nil || len(claimed) == 0 {
 		return err
 	}

@@ -175,13 +175,12 @@ func (w *worker) claim(limit int, most map[string]int) (int, error) {
 	// back.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.life.ending), ledgerTimeout)
 	defer cancel()
-	asked := time.Now()
 	c := w.e.claim(limit)
 	c.Most = most
 	if w.e.opts.Guards != nil {
 		c.Paused = w.e.opts.Guards.Paused()
 	}
-	claimed, err := w.e.ledger.Claim(ctx, c)
+	claimed, asked, err := w.e.lent(ctx, c)
 	for _, rec := range claimed {
 		w.take(rec.Destination, 1)
 		w.wg.Go(func() {
@@ -226,12 +225,11 @@ func (e *Engine) Resume(ctx context.Context) (int, error) {
 // round claims due records and works on them, and returns when all of them are
 // done or put back.
 func (e *Engine) round(ctx context.Context, limit int) (int, error) {
-	asked := time.Now()
 	c := e.claim(limit)
 	if e.opts.Guards != nil {
 		c.Paused = e.opts.Guards.Paused()
 	}
-	claimed, err := e.ledger.Claim(ctx, c)
+	claimed, asked, err := e.lent(ctx, c)
 	if err != nil {
 		return 0, err
 	}
@@ -278,6 +276,17 @@ func (e *Engine) claim(limit int) ledger.Claim {
 		c.Leases[p.Destination] = max(c.Leases[p.Destination], e.lease(p))
 	}
 	return c
+}
+
+// lent is what the ledger lends for a claim, and when it was asked: the leases may
+// have begun as early as that.
+func (e *Engine) lent(ctx context.Context, c ledger.Claim) (recs []ledger.Record, asked time.Time, err error) {
+	asked = time.Now()
+	recs, err = e.ledger.Claim(ctx, c)
+	if len(recs) > 0 {
+		e.clock.hear(recs[0].Now, asked)
+	}
+	return recs, asked, err
 }
 
 // jittered is a pause that differs by up to a fifth from what was asked, so

@@ -47,10 +47,11 @@ type Case struct {
 	// answered, for people.
 	LastRefusal string
 
-	// SinceSend is the time since the last send can have ended, SinceKey
-	// since the first send under the present idempotency key, Age since the
-	// write was first tried.
-	SinceSend, SinceKey, Age time.Duration
+	// SinceSend is the time since the last send ended at least, as this process
+	// counted it, and SinceByClock the same by the ledger's clock, which may have
+	// stepped. SinceKey is the time since the first send under the present
+	// idempotency key at most, Age since the write was first tried.
+	SinceSend, SinceByClock, SinceKey, Age time.Duration
 	// Unproven counts the reads in a row, since the last send, that could not be
 	// made or proved nothing.
 	Unproven int

@@ -15,6 +15,9 @@ const (
 	// a reviewer is asked: as many as the standard pace makes in the first ten
 	// seconds.
 	unprovenReads = 10
+	// maxUncounted is how long processes that each end too soon may count the
+	// horizon of a send: like the next, a day.
+	maxUncounted = 24 * time.Hour
 	// maxUndelivered is how long a write waits for a destination that cannot
 	// be reached before it is settled as not applied: the caller that still
 	// wants it after a day must say so again.

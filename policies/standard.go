@@ -168,7 +168,7 @@ func mayOverwrite(c Case) bool {
 	if !c.Unknown || c.Sends-c.Unsent < 2 || w == intent.Create || !ends || native(c) || slices.Contains(p.Conditional, w) {
 		return false
 	}
-	return c.SinceSend < horizon
+	return c.SinceSend < horizon && Counting(c)
 }
 
 // StillCreates is how long a later delete or upsert of the record has to wait, since
@@ -176,7 +176,7 @@ func mayOverwrite(c Case) bool {
 // make again what was deleted. A destination that recognises our key refuses it.
 func StillCreates(c Case) time.Duration {
 	horizon, _ := c.Profile.Horizon.Declared()
-	if !createsLate(c) || c.Sends-c.Unsent < 2 || native(c) {
+	if !createsLate(c) || c.Sends-c.Unsent < 2 || native(c) || !Counting(c) {
 		return 0
 	}
 	return max(horizon-c.SinceSend, 0)
@@ -241,7 +241,7 @@ func patience(c Case) (Decision, bool) {
 	wait := func(why string) (Decision, bool) {
 		return Decision{Kind: Wait, Rule: "wait", Reason: explain(c, why)}, true
 	}
-	inTime := c.Since < window(c)
+	inTime := c.Since < window(c) && Counting(c)
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
 		// A worker that comes late has made few reads, however long ago the send
@@ -291,6 +291,10 @@ func window(c Case) time.Duration {
 	return settle + horizon
 }
 
+// Counting reports whether a process may still be expected to count until no send
+// can land any more. Where none lives that long a reviewer decides.
+func Counting(c Case) bool { return c.SinceByClock < maxUncounted }
+
 // spent reports whether no send is left, whatever is found.
 func spent(c Case) bool {
 	return c.Late || c.Sends-c.Unsent >= c.Budget || undeliverable(c)
@@ -305,7 +309,7 @@ func differing(c Case) (Decision, bool) {
 	switch {
 	case c.Conflict:
 	case c.Intent.OnMismatch == intent.MismatchCompensate:
-		if c.Unknown && !settledFate(c) && c.Since < window(c) {
+		if c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c) {
 			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true
 		}
 		return Decision{Kind: Compensate, Rule: "compensate", Reason: c.Reason}, true

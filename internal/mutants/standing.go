@@ -3,6 +3,7 @@ package main
 const (
 	guardGo   = "engine/guard.go"
 	fenceGo   = "engine/fence.go"
+	clockGo   = "engine/clock.go"
 	workGo    = "engine/work.go"
 	queueGo   = "engine/queue.go"
 	waitGo    = "engine/wait.go"
@@ -34,6 +35,14 @@ func guarding() []Mutant {
 			"c.Leases[p.Destination] = max(c.Leases[p.Destination], e.lease(p))", "c.LeaseFor = max(c.LeaseFor, e.lease(p))", "", "TestLeaseIsThatOfTheDestination"},
 		{6, "The window of a native key is checked right before the send.", fenceGo,
 			"!policies.InWindow(c, 0)", "!policies.InWindow(c, 0) && false", "", "TestKeyIsNotRepeatedAfterItsWindow"},
+		{6, "A ledger's clock that steps forward lets no time pass.", clockGo,
+			"\t\t\td -= max(s.ahead, 0)\n", "", "", "TestAClockStepProvesNoAbsence/one_process"},
+		{6, "A process believes in no time before it heard the ledger's clock.", clockGo,
+			"d = min(d, time.Since(c.began))", "d = min(d, time.Duration(1<<63-1))", "", "TestAClockStepProvesNoAbsence/a_process_that_has_just_begun"},
+		{6, "A ledger's clock that stood still prolongs no window.", clockGo,
+			"\t\t\td -= min(s.ahead, 0)\n", "", "", "TestAClockThatStandsStillProlongsNoWindow"},
+		{6, "Where no process counts the horizon a reviewer decides.", standardGo,
+			"c.SinceByClock < maxUncounted", "c.SinceByClock < 1000*maxUncounted", "engine", "TestProcessesThatEndTooSoon"},
 		{6, "Who cannot ask does not send.", fenceGo,
 			"return latest, \"stopped before the send: the ledger cannot say whether the write still is this worker's: \" + err.Error(), false", "return t.now(), \"\", false", "", "TestFrozenWithoutALedgerDoesNotSend"},
 		{6, "What asks for an approval is not sent without one, by whatever way it came.", runGo,
