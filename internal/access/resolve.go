@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Resolve finds out whose token a request carries as its one "Authorization:
-// Bearer" header; a token anywhere else is none. It fails with [ErrUnknown], of
+// Resolve finds out whose token a request carries in its one Authorization header:
+// behind Bearer, or as the password of HTTP Basic, since published clients of the
+// gate can do nothing else; a token anywhere else is none. It fails with [ErrUnknown], of
 // which [ErrNoCredentials] is one, with [ErrUnavailable] when the ledger cannot
 // be asked (a token that was good is so for a minute more), and with a
 // [TooManyError] for an address that came with many bad ones.
@@ -26,8 +27,8 @@ func (t *Tokens) Resolve(r *http.Request) (Identity, error) {
 	return have.identity(), nil
 }
 
-// bearer is what stands in the Authorization header behind Bearer. Errors never
-// repeat it.
+// bearer is the token in the Authorization header. The user of HTTP Basic names
+// nobody: the token does. Errors repeat neither.
 func bearer(h http.Header) (string, error) {
 	all := h.Values("Authorization")
 	switch len(all) {
@@ -40,6 +41,10 @@ func bearer(h http.Header) (string, error) {
 	scheme, secret, ok := strings.Cut(all[0], " ")
 	switch {
 	case isASCII(scheme) && strings.EqualFold(scheme, "Basic"):
+		_, password, ok := (&http.Request{Header: h}).BasicAuth()
+		if ok && strings.HasPrefix(password, secretPrefix) {
+			return password, nil
+		}
 		return "", ErrNoCredentials // is for others
 	case !ok || !strings.EqualFold(scheme, "Bearer"):
 		return "", fmt.Errorf("%w: the Authorization header is none that is known; want Bearer and a token", ErrUnknown)

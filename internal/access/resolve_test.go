@@ -32,6 +32,27 @@ func TestTokenIsKnown(t *testing.T) {
 	}
 }
 
+// TestTokenAsPassword: clients of the gate send HTTP Basic and nothing else. Whatever
+// the user is called, the token says who it is.
+func TestTokenAsPassword(t *testing.T) {
+	tokens := access.NewTokens(newFlaky(), nil)
+	made, secret := create(t, tokens, bot)
+	want := access.Identity{Tenant: "acme", Name: "billing bot", Role: engine.RoleAgent, Via: "token", ID: made.ID}
+	for _, user := range []string{"", "client-1", "root"} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth(user, secret)
+		if diff := cmp.Diff(want, resolve(t, tokens, r, nil)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for password, bad := range map[string]error{secret[:len(secret)-1] + "!": access.ErrUnknown, stranger(t): access.ErrUnknown,
+		"hunter2": access.ErrNoCredentials, "": access.ErrNoCredentials} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth(secret, password)
+		resolve(t, tokens, r, bad)
+	}
+}
+
 func TestBadCredentials(t *testing.T) {
 	notes := newFlaky()
 	tokens := access.NewTokens(notes, nil)

@@ -27,5 +27,7 @@ func interfaces() []Mutant {
 			"rest[\"$ref\"] = read // both count\n			return rest, nil", "return read, nil", "", "TestDigestOfOneSchemaPrintedTwice/a_definition_beside_a_reference"},
 		{1, "A digest over a schema as printed still counts.", "connectors/mcp/digest.go",
 			"got != want && printed != want", "got != want && printed != got", "", "TestContractOfAnEarlierVersion"},
+		{4, "A token works as the password of HTTP Basic.", "internal/access/resolve.go",
+			"strings.HasPrefix(password, secretPrefix)", "false", "", "TestTokenAsPassword"},
 	}
 }
