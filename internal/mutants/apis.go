@@ -29,5 +29,7 @@ func interfaces() []Mutant {
 			"got != want && printed != want", "got != want && printed != got", "", "TestContractOfAnEarlierVersion"},
 		{4, "A token works as the password of HTTP Basic.", "internal/access/resolve.go",
 			"strings.HasPrefix(password, secretPrefix)", "false", "", "TestTokenAsPassword"},
+		{4, "Types that are generated from the OpenAPI document compile.", "internal/httpapi/v1/schema.go",
+			"value[\"items\"], value[\"additionalProperties\"] = map[string]any{}, map[string]any{}", "_ = value", "", "TestTypeScriptClient"},
 	}
 }

@@ -27,6 +27,7 @@ func document(version string) []byte {
 		"info": map[string]any{"title": "readback", "version": version,
 			"summary":     "Writes that are declared, sent once, and read back",
 			"description": "Errors are problem documents (RFC 9457); their kinds are listed with each answer. An outcome never holds the raw answer of a destination."},
+		"servers":  []any{map[string]any{"url": "/", "description": "the server that this document was read from"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []any{}}},
 		"components": map[string]any{"schemas": schemas(),
@@ -40,7 +41,9 @@ func document(version string) []byte {
 
 func (r route) operation() map[string]any {
 	op := map[string]any{"operationId": r.name, "summary": r.summary, "responses": r.responses(), "x-act": string(r.act)}
+	op["description"] = fmt.Sprintf("Requires the right %q; docs/access.md lists the roles that have it.", r.act)
 	if r.act == "" {
+		op["description"] = "Requires no credentials."
 		op["security"] = []any{}
 		delete(op, "x-act")
 	}
@@ -56,7 +59,7 @@ func (r route) operation() map[string]any {
 func (r route) parameters() []any {
 	var all []any
 	for _, name := range r.parts() {
-		all = append(all, map[string]any{"name": name, "in": "path", "required": true,
+		all = append(all, map[string]any{"name": name, "in": "path", "required": true, "description": "the " + name + " of the write or saga, as it was answered",
 			"schema": map[string]any{"type": "string", "minLength": 1, "maxLength": maxName}})
 	}
 	for _, p := range r.query {

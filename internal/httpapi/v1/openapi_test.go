@@ -23,14 +23,25 @@ func TestDocumentIsOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(doc.Servers) != 1 || doc.Servers[0].URL != "/" || doc.Servers[0].Description == "" {
+		t.Errorf("servers: %+v", doc.Servers)
+	}
+	for name, s := range doc.Components.Schemas {
+		if s.Value.Description == "" {
+			t.Errorf("the schema %s has no description", name)
+		}
+	}
 	seen := map[string]bool{}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			if op.OperationID == "" || seen[op.OperationID] || op.Summary == "" || op.Responses.Len() == 0 {
+			if op.OperationID == "" || seen[op.OperationID] || op.Summary == "" || op.Description == "" || op.Responses.Len() == 0 {
 				t.Errorf("%s %s: operation %q", method, path, op.OperationID)
 			}
 			seen[op.OperationID] = true
 			for _, p := range op.Parameters {
+				if p.Value.Description == "" {
+					t.Errorf("%s %s: the parameter %q has no description", method, path, p.Value.Name)
+				}
 				if p.Value.In == "path" && !strings.Contains(path, "{"+p.Value.Name+"}") {
 					t.Errorf("%s %s: parameter %q", method, path, p.Value.Name)
 				}

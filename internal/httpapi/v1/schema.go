@@ -147,8 +147,50 @@ var schemas = sync.OnceValue(func() map[string]any {
 	for name, members := range leftOut {
 		maps.Copy(all, intentSchema(name, members))
 	}
+	for name, s := range all {
+		if about := descriptions[name]; about != "" {
+			s.(map[string]any)["description"] = about
+		}
+	}
 	return all
 })
+
+// descriptions are those of the components. The schema of an intent has its own.
+var descriptions = map[string]string{
+	"Outcome":            "What became of a write. Only the status verified means that a later read found what was declared.",
+	"Choice":             "A decision that a reviewer may take now, and its effect.",
+	"Problem":            "Why a request was refused (RFC 9457).",
+	"IntentProblem":      "One thing that is wrong with an intent.",
+	"Write":              "A write in a listing, without its intent and its evidence.",
+	"Writes":             "A page of writes, newest first.",
+	"Unread":             "A write whose row in the ledger cannot be read.",
+	"Record":             "A write with its intent, its evidence and the decisions that are possible now.",
+	"Event":              "One thing that happened to a write.",
+	"Events":             "What happened to a write, in order.",
+	"StreamEvent":        "The data of a server-sent event: a write and its outcome.",
+	"Saga":               "A saga and its steps.",
+	"SagaStep":           "A step of a saga, its write and its undo.",
+	"Sagas":              "A page of sagas, newest first.",
+	"Stop":               "A hold on sends of one scope, and who set and released it.",
+	"Stops":              "The stops that hold now.",
+	"Destination":        "A destination, what it can do, and its health.",
+	"Destinations":       "The registered destinations by name.",
+	"Profile":            "What is declared of one kind of record of a destination.",
+	"Inbox":              "Writes, steps and sagas that wait for a reviewer.",
+	"WaitingWrite":       "A write that waits for a reviewer.",
+	"History":            "Counts of outcomes by span of time.",
+	"Envelope":           "A signed statement (DSSE).",
+	"Keys":               "The public keys that receipts are signed with.",
+	"DecisionRequest":    "A reviewer's decision about a write.",
+	"ReasonRequest":      "The reason for what is asked.",
+	"StopRequest":        "The scope of a stop, and its reason.",
+	"SagaPlan":           "The steps of a saga, with the intent and the undo of each.",
+	"WriteIntent.fields": "Fields of a record by name.",
+	"WriteIntent.member": "The name of a field.",
+	"WriteIntent.path":   "A JSON Pointer to a field.",
+	"WriteIntent.rule":   "How two values are compared.",
+	"WriteIntent.value":  "Any JSON; names of members are those of fields at every depth.",
+}
 
 // generic is a schema as plain JSON.
 func generic(s *jsonschema.Schema) map[string]any {
@@ -203,6 +245,9 @@ func intentSchema(name string, out []string) map[string]any {
 		for def, each := range defs {
 			all[intentName+"."+def] = each
 		}
+		// A type of TypeScript that refers to itself through a union does not compile.
+		value := defs["value"].(map[string]any)
+		value["items"], value["additionalProperties"] = map[string]any{}, map[string]any{}
 	}
 	for _, member := range []string{"$id", "$schema", "$defs"} {
 		delete(s, member)
