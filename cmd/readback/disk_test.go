@@ -197,3 +197,15 @@ func TestLedgerInAFolderThatCannotBeWritten(t *testing.T) {
 	p.refused(exitUnavailable, "ledger_unavailable", order("A-1", ""), p.ledger, "permission denied", "Nothing was sent")
 	p.calls(0)
 }
+
+func TestNetworkDisksAreKnown(t *testing.T) {
+	smb := uint32(0xff534d42)
+	for magic, want := range map[int64]string{0x6969: "NFS", int64(smb): "SMB", int64(int32(smb)): "SMB", 0xef53: "", 0x01021994: ""} {
+		if got := networkKind(magic); got != want {
+			t.Errorf("%#x is %q, want %q", magic, got, want)
+		}
+	}
+	if got := networkDisk("/proc"); got != "" {
+		t.Errorf("/proc is on %q", got)
+	}
+}

@@ -64,6 +64,7 @@ func (d *desk) examine(ctx context.Context, e *examination) {
 	examineVersion(e, found.Version)
 	d.examineClock(e, found.Clock)
 	d.examineDisk(e)
+	d.examineDurability(ctx, e)
 	examineNotes(e, found)
 	examineContents(e, found)
 	examineAudit(e, found)
@@ -111,6 +112,10 @@ func (d *desk) examineDisk(e *examination) {
 	if d.config.Ledger.Database() {
 		return
 	}
+	if kind := networkDisk(filepath.Dir(d.config.Ledger.File)); kind != "" {
+		e.fail("durability", "Put the ledger on a disk of this machine, or use PostgreSQL.",
+			"the ledger is on %s: locks and syncs of a network file system cannot be relied on", kind)
+	}
 	free, err := freeSpace(filepath.Dir(d.config.Ledger.File))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
@@ -121,6 +126,29 @@ func (d *desk) examineDisk(e *examination) {
 			"%s are free beside the ledger", humanize.IBytes(free))
 	default:
 		e.ok("disk", "%s are free beside the ledger", humanize.IBytes(free))
+	}
+}
+
+// examineDurability finds settings of a database with which what it acknowledged
+// can be lost.
+func (d *desk) examineDurability(ctx context.Context, e *examination) {
+	l, ok := d.ledger.(interface {
+		Weaknesses(ctx context.Context) ([]string, error)
+	})
+	if !ok {
+		return
+	}
+	switch weak, err := l.Weaknesses(ctx); {
+	case err != nil:
+		e.warn("durability", "Let the ledger's user read the settings of the server.", "%s", flat(err.Error()))
+	case len(weak) > 0 && strings.HasPrefix(weak[0], "synchronous_standby_names"): // the last one, which may be a copy for reads only
+		e.warn("durability", "Name a standby in synchronous_standby_names where one may take over.",
+			"a failover can lose what the database acknowledged: %s", weak[0])
+	case len(weak) > 0:
+		e.fail("durability", "Set fsync and full_page_writes to on, and name a standby in synchronous_standby_names where one may take over.",
+			"a crash can lose what the database acknowledged: %s", strings.Join(weak, "; "))
+	default:
+		e.ok("durability", "no setting of the database weakens it")
 	}
 }
 

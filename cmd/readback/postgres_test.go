@@ -58,6 +58,28 @@ func (p *place) database(url string) {
 	p.write("readback.yaml", fmt.Sprintf("ledger: {type: postgres, url_env: LEDGER}\ntenant: acme\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: plain\n", p.url))
 }
 
+// What the server acknowledges with these settings, a crash or a failover can lose.
+func TestDoctorFindsWeakSettingsOfTheDatabase(t *testing.T) {
+	for setting, want := range map[string]string{
+		"fsync":            "failed durability a crash can lose what the database acknowledged: fsync = off",
+		"full_page_writes": "failed durability a crash can lose what the database acknowledged: full_page_writes = off",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			pg, err := pgtest.Open(pgtest.Options{Settings: map[string]string{setting: "off"}})
+			pgtest.Need(t, err)
+			t.Cleanup(func() { _ = pg.Close() })
+			name, err := pg.CreateDatabase()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := newPlace(t, simulated.Plain.Options())
+			p.database("postgres://postgres@" + pg.Addr() + "/" + name)
+			p.submit(exitVerified, order("A-1", ""))
+			says(t, p.want(exitAttention, p.run("doctor")), want, "1 of ")
+		})
+	}
+}
+
 // execute runs SQL behind everybody's back.
 func execute(t *testing.T, database, sql string) {
 	t.Helper()
@@ -75,7 +97,7 @@ func TestEveryCommandOnPostgres(t *testing.T) {
 	says(t, p.want(0, p.run("list")), write, "settled (verified)")
 	says(t, p.want(0, p.run("review")), "Nothing waits for a person.")
 	says(t, p.want(0, p.run("resume")), "Everything is settled.")
-	says(t, p.want(0, p.run("doctor")), "can be read and written", "which is what this program knows", "Everything is in order.")
+	says(t, p.want(0, p.run("doctor")), "can be read and written", "which is what this program knows", "ok durability", "Everything is in order.")
 	says(t, p.want(0, p.run("status")), "Nothing needs attention.", "PostgreSQL, as $LEDGER says", "version")
 	says(t, p.want(0, p.run("prune", "--keep", "1h", "--remember", "30d")), "made 0 settled writes tombstones and forgot 0 tombstones.")
 	p.want(0, p.run("stop", "--destination", "orders", "--by", "ann", "--reason", "bad batch"))

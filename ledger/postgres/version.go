@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -36,4 +37,18 @@ func InTheClear(dsn string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// Weaknesses are the settings of the server with which a crash or a failover can
+// lose what it acknowledged, most severe first. The ledger's own transactions
+// raise synchronous_commit, which is therefore none of them.
+func (l *Ledger) Weaknesses(ctx context.Context) (weak []string, err error) {
+	const query = `SELECT name || ' = off' FROM unnest(ARRAY['fsync', 'full_page_writes']) AS name WHERE current_setting(name, true) = 'off'
+UNION ALL SELECT 'synchronous_standby_names is empty, replication connections = ' || count(*) FROM pg_stat_replication
+	WHERE coalesce(current_setting('synchronous_standby_names', true), '') = '' HAVING count(*) > 0`
+	err = l.read(ctx, query, nil, func(rows pgx.Rows) error {
+		weak, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return weak, err
 }
