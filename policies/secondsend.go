@@ -120,11 +120,11 @@ func whyGone(c Case) string {
 }
 
 // ownRecordDiffers reports whether the last read showed the one record that a
-// repeat would address, with other values. Only a repeat that replaces those
-// values can mend that.
+// repeat would address, with other values that are proven to be our own. Only a
+// repeat that replaces those values can mend that.
 func ownRecordDiffers(c Case) bool {
 	replaces := c.Intent.Write == intent.Update || c.Intent.Write == intent.Upsert
-	return c.Verdict == verify.Mismatched && c.Firm && replaces && slices.Contains(c.Profile.Unique, c.Intent.Write)
+	return c.Verdict == verify.Mismatched && c.Firm && c.Own && replaces && slices.Contains(c.Profile.Unique, c.Intent.Write)
 }
 
 // burnt reports whether the destination answered yes under the present key and

@@ -182,7 +182,7 @@ func (r *run) wanted() verdict {
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
 		return verdict{append([]engine.Status{review}, want.may...), whyFate}
 	}
-	if slices.Equal(want.may, []engine.Status{compensated}) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
+	if r.cell.vice.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
 		return verdict{[]engine.Status{review}, whyWhose} // updates bear no stamp here
 	}
 	return want

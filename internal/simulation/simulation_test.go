@@ -18,13 +18,6 @@ var (
 	from    = flag.Uint64("simulation.from", 1, "the first of them")
 )
 
-// holes lists rules of the oracle that the engine is known to break, and why: they
-// are reported, and fail no test. A rule that is broken no more leaves this table.
-var holes = map[string]string{
-	"count":   "a clock that steps forward by the horizon makes absence conclusive too early (seed 1034)",
-	"foreign": "with on_mismatch retry an upsert under a unique key is repeated over a value that another actor set (seed 633)",
-}
-
 // TestSeed runs one seed and prints its trace.
 func TestSeed(t *testing.T) {
 	if *oneSeed == 0 {
@@ -133,10 +126,6 @@ func TestSimulation(t *testing.T) {
 	t.Log(p)
 	for rule, found := range p.violations {
 		slices.Sort(found)
-		if why := holes[rule]; why != "" {
-			t.Logf("known: %s: %s", rule, why)
-			continue
-		}
 		t.Errorf("%s: %d seeds; go test ./internal/simulation -run TestSeed -simulation.seed=%d -v", rule, len(found), found[0])
 	}
 }

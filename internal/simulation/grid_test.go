@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/document"
+	"github.com/readback-go/readback/ledger"
+)
+
+var update = flag.Bool("update", false, "render docs/guarantees-shared.md anew")
+
+// gridClasses are the classes that the page shows.
+var gridClasses = []string{"native", "native, irreversible", "unique", "conditional", "plain", "lagging"}
+
+// pairs are two writes about one record. The second is submitted five seconds
+// after the first.
+var pairs = [][2]intent.WriteType{
+	{intent.Create, intent.Update}, {intent.Create, intent.Delete}, {intent.Update, intent.Update},
+	{intent.Update, intent.Delete}, {intent.Upsert, intent.Upsert}, {intent.Delete, intent.Create},
+}
+
+// sendFates are what comes of the first send of the first write, in the order of
+// their letters.
+var sendFates = []struct {
+	says  string
+	fault *simulated.Fault
+	stop  *stop
+}{
+	{says: "it is answered"},
+	{says: "its answer is lost", fault: &simulated.Fault{Vice: simulated.LostAnswer, Times: 1}},
+	{says: "it is lost", fault: &simulated.Fault{Vice: simulated.DroppedBefore, Times: 1}},
+	{says: "it lands 20 s late", fault: &simulated.Fault{Vice: simulated.LateCommit, Times: 1, Delay: 20 * time.Second}},
+	{says: "one declared field is not stored", fault: &simulated.Fault{Vice: simulated.DroppedField, Field: "amount_cents", Times: 1, Ops: []simulated.Op{simulated.OpCreate, simulated.OpUpdate, simulated.OpUpsert}}},
+	{says: "the process dies with its answer", stop: &stop{op: "Write", how: "die after"}},
+}
+
+// moments are when the other actor acts.
+var moments = []struct {
+	says string
+	action
+}{
+	{"before the first send", action{op: "Read", write: 0}},
+	{"right after the first send", action{op: "Write", write: 0}},
+	{"between the two writes", action{at: 3 * time.Second, write: -1}},
+}
+
+var others = []struct{ kind, says string }{
+	{"edit", "sets a declared field"}, {"unmark", "removes the stamp and sets another field"}, {"delete", "deletes the record"},
+	{"recreate", "deletes it and creates it anew"}, {"rekey", "gives it another key"}, {"copy", "copies it, with its stamp"},
+}
+
+// gridPlan is the plan of one situation.
+func gridPlan(c class, pair [2]intent.WriteType, fate int, did []action) plan {
+	p := plan{seed: 1, class: c, workers: 2, ledger: 2 * time.Millisecond, network: 20 * time.Millisecond,
+		options: c.base.Options(), there: pair[0] != intent.Create, actions: did}
+	if c.change != nil {
+		c.change(&p.options)
+	}
+	p.options.Recheck = connectors.Within(20 * time.Minute)
+	for i, t := range pair {
+		w := intent.WriteIntent{
+			Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("s", i), Tool: "orders." + string(t),
+			Destination: "orders", Kind: simulated.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t,
+		}
+		if t != intent.Delete {
+			w.Expect = intent.Fields{"amount_cents": number(100 + i), "note": fmt.Sprint("ours ", i)}
+			if i == 0 && !c.irreversible {
+				w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
+			}
+		}
+		p.writes = append(p.writes, write{at: time.Duration(i) * 5 * time.Second, worker: i, intent: w})
+	}
+	if f := sendFates[fate].fault; f != nil {
+		p.faults = []fault{{Fault: *f}}
+	}
+	if s := sendFates[fate].stop; s != nil {
+		p.stops = []stop{*s}
+	}
+	return p
+}
+
+// outcome is how the two writes of a run ended.
+func (r *run) outcome() string {
+	var ends []string
+	for _, w := range r.plan.writes {
+		rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent))
+		switch {
+		case err != nil:
+			ends = append(ends, err.Error())
+		case rec.State == ledger.Settled:
+			ends = append(ends, strings.ReplaceAll(string(rec.Settlement), "_", " "))
+		case rec.State == ledger.Queued:
+			ends = append(ends, "waits")
+		default:
+			ends = append(ends, string(rec.State))
+		}
+	}
+	return strings.Join(ends, ", ")
+}
+
+// TestGrid is the second page of internal/matrix: two writes, another actor, and
+// the oracle of the simulation. It runs every pair of writes beside every action of another actor, holds
+// each run against the destination's history, and renders what came of them.
+func TestGrid(t *testing.T) {
+	var b strings.Builder
+	runs := 0
+	situation := func(c class, pair [2]intent.WriteType, did []action) string {
+		var ends []string
+		letters := map[string]string{}
+		for fate := range sendFates {
+			r := simulate(t, gridPlan(c, pair, fate, did))
+			runs++
+			for _, problem := range r.problems {
+				t.Errorf("%s / %s then %s / %s / %v: %s", c.name, pair[0], pair[1], sendFates[fate].says, did, problem)
+			}
+			end := r.outcome()
+			if letters[end] == "" {
+				ends = append(ends, end)
+			}
+			letters[end] += string(rune('a' + fate))
+		}
+		if len(ends) == 1 {
+			return ends[0]
+		}
+		for i, end := range ends {
+			ends[i] = letters[end] + ": " + end
+		}
+		return strings.Join(ends, "; ")
+	}
+	for _, name := range gridClasses {
+		c := classes[slices.IndexFunc(classes, func(c class) bool { return c.name == name })]
+		fmt.Fprintf(&b, "### Class %s\n\n| another actor |", c.name)
+		for _, pair := range pairs {
+			fmt.Fprintf(&b, " %s, then %s |", pair[0], pair[1])
+		}
+		b.WriteString("\n|---|" + strings.Repeat("---|", len(pairs)) + "\n")
+		row := func(says string, did []action) {
+			fmt.Fprintf(&b, "| %s |", says)
+			for _, pair := range pairs {
+				fmt.Fprintf(&b, " %s |", situation(c, pair, did))
+			}
+			b.WriteString("\n")
+		}
+		row("does nothing", nil)
+		for _, o := range others {
+			for _, m := range moments {
+				a := m.action
+				a.kind = o.kind
+				row(o.says+", "+m.says, []action{a})
+			}
+		}
+		b.WriteString("\n")
+	}
+	t.Logf("%d runs", runs)
+	document.Hold(t, "../../docs/guarantees-shared.md", "go test ./internal/simulation -update", strings.TrimSpace(b.String())+"\n", *update)
+}
