@@ -242,7 +242,7 @@ func (r *run) visible(at time.Time, s *send) bool {
 }
 
 // checkCount: a create makes one record. Another one is harmless only where
-// nobody could know of the first: it was never answered, or the destination is
+// nobody could know of the first: no answer to it was recorded, or the destination is
 // declared to take effects back, and another actor took it away or took our marks
 // off it; or the destination took it back.
 func (r *run) checkCount(k *known, effects []simulated.Effect) {
@@ -259,10 +259,8 @@ func (r *run) checkCount(k *known, effects []simulated.Effect) {
 }
 
 func (r *run) excused(k *known, first, second simulated.Effect, effects []simulated.Effect) bool {
-	answered := false
-	for _, s := range r.sends {
-		answered = answered || s.stamp == k.intent.Stamp() && s.ok && s.reached.Before(second.At)
-	}
+	at := r.answers[k.rec.ID]
+	answered := !at.IsZero() && at.Before(second.At)
 	for _, e := range effects {
 		if e.Seq <= first.Seq || e.Seq >= second.Seq || e.ID != first.ID {
 			continue

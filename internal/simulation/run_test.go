@@ -63,6 +63,7 @@ type run struct {
 	sends     []*send
 	lastRead  map[string]time.Time
 	settled   []settlement
+	answers   map[ledger.ID]time.Time // when the ledger recorded first that a send was answered
 	names     map[ledger.ID]string
 	acted     []time.Time
 	log       []string
@@ -227,6 +228,13 @@ func (r *run) committed(rec ledger.Record, events []ledger.Event) {
 			continue
 		}
 		r.logf("  ledger: %s %s %s%s %s %s", r.nameOf(rec.ID), e.Kind, e.Fate, e.Verdict, e.Rule, e.Reason)
+		if e.Kind == ledger.EvSent && e.Fate == ledger.FateAnswered {
+			r.mu.Lock()
+			if r.answers[rec.ID].IsZero() {
+				r.answers[rec.ID] = time.Now()
+			}
+			r.mu.Unlock()
+		}
 		if e.Kind == ledger.EvSettled {
 			r.mu.Lock()
 			r.settled = append(r.settled, settlement{rec, time.Now()})
@@ -309,7 +317,7 @@ func (r *run) submit(w write, worker int) {
 // simulate runs a plan.
 func simulate(t *testing.T, p plan) *run {
 	r := &run{plan: p, ledger: ledger.NewMemory(), used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
-		lastRead: map[string]time.Time{}, names: map[ledger.ID]string{},
+		lastRead: map[string]time.Time{}, names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
 		procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {

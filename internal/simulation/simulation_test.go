@@ -43,6 +43,7 @@ type report struct {
 	reviews    map[string]int // of those, the writes that a reviewer had to decide
 	actions    int
 	faults     map[string]int
+	reasons    map[string][]uint64 // why, by class
 	violations map[string][]uint64
 }
 
@@ -69,6 +70,9 @@ func (p *report) add(r *run) {
 		for _, w := range r.plan.writes {
 			if rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent)); err == nil && rec.State == ledger.Review && !slices.Contains(rightly, rec.Rule) {
 				p.reviews[class]++
+				why, _, _ := strings.Cut(rec.Reason, " (")
+				why = class + ": " + why
+				p.reasons[why] = append(p.reasons[why], r.plan.seed)
 			}
 		}
 	}
@@ -92,6 +96,10 @@ func (p *report) String() string {
 	for _, c := range classes {
 		n := max(p.alone[c.name], 1)
 		fmt.Fprintf(&b, "  %-24s %8.1f (%d of %d)\n", c.name, float64(p.reviews[c.name])*10000/float64(n), p.reviews[c.name], p.alone[c.name])
+	}
+	for _, why := range slices.Sorted(maps.Keys(p.reasons)) {
+		s := p.reasons[why]
+		fmt.Fprintf(&b, "    %4d  %s, seeds %v\n", len(s), why, s[:min(len(s), 5)])
 	}
 	b.WriteString("violations:\n")
 	for _, rule := range slices.Sorted(maps.Keys(p.violations)) {
@@ -119,7 +127,7 @@ func TestDeterministic(t *testing.T) {
 
 // TestSimulation runs many seeds.
 func TestSimulation(t *testing.T) {
-	p := &report{writes: map[string]int{}, alone: map[string]int{}, reviews: map[string]int{}, faults: map[string]int{}, violations: map[string][]uint64{}}
+	p := &report{writes: map[string]int{}, alone: map[string]int{}, reviews: map[string]int{}, reasons: map[string][]uint64{}, faults: map[string]int{}, violations: map[string][]uint64{}}
 	for seed := *from; seed < *from+uint64(*seeds/part); seed++ {
 		p.add(simulate(t, newPlan(seed)))
 	}
