@@ -189,3 +189,46 @@ func (b *bench) disguise(id, as string) {
 		b.t.Fatal(err)
 	}
 }
+
+// A record that an earlier write of the same ledger made is not another actor's: no
+// reviewer is asked about a second create of it, whatever workflow that comes from.
+func TestARecordOfAnEarlierWrite(t *testing.T) {
+	for name, c := range map[string]struct {
+		class  simulated.Class
+		vice   simulated.Vice
+		differ bool
+		theirs bool // another actor made it
+		want   engine.Status
+	}{
+		"as declared":                  {simulated.Plain, "", false, false, engine.StatusVerified},
+		"another value":                {simulated.Plain, "", true, false, engine.StatusNotApplied},
+		"refused under the unique key": {simulated.Unique, "", true, false, engine.StatusNotApplied},
+		"the refusal lost on its way":  {simulated.Unique, simulated.LostAnswer, true, false, engine.StatusNotApplied},
+		"another actor's":              {simulated.Plain, "", false, true, engine.StatusReview},
+		"another actor's, unique":      {simulated.Unique, simulated.LostAnswer, false, true, engine.StatusReview},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.class.Options(), nil)
+				if c.theirs {
+					b.seed(seeded, "rb-theirs")
+				} else {
+					b.do(order("A-1", intent.Create))
+				}
+				time.Sleep(time.Minute)
+				if c.vice != "" {
+					b.set(simulated.Fault{Vice: c.vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				}
+				second := order("A-1", intent.Create)
+				second.Workflow = "another"
+				if c.differ {
+					second.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
+				}
+				out := b.do(second)
+				if made := len(b.world.Records("A-1")); out.Status != c.want || made != 1 {
+					t.Errorf("%s, want %s, and %d records are there: %s%s", out.Status, c.want, made, out.Text, b.life(out.ID))
+				}
+			})
+		})
+	}
+}

@@ -44,7 +44,7 @@ func (t *task) recheckOnce() (again bool, err error) {
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
 		return false, err
 	}
-	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !c.Again && !t.cameAfterAll() {
+	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && t.judged.Stamped) && !t.cameAfterAll() {
 		later, err := t.superseded()
 		if err != nil {
 			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})

@@ -301,6 +301,9 @@ func (t *task) policyCase() policies.Case {
 	if c.Named != "" {
 		c.Named = t.ref()
 	}
+	if t.judged.Conflict && t.intent.Write == intent.Create {
+		c.MadeBy = string(t.madeBy(t.seen))
+	}
 	c.Judgement, c.Agreeing, c.Budget = t.judged, t.agreeing, budget(t.e.opts.Budget, t.profile)
 	return c
 }

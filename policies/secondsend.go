@@ -213,6 +213,8 @@ func KnownNotApplied(c Case) (string, bool) {
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c):
 		return "every send was provably not applied", true
+	case c.Conflict && c.MadeBy != "" && c.Firm && c.Intent.Write == intent.Create && slices.Contains(c.Profile.Unique, intent.Create):
+		return fmt.Sprintf("write %s made the record under the unique key, so that this create cannot have been applied", c.MadeBy), true
 	case Conclusive(c) && c.Verdict == verify.Stale:
 		return "the record is as it was before the send, and no send can arrive any more", true
 	case Conclusive(c):

@@ -308,6 +308,9 @@ func differing(c Case) (Decision, bool) {
 	escalate := Decision{Kind: Escalate, Rule: "escalate", Reason: c.Reason}
 	switch {
 	case c.Conflict:
+		if why, known := KnownNotApplied(c); known && c.MadeBy != "" {
+			return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
+		}
 	case c.Intent.OnMismatch == intent.MismatchCompensate:
 		if c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c) {
 			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true

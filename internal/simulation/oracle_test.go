@@ -238,7 +238,7 @@ func (r *run) sendOf(e simulated.Effect) (s *send, first bool) {
 // visible reports whether what happened at a moment was there for the read on
 // which a send was based.
 func (r *run) visible(at time.Time, s *send) bool {
-	return s != nil && !s.read.IsZero() && !at.After(s.read.Add(-r.lag()))
+	return s != nil && !s.read.IsZero() && at.Before(s.read.Add(-r.lag())) // another actor may act right after the read
 }
 
 // checkCount: a create makes one record. Another one is harmless only where
@@ -366,6 +366,15 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 	}
 	if e.Op != simulated.OpCreate || reported(k) || k.rec.Parent != "" {
 		return
+	}
+	for id, there := range state(effects, e.At.Add(-1)) {
+		other := byStamp[there.Stamp]
+		made := creator(effects, id)
+		if other != nil && other != k && made.Stamp == there.Stamp && made.By == simulated.ByRequest && other.rec.State == ledger.Settled &&
+			other.rec.Settlement == ledger.Verified && other.rec.SettledAt.Before(k.rec.FirstSend) && len(r.acted) == 0 {
+			r.fail("place: %s made a record beside that of %s, which was verified before it was sent", k.name, other.name)
+			return
+		}
 	}
 	for _, earlier := range effects {
 		if earlier.Seq < e.Seq && earlier.By == simulated.ByRequest && earlier.Op == simulated.OpDelete {
