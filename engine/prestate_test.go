@@ -43,7 +43,7 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 		left   intent.Fields
 		reason string
 	}{
-		"pair of creates": {intent.Create, nil, 1, 2, engine.StatusReview, 0, set(2), "the key is taken: nothing may be created beside it"},
+		"pair of creates": {intent.Create, nil, 1, 2, engine.StatusNotApplied, 0, set(2), "the other write has made the record: nothing may be created beside it"},
 		"vacuous update":  {intent.Update, set(1), 1, 2, engine.StatusVerified, 1, set(1), "what was as declared before the other write is not any more"},
 		"update":          {intent.Update, set(1), 3, 2, engine.StatusVerified, 1, set(3), "it comes after the other one"},
 		"vacuous upsert":  {intent.Upsert, set(1), 1, 2, engine.StatusVerified, 1, set(1), "likewise"},

@@ -100,7 +100,7 @@ func reversing() []Mutant {
 		{6, "An undoing that came to nothing stays with a person.", undoGo,
 			"if t.rec.Passed { // its", "if false { // its", "", "TestUndo/a_created_record,_added_to"},
 		{6, "Undoing a settled write waits until no send of it can land.", undoingGo,
-			"return max(horizon-t.sinceSend(), 0)", "return 0 * horizon", "", "TestUndoingWaitsForTheHorizon/by_an_update"},
+			"return max(horizon-c.SinceSend, 0)", "return 0 * horizon", "", "TestUndoingWaitsForTheHorizon/by_an_update"},
 		{6, "What lands after an undoing is found.", recheckGo,
 			"|| r.ID == t.rec.Child ", "", "", "TestLateDoubleOfAnUndoneWriteIsFound/without_stamps"},
 		{6, "By itself nothing is brought back that was read weakly.", standardGo,

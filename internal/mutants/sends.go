@@ -149,7 +149,7 @@ func walk() []Mutant {
 		{6, "And a read that failed does not count.", secondGo,
 			"return (c.Verdict == verify.Absent || ", "return (c.Verdict == verify.Unavailable || c.Verdict == verify.Absent || ", "", "TestSecondSendRecognised/native,_unread"},
 		{6, "While a later read can still change the verdict, nothing is sent and nobody is called.", standardGo,
-			"\tinTime := c.Since < window(c)\n", "\tinTime := c.Since < 0*window(c)\n", "", "TestStandardIsPatient/unreadable_for_a_while"},
+			"\tinTime := c.Since < window(c) && ", "\tinTime := c.Since < 0*window(c) && ", "", "TestStandardIsPatient/unreadable_for_a_while"},
 		{6, "Undoing waits until no send can land any more.", standardGo,
 			"\tcase c.Unknown && !settledFate(c):\n\t\treturn", "\tcase false:\n\t\treturn", "", "TestDecideBounds/undo_the_unknown"},
 		{6, "An effect that is not proven to be ours is undone only when a reviewer says so.", standardGo,
