@@ -9,6 +9,11 @@ import (
 // ErrBlind is what reads of a blind destination fail with; nobody makes any.
 var ErrBlind = errors.New("nothing can be read at this destination")
 
+// ErrNoTarget is wrapped by the error of a read where the destination says that the
+// table, column, mailbox or tool of the configuration does not exist. Reading again
+// does not help: where nothing was sent, the write is not applied.
+var ErrNoTarget = errors.New("there is no such table, column, mailbox or tool")
+
 // ErrScope is wrapped when a destination cannot list what a [Scope] asks for.
 var ErrScope = errors.New("this cannot be listed")
 

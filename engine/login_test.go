@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,30 @@ func TestTheDeadlineCountsWhileTheLoginIsRefused(t *testing.T) {
 		b.work(2 * time.Hour)
 		if rec := b.state(id); rec.Settlement != ledger.NotApplied {
 			t.Errorf("%s, want not applied%s", rec.Phase(), b.life(id))
+		}
+	})
+}
+
+// noTarget is a destination whose table was mistyped.
+type noTarget struct{ connectors.Connector }
+
+func (noTarget) Read(context.Context, connectors.Query) (connectors.Observation, error) {
+	return connectors.Observation{}, fmt.Errorf("%w: relation \"ordres\" does not exist (42P01)", connectors.ErrNoTarget)
+}
+
+// A mistyped table ends the write at once, with what the destination says of it:
+// nothing was sent, and reading again does not help.
+func TestAMistypedTableEndsTheWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = noTarget{d.Connector}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		began := time.Now()
+		out := b.do(order("A-1", intent.Create))
+		if took := time.Since(began); out.Status != engine.StatusNotApplied || out.Sends != 0 || took > time.Second ||
+			!strings.Contains(out.Text, `relation "ordres" does not exist (42P01)`) {
+			t.Errorf("after %s: %+v%s", took, out, b.life(out.ID))
 		}
 	})
 }

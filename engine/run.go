@@ -405,6 +405,9 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		if connectors.FateOf(err) == connectors.FateLogin {
 			return []ledger.Event{t.loginRefused(age, err)}
 		}
+		if errors.Is(err, connectors.ErrNoTarget) {
+			return []ledger.Event{notSent("pre-state", "the destination cannot be read: "+err.Error())}
+		}
 		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
 	}
 	k := t.judgeCase()

@@ -3,7 +3,12 @@ package sql
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/readback-go/readback/connectors"
 )
 
 var (
@@ -52,6 +57,18 @@ type serverWords struct{ err error }
 
 func (e *serverWords) Error() string { return clip(e.err.Error()) }
 func (e *serverWords) Unwrap() error { return e.err }
+
+// Is reports that the table or a column does not exist, as [connectors.ErrNoTarget].
+func (e *serverWords) Is(target error) bool {
+	if target != connectors.ErrNoTarget {
+		return false
+	}
+	var pg *pgconn.PgError
+	if errors.As(e.err, &pg) {
+		return slices.Contains([]string{"3D000", "3F000", "42P01", "42703"}, pg.Code)
+	}
+	return strings.Contains(e.err.Error(), "no such table: ") || strings.Contains(e.err.Error(), "no such column: ") // SQLite has one code for all
+}
 
 func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, &serverWords{err}) }
 

@@ -395,3 +395,16 @@ func (f *file) fixture() *connectortest.Fixture {
 		Same: same,
 	}
 }
+
+// A table that does not exist is not one that cannot be read now.
+func TestMistypedTable(t *testing.T) {
+	f := newFile(t, true)
+	in := intent.WriteIntent{Kind: "order", Write: intent.Create, Key: intent.Fields{"order_id": "A-1"}, Expect: intent.Fields{"note": "x"}}
+	if _, err := f.admin.Exec("ALTER TABLE orders RENAME TO ordres"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.Read(t.Context(), connectors.Query{Intent: in})
+	if !errors.Is(err, connectors.ErrNoTarget) || !strings.Contains(err.Error(), "no such table: orders") {
+		t.Errorf("%v, want no such table", err)
+	}
+}

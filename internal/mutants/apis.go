@@ -31,5 +31,9 @@ func interfaces() []Mutant {
 			"strings.HasPrefix(password, secretPrefix)", "false", "", "TestTokenAsPassword"},
 		{4, "Types that are generated from the OpenAPI document compile.", "internal/httpapi/v1/schema.go",
 			"value[\"items\"], value[\"additionalProperties\"] = map[string]any{}, map[string]any{}", "_ = value", "", "TestTypeScriptClient"},
+		{6, "A write whose table does not exist ends before it is sent.", "engine/run.go",
+			"if errors.Is(err, connectors.ErrNoTarget) {", "if false {", "", "TestAMistypedTableEndsTheWrite"},
+		{6, "A table that does not exist is not one that cannot be read now.", "connectors/sql/errors.go",
+			"strings.Contains(e.err.Error(), \"no such table: \")", "false", "", "TestMistypedTable"},
 	}
 }
