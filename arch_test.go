@@ -57,7 +57,7 @@ var rooms = map[string][]string{
 
 	"verify":            {"connectors", "intent"},
 	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
-	"policies":          {"connectors", "intent", "verify"},
+	"policies":          {"connectors", "intent", "ledger", "verify"},
 	"engine":            {"connectors", "intent", "ledger", "policies", "redact", "verify"},
 	"workflow":          {"engine", "intent", "ledger", "policies", "internal/pause"},
 	"workflow/rules":    {"internal/yamlfile", "workflow"},

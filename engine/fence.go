@@ -25,7 +25,7 @@ func (t *task) overtaken() (why string, lost bool) {
 	}
 	// After the questions, which can have taken their time too.
 	now = now.Add(time.Since(asked))
-	if late(t.intent, now) {
+	if policies.Late(t.intent, now) {
 		return "stopped before the send: the deadline has passed", false
 	}
 	c := caseOf(t.rec, t.intent, t.profile, now, &t.e.clock)

@@ -40,7 +40,7 @@ func (v *chooser) letGo() string {
 		what = fmt.Sprintf("One %s is sent to %q, as declared (%s); nobody can look there what became of it", orElse(string(v.stored.intent.Write), "write"), r.Destination, v.key())
 	}
 	switch more := missing(r) - 1; {
-	case v.damaged == nil && late(v.stored.intent, r.Now):
+	case v.damaged == nil && policies.Late(v.stored.intent, r.Now):
 		return "Nothing is sent any more: the deadline that the intent names has passed, and the write ends as not applied."
 	case more > 0:
 		return fmt.Sprintf("Your approval is kept, and nothing is sent before %d more of %d different people approve. Then: %s.", more, r.Need, lower(what))

@@ -55,11 +55,6 @@ const (
 	// surplusPause is how long after a write was found doubled it is looked at
 	// again, before anything is removed.
 	surplusPause = time.Second
-	// recheckLast is when a write that may be doubled is rechecked a second and
-	// last time: a process that was stopped, or a machine that slept, with a
-	// request half sent goes on within a day, or its connection has long been
-	// given up by the other side.
-	recheckLast = 24 * time.Hour
 	// supersededPages bounds how far back a recheck that is about to raise an
 	// alarm looks for a later write of ours about the same record, in pages of
 	// 200.

@@ -70,34 +70,8 @@ func (t *task) recheckOnce() (again bool, err error) {
 	return false, t.escalateFor(d, 0)
 }
 
-// rechecks are how long after its last send a write that was settled so is to be
-// looked at again, in order: where a send could still land, when it should have;
-// where one may have been doubled, once more when no process can stand still any
-// longer; and when the destination asks for it, also where it was undone meanwhile:
-// what a destination doubles by itself it doubles then too.
 func (t *task) rechecks(how ledger.Settlement) []time.Duration {
-	if t.profile.Blind {
-		return nil
-	}
-	var at []time.Duration
-	if t.rec.OwesRecheck || (how == ledger.NotApplied && (t.rec.Unknown || t.rec.Answered)) {
-		horizon, _ := t.profile.Horizon.Declared()
-		settle, _ := t.profile.Settle.Declared()
-		landed := max(horizon+settle, t.e.opts.Recheck)
-		at = append(at, landed)
-		if t.rec.OwesRecheck {
-			at = append(at, max(recheckLast, landed))
-		}
-	}
-	after, ok := t.profile.Recheck.Declared()
-	if !ok {
-		after, ok = t.profile.Rollback.Declared()
-	}
-	if ok && after > 0 && (how == ledger.Verified || how == ledger.Compensated) && t.rec.Sends > 0 {
-		at = append(at, after)
-	}
-	slices.Sort(at)
-	return at
+	return policies.Rechecks(t.rec, t.profile, how, t.e.opts.Recheck)
 }
 
 // recheckIn is when a write that is settled now is first to be looked at again, 0

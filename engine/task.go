@@ -318,33 +318,11 @@ func budget(all int, p connectors.Profile) int {
 
 // caseOf is what a record says for a decision at a time, without what was read.
 func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *clock) policies.Case {
-	c := policies.Case{
-		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
-		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
-		SinceSend: counted.atMost(r.LastSend, now), SinceByClock: now.Sub(r.LastSend), SinceKey: counted.atLeast(r.KeySend, now), Age: now.Sub(tried(r)),
-		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: late(w, now), Directed: r.Directed,
-	}
-	if r.Answered {
-		c.Named = r.Ref
-	}
-	return c
-}
-
-// tried is since when the write is tried, or could be: what a guard held for long
-// has not been tried for long.
-func tried(r ledger.Record) time.Time {
-	if r.FirstSend.After(r.QueuedAt) {
-		return r.FirstSend
-	}
-	return r.QueuedAt
+	return policies.CaseOf(r, w, p, now, counted.atMost(r.LastSend, now), counted.atLeast(r.KeySend, now))
 }
 
 // late reports whether the intent's deadline has passed.
-func (t *task) late() bool { return late(t.intent, t.now()) }
-
-func late(w intent.WriteIntent, now time.Time) bool {
-	return !w.Deadline.IsZero() && now.After(w.Deadline)
-}
+func (t *task) late() bool { return policies.Late(t.intent, t.now()) }
 
 // leaseFor is how long a lease on this record must last at least: longer than
 // a send, a read and a pause together.

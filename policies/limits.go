@@ -61,4 +61,9 @@ const (
 	// recheckShare is the same of a recheck that fails, whose outcome is known
 	// but for that: what fails for three days is read a hundred times.
 	recheckShare = 10
+	// recheckLast is when a write that may be doubled is rechecked a second and
+	// last time: a process that was stopped, or a machine that slept, with a
+	// request half sent goes on within a day, or its connection has long been
+	// given up by the other side.
+	recheckLast = 24 * time.Hour
 )

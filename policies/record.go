@@ -1,0 +1,71 @@
+package policies
+
+import (
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// CaseOf is what a record says for a decision at a time, without what was read.
+// SinceSend and sinceKey are the times that the process has counted since the last
+// send, at most, and since the first one under the present key, at least.
+func CaseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, sinceSend, sinceKey time.Duration) Case {
+	c := Case{
+		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
+		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
+		SinceSend: sinceSend, SinceByClock: now.Sub(r.LastSend), SinceKey: sinceKey, Age: now.Sub(tried(r)),
+		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: Late(w, now), Directed: r.Directed,
+	}
+	if r.Answered {
+		c.Named = r.Ref
+	}
+	return c
+}
+
+// tried is since when the write is tried, or could be: what a guard held for long
+// has not been tried for long.
+func tried(r ledger.Record) time.Time {
+	if r.FirstSend.After(r.QueuedAt) {
+		return r.FirstSend
+	}
+	return r.QueuedAt
+}
+
+// Late reports whether the intent's deadline has passed.
+func Late(w intent.WriteIntent, now time.Time) bool {
+	return !w.Deadline.IsZero() && now.After(w.Deadline)
+}
+
+// Rechecks are how long after its last send a write that was settled so is to be
+// read again, in order: where a send could still arrive, when it should have, and
+// no sooner than soonest; where one may have been doubled, once more when no
+// process can stand still any longer; and when the destination asks for it, also
+// where the write was undone meanwhile: what a destination doubles by itself it
+// doubles then too.
+func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Settlement, soonest time.Duration) []time.Duration {
+	if p.Blind {
+		return nil
+	}
+	var at []time.Duration
+	if r.OwesRecheck || (how == ledger.NotApplied && (r.Unknown || r.Answered)) {
+		horizon, _ := p.Horizon.Declared()
+		settle, _ := p.Settle.Declared()
+		landed := max(horizon+settle, soonest)
+		at = append(at, landed)
+		if r.OwesRecheck {
+			at = append(at, max(recheckLast, landed))
+		}
+	}
+	after, ok := p.Recheck.Declared()
+	if !ok {
+		after, ok = p.Rollback.Declared()
+	}
+	if ok && after > 0 && (how == ledger.Verified || how == ledger.Compensated) && r.Sends > 0 {
+		at = append(at, after)
+	}
+	slices.Sort(at)
+	return at
+}
