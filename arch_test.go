@@ -70,6 +70,7 @@ var rooms = map[string][]string{
 	"internal/config":      {"audit", "audit/objects", "connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "redact", "signing"},
 	"internal/demo":        {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":    {},
+	"internal/explorer":    {},
 	"internal/access":      {"engine", "ledger"},
 	"internal/httpapi":     {"internal/access", "internal/jsonkind", "engine", "ledger", "workflow"},
 	"internal/httpapi/v1":  {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "lag", "ledger", "verify", "workflow", "workflow/saga", "receipt", "signing"},

@@ -64,6 +64,8 @@ func rows() []Mutant {
 			"return c.Firm && c.Profile.Horizon.Passed(c.AsOf)", "return c.Firm && c.Profile.Horizon.Passed(c.SinceSend)", "engine", "TestLastMomentOfTheHorizon/reads_take_long/1s"},
 		{6, "Row 4: and however far it lags.", secondGo,
 			"return c.Firm && c.Profile.Horizon.Passed(c.AsOf)", "return c.Firm && c.Profile.Horizon.Passed(c.Since)", "engine", "TestLastMomentOfTheHorizon/reads_lag/1s"},
+		{6, "Row 4: nothing is sent again while an earlier send may still arrive, in any order of events.", secondGo,
+			"return c.Firm && c.Profile.Horizon.Passed(c.AsOf)", "return c.Firm", "internal/explorer", "TestExplore/plain,_create_then_create,_alone"},
 		{6, "Row 4: a recheck is owed.", secondGo,
 			"NewKey: replayed(c), OwesRecheck: true, Row: RowAbsence", "NewKey: replayed(c), Row: RowAbsence", "", "TestSecondSendConclusive/strong,_at_the_horizon"},
 		{6, "Row 4: and the recheck is made, and finds what landed after its horizon.", "policies/record.go",
