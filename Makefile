@@ -95,5 +95,6 @@ $(BIN)/govulncheck-$(VULN_VERSION):
 .PHONY: docs
 docs: ## render the documents that tests hold against the code
 	$(GO) test ./internal/matrix -update
+	$(GO) test ./internal/simulation -run TestGrid -update
 	$(GO) test ./internal/catalog -update
 	$(GO) test ./internal/metrics -update

@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -162,5 +163,36 @@ func TestDurable(t *testing.T) {
 	}
 	if o, err := open().Read(t.Context(), connectors.Query{Intent: in}); err != nil || len(o.Records) != 1 || o.Strength != connectors.Strong {
 		t.Errorf("after SIGKILL %d rows, %q (%v); want the one that was acknowledged", len(o.Records), o.Strength, err)
+	}
+}
+
+// Whatever the role has, our commits wait for the disk and for standbys that are
+// there: a commit that is acknowledged without is lost at a failover.
+func TestCommitsOfEveryRoleAreDurable(t *testing.T) {
+	s := pgtest.Start(t, pgtest.Options{})
+	for _, has := range []string{"off", "local", "remote_write", "remote_apply"} {
+		t.Run(has, func(t *testing.T) {
+			if err := s.Exec("postgres", fmt.Sprintf(`CREATE ROLE w_%[1]s LOGIN; ALTER ROLE w_%[1]s SET synchronous_commit = %[1]s;
+				CREATE TABLE t_%[1]s (k text PRIMARY KEY, v text, stamp text, made text DEFAULT current_setting('synchronous_commit')); GRANT ALL ON t_%[1]s TO w_%[1]s`, has)); err != nil {
+				t.Fatal(err)
+			}
+			c, err := sql.New(sql.Options{DSN: "host=127.0.0.1 sslmode=disable dbname=postgres user=w_" + has + " port=" + s.Addr()[len("127.0.0.1:"):],
+				Tables: map[string]sql.Table{"t": {Name: "t_" + has, Columns: []sql.Column{{Name: "k"}, {Name: "v"}, {Name: "made"}}, Key: []string{"k"}, Unique: true, Stamp: "stamp"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			in := intent.WriteIntent{Kind: "t", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"v": "x"}}
+			if _, err := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: "rb-1"}); err != nil {
+				t.Fatal(err)
+			}
+			o, err := c.Read(t.Context(), connectors.Query{Intent: in})
+			if err != nil || len(o.Records) != 1 {
+				t.Fatalf("%v, %v", o.Records, err)
+			}
+			if made := o.Records[0].Fields["made"]; made != "on" && made != "remote_apply" {
+				t.Errorf("committed with synchronous_commit = %v", made)
+			}
+		})
 	}
 }

@@ -275,8 +275,8 @@ func (p *postgres) beginWrite(ctx context.Context) string {
 SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d;
 SET LOCAL idle_in_transaction_session_timeout = %d; SET LOCAL tcp_user_timeout = %d;
 SET CONSTRAINTS ALL IMMEDIATE;
-SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
-SELECT current_setting('synchronous_standby_names') <> '' AND current_setting('synchronous_commit') <> 'local'`,
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');
+SELECT current_setting('synchronous_standby_names') <> ''`,
 		ms(left*9/10), ms(left*8/10), ms(p.idle), ms(p.idle))
 }
 

@@ -68,7 +68,7 @@ func postgresClaims() []connectors.Claim {
 		{About: connectors.TopicUnique, Says: "Deletes repeat harmlessly only with an id that is never used twice: a key can be given to another row.", Source: here},
 		{About: connectors.TopicUndo, Says: "All writes, where all columns of the table are declared: by delete, by the values before, by inserting the row again.", Source: here},
 		{About: connectors.TopicIrreversible, Says: "What triggers do elsewhere, NOTIFY, and the numbers that sequences gave out.", Source: docTypes},
-		{About: connectors.TopicIrreversible, Says: "A failover to an asynchronous standby loses commits that were acknowledged; declare a recheck where that can happen. Commits that a crash could lose (synchronous_commit = off) are raised to on for our own.", Source: docAsync},
+		{About: connectors.TopicIrreversible, Says: "A failover to an asynchronous standby loses commits that were acknowledged; declare a recheck where that can happen. Our own commits are made with synchronous_commit on or remote_apply, whatever the role has.", Source: docAsync},
 		{About: connectors.TopicValues, Says: "Numbers are exact, times have microseconds, char(n) loses blanks at its end, jsonb keeps one of repeated members; each column is compared by its type.", Source: docTypes},
 		{About: connectors.TopicValues, Says: "Rows that row-level security would hide from the reader are an error, not absence.", Source: docClient},
 		{About: connectors.TopicLimits, Says: "100 connections for everybody unless configured; too many is 53300 and counts as throttled. No SQLSTATE says how long to wait.", Source: docConf},

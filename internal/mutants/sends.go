@@ -86,8 +86,8 @@ func rows() []Mutant {
 			"case c.Sends-c.Unsent >= c.Budget:\n", "case c.Sends >= c.Budget:\n", "", "TestSecondSendWithinBounds/unsent_do_not_count"},
 		{6, "No send is begun after the deadline.", secondGo,
 			"\tcase c.Late:\n\t\treturn refuse", "\tcase false:\n\t\treturn refuse", "", "TestSecondSendWithinBounds/deadline,_native"},
-		{6, "Not even the first.", taskGo,
-			"return !w.Deadline.IsZero() && ", "return false && ", "", "TestDeadline"},
+		{6, "Not even the first.", "policies/record.go",
+			"return !w.Deadline.IsZero() && ", "return false && ", "engine", "TestDeadline"},
 	}
 }
 

@@ -30,7 +30,7 @@ func guarding() []Mutant {
 		{6, "Who stood still before the send asks the ledger again.", fenceGo,
 			"> fenceFresh {", "> 1000*fenceFresh {", "", "TestFrozenBeforeTheSendIsPrevented/short_of_its_lease,_and_overtook"},
 		{6, "The deadline is checked right before the send.", fenceGo,
-			"if late(t.intent, now) {", "if late(t.intent, now) && false {", "", "TestNothingIsSentAfterTheDeadline/a_slow_ledger"},
+			"if policies.Late(t.intent, now) {", "if policies.Late(t.intent, now) && false {", "", "TestNothingIsSentAfterTheDeadline/a_slow_ledger"},
 		{6, "A lease lasts as long as its own destination needs.", workGo,
 			"c.Leases[p.Destination] = max(c.Leases[p.Destination], e.lease(p))", "c.LeaseFor = max(c.LeaseFor, e.lease(p))", "", "TestLeaseIsThatOfTheDestination"},
 		{6, "The window of a native key is checked right before the send.", fenceGo,
