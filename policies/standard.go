@@ -219,7 +219,8 @@ func undeliverable(c Case) bool {
 }
 
 func waitThenRetry(c Case, pause time.Duration, why string) Decision {
-	if left := pause - c.SinceSend; left > 0 {
+	// By the ledger's clock: a process that has just begun owes no courtesy anew.
+	if left := pause - max(c.SinceSend, c.SinceByClock); left > 0 {
 		return Decision{Kind: Wait, After: left, Rule: "retry", Reason: strings.TrimSuffix(why+": "+c.LastRefusal, ": ")}
 	}
 	return Decision{Kind: Retry, Rule: "retry", Reason: why}

@@ -293,7 +293,7 @@ func (m *mine) endedFlow() {
 
 // toolStory: what models say to tools, and to those behind a gateway.
 func (m *mine) toolStory() {
-	mail, gated := m.mail("argument of a tool"), m.mail("argument behind the gateway")
+	mail, gated, upserted := m.mail("argument of a tool"), m.mail("argument behind the gateway"), m.mail("argument of an upsert")
 	m.sent(mail)
 	for path, calls := range map[string][]string{
 		"/mcp": {fmt.Sprintf(`{"name":"wire_order","arguments":{"order_id":"by %s","amount_cents":12}}`, mail),
@@ -301,7 +301,7 @@ func (m *mine) toolStory() {
 			fmt.Sprintf(`{"name":"get_outcome","arguments":{"id":%q}}`, m.mail("id of nothing"))},
 		"/mcp/shop": {fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, mcptest.Create, gated),
 			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, mcptest.Create, gated),
-			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":2}}`, mcptest.Put, m.mail("argument of an upsert")),
+			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":2}}`, mcptest.Put, upserted),
 			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-2","customer":%q}}`, mcptest.Notify, m.mail("argument of a tool without a contract"))},
 	} {
 		session := m.must(engine.RoleAgent, own, "POST", path, initialize, mcpAccept...).header.Get("Mcp-Session-Id")
@@ -315,7 +315,7 @@ func (m *mine) toolStory() {
 		}
 	}
 	m.decide("tool/mcp0", "approve", "a tool's call is fine")
-	if orders := fmt.Sprint(m.shop.World.Orders("G-1")); !strings.Contains(orders, gated) {
+	if orders := fmt.Sprint(m.shop.World.Orders("G-1")); !strings.Contains(orders, upserted) {
 		m.t.Errorf("behind the gateway stands %s", orders)
 	}
 }

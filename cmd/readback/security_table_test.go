@@ -41,7 +41,7 @@ func (f *fort) everybody() []somebody {
 		{name: "two headers", token: operator, change: func(r *http.Request) {
 			r.Header.Add("Authorization", "Bearer "+operator)
 		}},
-		{name: "a token as Basic", change: func(r *http.Request) { r.SetBasicAuth("operator", operator) }},
+		{name: "a token as the name of Basic", change: func(r *http.Request) { r.SetBasicAuth(operator, "operator") }},
 		{name: "a name and a role in headers", change: func(r *http.Request) {
 			for name, value := range map[string]string{"X-Role": "operator", "X-Tenant-ID": own, "X-User-ID": "root", "X-Forwarded-User": "root", "X-Forwarded-For": "127.0.0.1"} {
 				r.Header.Set(name, value)
