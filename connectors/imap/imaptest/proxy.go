@@ -27,7 +27,6 @@ var errEnd = errors.New("connection ended on purpose")
 
 func (s *Server) serve(client net.Conn) {
 	if !s.keep(client) {
-		_ = client.Close()
 		return
 	}
 	defer s.drop(client)

@@ -198,12 +198,13 @@ func (s *Server) accept() {
 	}
 }
 
-// keep remembers a connection to be cut by Close; false means that it is too
-// late.
+// keep remembers a connection to be cut by Close. After Close it cuts the connection
+// itself and returns false.
 func (s *Server) keep(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
+		_ = c.Close()
 		return false
 	}
 	s.conns[c] = true
