@@ -145,7 +145,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 		}
 	}
 	if !sleep(t.life.ending, t.e.ctx, d) {
-		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: why.Rule, Reason: "the engine is closing"})
+		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: why.Rule, Reason: why.Reason})
 	}
 	return false, nil
 }
