@@ -32,11 +32,12 @@ var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "w
 
 // elsewhere are sentinels of them that never come this way, and why.
 var elsewhere = map[string]string{
-	"ledger.ErrNoIdentity": "of whoever rebuilds a write from its events alone, which no door does",
-	"connectors.ErrScope":  "of whoever lists what is at a destination, for an evaluation",
-	"connectors.ErrBlind":  "of reads, which become part of an outcome",
-	"access.ErrInvalid":    "of whoever makes tokens, on the command line",
-	"access.ErrNoToken":    "of whoever revokes tokens, on the command line",
+	"ledger.ErrNoIdentity":   "of whoever rebuilds a write from its events alone, which no door does",
+	"connectors.ErrScope":    "of whoever lists what is at a destination, for an evaluation",
+	"connectors.ErrBlind":    "of reads, which become part of an outcome",
+	"connectors.ErrNoTarget": "of reads, which become part of an outcome",
+	"access.ErrInvalid":      "of whoever makes tokens, on the command line",
+	"access.ErrNoToken":      "of whoever revokes tokens, on the command line",
 }
 
 // parsed reads the Go files of a folder without its tests.
