@@ -211,17 +211,22 @@ func (e *Engine) awaitTurn(ctx context.Context, rec, head ledger.Record, pace ba
 	e.mu.Unlock()
 	timer := time.NewTimer(pace.NextBackOff())
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-before:
-	case <-e.wakes.next(e):
-		return sleep(ctx, e.ctx, wakeGap)
-	case <-ctx.Done():
-		return false
-	case <-e.ctx.Done():
-		return false
+	woken := e.wakes.next(e)
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-before:
+			return true
+		case <-woken: // by a write of any record: many may wait
+			timer.Reset(wakeGap)
+			woken = nil
+		case <-ctx.Done():
+			return false
+		case <-e.ctx.Done():
+			return false
+		}
 	}
-	return true
 }
 
 // wakes passes what wakes a worker on to everybody who waits for a turn.
