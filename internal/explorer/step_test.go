@@ -209,10 +209,8 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 	done := func(w *world, result ledger.Event) {
 		w.exec[e].announced, w.exec[e].result, w.exec[e].sent = false, &result, w.real
 	}
-	lost := x.fence != rec.Fence || rec.State != ledger.Sending
-	if s.broken == "an executor sends although its lease is over" {
-		lost = false
-	} else if lost || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor() {
+	lost := x.fence != rec.Fence || rec.State != ledger.Sending || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor()
+	if lost && s.broken != "an executor sends although its lease is over" {
 		add(who+"does not send: its lease is over", func(w *world) string {
 			done(w, ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent)})
 			return ""
@@ -464,7 +462,7 @@ func (s *scenario) final(w *world) string {
 }
 
 func wholeTicks(d time.Duration) time.Duration {
-	return max((d+tick-1)/tick*tick, tick)
+	return max((d + tick - 1).Truncate(tick), tick)
 }
 
 func fate(f string) string {
