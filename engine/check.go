@@ -112,6 +112,12 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 		}
 		return false, err
 	}
+	if d.Permit.Repair {
+		if unfit := t.e.fits(t.conn, t.profile, t.repair()); unfit != nil {
+			d.Reason = "it cannot be repaired by an update: " + unfit.Error()
+			return false, t.escalate(d)
+		}
+	}
 	ev := t.announcement(d.Permit)
 	if d.Permit.Conditional && !ev.Conditional {
 		// The table allowed a conditional send only; without its condition it

@@ -360,6 +360,11 @@ func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledge
 // fits asks whether a destination can ever serve an intent.
 func (e *Engine) fits(conn connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
 	err := p.Check(w.Write)
+	if err == nil && w.OnMismatch == intent.MismatchRepair {
+		if err = p.Check(intent.Update); err != nil {
+			err = fmt.Errorf("/on_mismatch is repair, which is an update: %w", err)
+		}
+	}
 	if err == nil {
 		err = verify.Check(conn, w)
 	}

@@ -236,6 +236,9 @@ func (t *task) ready(ev ledger.Event) ledger.Event {
 
 // request is a send of this write, but for what is known at its moment alone.
 func (t *task) request() connectors.Request {
+	if t.rec.Repaired {
+		return connectors.Request{Intent: t.repair(), Stamp: t.intent.Stamp(), IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
+	}
 	return connectors.Request{Intent: t.intent, Stamp: t.intent.Stamp(), Prepared: t.prepared,
 		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
 }
@@ -248,16 +251,37 @@ func (t *task) announcement(p policies.Permit) ledger.Event {
 	if p.NewKey {
 		generation++
 	}
+	write, before := t.intent.Write, t.before
+	if p.Repair {
+		write, before = intent.Update, &t.seen
+	}
 	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Reason, Generation: generation,
 		Alone:       t.rec.KeyDigest != "" && alone(t.intent, t.profile), // from an outbox, which knows no profiles
-		Conditional: t.conditional(), SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), OwesRecheck: p.OwesRecheck}
+		Conditional: t.conditional(write, before), Repair: p.Repair, SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), OwesRecheck: p.OwesRecheck}
 }
 
-// conditional reports whether sends of this write carry a condition. All of
-// them do where the destination has it, so that none can land on a record that
-// another one changed.
-func (t *task) conditional() bool {
-	return t.before != nil && slices.Contains(t.profile.Conditional, t.intent.Write)
+// conditional reports whether a send carries a condition. All of them do where the
+// destination has it, so that none can land on a record that another one changed.
+func (t *task) conditional(w intent.WriteType, before *connectors.Observation) bool {
+	return before != nil && slices.Contains(t.profile.Conditional, w)
+}
+
+// repair is the update of the record with what the destination did not store, going
+// by the last read. Nothing else is sent, so that it replaces no other field.
+func (t *task) repair() intent.WriteIntent {
+	w := t.intent
+	w.Write, w.Expect, w.Absent, w.Require = intent.Update, make(intent.Fields), nil, nil
+	for _, m := range t.judged.Mismatches {
+		if slices.Contains(t.intent.Absent, m.Path) {
+			w.Absent = append(w.Absent, m.Path)
+			continue
+		}
+		for name := range intent.Pointer(m.Path).Tokens() {
+			w.Expect[name] = t.intent.Expect[name] // whole: no connector updates a part of a field
+			break
+		}
+	}
+	return w
 }
 
 // run works on the write until it is done, handed to a person, or put back to
@@ -331,7 +355,11 @@ func (t *task) send() error {
 	ctx, cancel := context.WithDeadline(t.life.hard, t.leased.Add(t.rec.LeaseFor))
 	defer cancel()
 	r := t.request()
-	r.Attempt, r.Before, r.Conditional = t.rec.Sends, t.before, t.conditional()
+	r.Attempt, r.Before = t.rec.Sends, t.before
+	if t.rec.Repaired {
+		r.Before = &t.seen
+	}
+	r.Conditional = t.conditional(r.Intent.Write, r.Before)
 	began := time.Now()
 	res := t.sending(ctx, r)
 	s := Sent{Fate: res.Fate, Code: t.scope().Text(res.Code), RetryAfter: res.RetryAfter, Took: time.Since(began)}

@@ -60,6 +60,7 @@ const (
 	MismatchEscalate   MismatchPolicy = "escalate"   // a person decides
 	MismatchRetry      MismatchPolicy = "retry"      // send again where that is provably harmless, else a person
 	MismatchCompensate MismatchPolicy = "compensate" // undo where the write is compensable, else a person
+	MismatchRepair     MismatchPolicy = "repair"     // update our own record with what was not stored, else a person
 )
 
 // Fields are decoded JSON members. Values are nil, bool, string, [json.Number]
@@ -137,8 +138,8 @@ type WriteIntent struct {
 	// Reversibility says whether the engine may undo the write. Default pivot.
 	Reversibility Reversibility `json:"reversibility,omitempty" validate:"omitempty,oneof=compensable pivot retryable"`
 	// OnMismatch says what to do about a record that differs; compensate needs
-	// a compensable write. Default escalate.
-	OnMismatch MismatchPolicy `json:"on_mismatch,omitempty" validate:"omitempty,oneof=escalate retry compensate"`
+	// a compensable write, repair one that is no delete. Default escalate.
+	OnMismatch MismatchPolicy `json:"on_mismatch,omitempty" validate:"omitempty,oneof=escalate retry compensate repair"`
 	// Deadline is the time after which no send is begun; reading goes on.
 	// Default none.
 	Deadline time.Time `json:"deadline,omitzero"`

@@ -25,6 +25,9 @@ func checkIntent(level validator.StructLevel) {
 	if w.OnMismatch == MismatchCompensate && w.Reversibility != Compensable {
 		r.report("/on_mismatch", "is compensate for a write that is not compensable", `escalate or retry, or "reversibility": "compensable"`)
 	}
+	if w.OnMismatch == MismatchRepair && w.Write == Delete {
+		r.report("/on_mismatch", "is repair for a delete, which stores nothing", "escalate or retry")
+	}
 	if year := w.Deadline.UTC().Year(); year < 1 || year > 9999 {
 		r.reportf("/deadline", "a time in the years 1 to 9999", "is in the year %d", year)
 	}

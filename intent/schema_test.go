@@ -92,6 +92,7 @@ func buildSchema(t *testing.T) *jsonschema.Schema {
 		},
 		{If: where("write", Create), Then: with("require", none())},
 		{If: where("on_mismatch", MismatchCompensate), Then: where("reversibility", Compensable)},
+		{If: where("on_mismatch", MismatchRepair), Then: &jsonschema.Schema{Not: where("write", Delete)}},
 	}
 	root.Defs = map[string]*jsonschema.Schema{
 		"fields": {Type: "object", PropertyNames: ref("member"), AdditionalProperties: ref("value")},

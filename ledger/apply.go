@@ -100,6 +100,8 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("it waits behind write %s of the same business key", r.Behind)
 	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
 		return fmt.Errorf("only the look after an answered send can be put off as unverified")
+	case e.Repair && (e.Kind != EvAnnounced || r.Sends == 0):
+		return fmt.Errorf("only a send after the first can be a repair")
 	case e.Kind == EvAnnounced && e.Generation < r.Generation:
 		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
 	case e.Prepared != nil && (e.Kind != EvAnnounced || r.Sends > 0):
@@ -279,6 +281,7 @@ func announced(r Record, e Event, now time.Time) Record {
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
 	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
 	r.Unproven = 0
+	r.Repaired = e.Repair
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 	if e.Prepared != nil {
 		r.Prepared = e.Prepared

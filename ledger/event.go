@@ -78,6 +78,9 @@ type Event struct {
 	Conditional bool          `json:"conditional,omitempty"`
 	SendFor     time.Duration `json:"send_for,omitempty"`
 	OwesRecheck bool          `json:"owes_recheck,omitempty"`
+	// Announced: the send is an update of what the destination did not store.
+	// Default false.
+	Repair bool `json:"repair,omitempty"`
 	// Prepared is what the connector built to be sent, on the first
 	// announcement alone. Default nothing.
 	Prepared []byte `json:"prepared,omitempty"`

@@ -128,6 +128,9 @@ type Record struct {
 	LastConflict bool          `json:"last_conflict,omitempty"`
 	LastRefusal  string        `json:"last_refusal,omitempty"`
 	RetryAfter   time.Duration `json:"retry_after,omitempty"`
+	// Repaired says that the last send was an update of what the destination had
+	// not stored.
+	Repaired bool `json:"repaired,omitempty"`
 	// OwesRecheck says that a send was made which an earlier one, landing
 	// late, could double.
 	OwesRecheck bool `json:"owes_recheck,omitempty"`

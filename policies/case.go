@@ -40,6 +40,8 @@ type Case struct {
 	Unknown, Answered bool
 	Last              connectors.Fate
 	LastConflict      bool
+	// Repaired: the last send was a repair, an update of what was not stored.
+	Repaired bool
 	// Named is the destination's own id of the record that a send was answered
 	// with, "" where none was.
 	Named string

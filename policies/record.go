@@ -15,7 +15,7 @@ import (
 func CaseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, sinceSend, sinceKey time.Duration) Case {
 	c := Case{
 		Intent: w, Profile: p, Sends: r.Sends, Unsent: r.Unsent, LoginRefused: r.LoginRefused, Unknown: r.Unknown, Answered: r.Answered,
-		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal,
+		EffectSeen: r.EffectSeen, Last: connectors.Fate(r.LastFate), LastConflict: r.LastConflict, LastRefusal: r.LastRefusal, Repaired: r.Repaired,
 		SinceSend: sinceSend, SinceByClock: now.Sub(r.LastSend), SinceKey: sinceKey, Age: now.Sub(tried(r)),
 		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: Late(w, now), Directed: r.Directed,
 	}

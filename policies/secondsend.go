@@ -17,6 +17,9 @@ type Permit struct {
 	NewKey bool
 	// Conditional asks for a conditional write.
 	Conditional bool
+	// Repair asks for an update of what the destination did not store, in place of
+	// the write itself.
+	Repair bool
 	// OwesRecheck says that a late arrival of an earlier send could still make
 	// a second effect: look again later.
 	OwesRecheck bool
@@ -30,6 +33,7 @@ const (
 	RowNativeKey   = "the destination deduplicates by our key"
 	RowUnique      = "the write addresses the record by a unique key"
 	RowConditional = "the destination refuses unless the record is as before"
+	RowRepair      = "our own record lacks what was not stored"
 	RowAbsence     = "absence is conclusive"
 	RowPerson      = "a person vouches for it"
 	RowNone        = "no row of the table allows it"
@@ -59,6 +63,8 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case gone(c):
 		return refuse(whyGone(c))
+	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
+		return repair(c)
 	case !untouched(c) && !ownRecordDiffers(c):
 		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
 	case burnt(c):
@@ -91,6 +97,28 @@ func blindly(c Case) Permit {
 		return refuse("nobody can look at the destination, and the window in which it deduplicates by our key may be over")
 	}
 	return refuse("nobody can look at the destination, and it does not deduplicate by our key")
+}
+
+// repair is the row for a record that this write alone made or changed, and in which
+// every difference is a value that was not stored. Who changed the record since has
+// to be proven away, by c.Own: an update would replace that change.
+func repair(c Case) Permit {
+	switch {
+	case c.Repaired && c.Last == connectors.FateAnswered:
+		return refuse("the destination did not store it when it was repaired either")
+	case c.Repaired && c.Last == connectors.FateRefused:
+		return refuse("the destination refused the repair")
+	case !c.Own:
+		return refuse(notProvenOurs)
+	case !c.Firm:
+		return refuse("the last read may be older than the send that is to be repaired")
+	case c.Unknown && !settledFate(c):
+		return refuse("a send may still land, over what the repair stores")
+	case c.Repaired && slices.Contains(c.Profile.Irreversible, intent.Update):
+		return refuse("the update is irreversible, and what it did may lie where no read looks")
+	}
+	return Permit{Allowed: true, NewKey: true, Repair: true, OwesRecheck: true, Row: RowRepair,
+		Reason: "an update stores what the destination did not store in the record that this write alone made"}
 }
 
 func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
@@ -131,10 +159,10 @@ func ownRecordDiffers(c Case) bool {
 // then showed nothing: it would replay that answer.
 func burnt(c Case) bool { return replayed(c) && c.Profile.NativeWindow[c.Intent.Write] > 0 }
 
-// replayed reports whether the present key was answered, so that only another
-// one gets a send of its own. A key without an answer stays: its send may still
+// replayed reports whether the present key was answered, or is that of a repair, so
+// that only another one gets a send of its own. A key without an answer stays: its send may still
 // be under way, and meeting its key is what stops it.
-func replayed(c Case) bool { return c.Last == connectors.FateAnswered }
+func replayed(c Case) bool { return c.Last == connectors.FateAnswered || c.Repaired }
 
 // native reports whether a repeat under the same key is recognised wherever
 // and whenever it lands: the destination forgets a key when its window has

@@ -183,6 +183,40 @@ func TestSecondSendWithinBounds(t *testing.T) {
 	}
 }
 
+// The row for a record that lacks what was not stored.
+func TestSecondSendRepair(t *testing.T) {
+	asked := func(c *policies.Case) { c.Intent.OnMismatch = intent.MismatchRepair }
+	differs := with(read(lost(), verify.Mismatched, horizon), asked, own)
+	repaired := func(f connectors.Fate) func(*policies.Case) {
+		return func(c *policies.Case) {
+			sends(2, 0, 4)(c)
+			c.Repaired, c.Last, c.Unknown = true, f, f == connectors.FateUnknown
+		}
+	}
+	repair := policies.Permit{Allowed: true, NewKey: true, Repair: true, OwesRecheck: true, Row: policies.RowRepair}
+	newKey := policies.Permit{Allowed: true, NewKey: true, OwesRecheck: true, Row: policies.RowAbsence}
+	for name, r := range map[string]second{
+		"ours":                    {"only what was not stored differs", differs, repair},
+		"unique":                  {"a create that meets its key changes nothing", with(differs, unique), repair},
+		"not asked for":           {"who says nothing has a reviewer decide", with(read(lost(), verify.Mismatched, horizon), own), refused},
+		"not ours":                {"another actor may have set it", with(read(lost(), verify.Mismatched, horizon), asked), refused},
+		"weak":                    {"the value may be there by now", with(readWeakly(lost(), verify.Mismatched, 0), asked, own), refused},
+		"an earlier one may land": {"it could replace what the repair stores", with(read(lost(), verify.Mismatched, 0), asked, own), refused},
+		"late":                    {"no send is begun after the deadline", with(differs, late), refused},
+		"no budget":               {"a repair counts as a send", with(differs, sends(4, 0, 4)), refused},
+		"lost":                    {"the first repair cannot arrive any more", with(differs, repaired(connectors.FateUnknown)), repair},
+		"lost, irreversible": {"nobody sees all that an update does", with(differs, repaired(connectors.FateUnknown),
+			func(c *policies.Case) { c.Profile.Irreversible = []intent.WriteType{intent.Update} }), refused},
+		"answered":    {"the destination does not store it", with(differs, repaired(connectors.FateAnswered)), refused},
+		"refused":     {"the destination does not take it", with(differs, repaired(connectors.FateRefused)), refused},
+		"taken back":  {"the present key is that of an update", with(read(lost(), verify.Absent, horizon), asked, native, repaired(connectors.FateUnknown)), newKey},
+		"verified":    {"there is nothing to repair", with(read(lost(), verify.Verified, horizon), asked, own), refused},
+		"a duplicate": {"an update of one of two records mends nothing", with(read(lost(), verify.Duplicated, horizon), asked, own), refused},
+	} {
+		t.Run(name, r.run)
+	}
+}
+
 // The second row: the destination makes one of two.
 func TestSecondSendRecognised(t *testing.T) {
 	nativeKey, uniqueKey := allowed(policies.RowNativeKey), allowed(policies.RowUnique)

@@ -165,7 +165,7 @@ func acceptSeen(c Case) (Decision, bool) {
 func mayOverwrite(c Case) bool {
 	p, w := c.Profile, c.Intent.Write
 	horizon, ends := p.Horizon.Declared()
-	if !c.Unknown || c.Sends-c.Unsent < 2 || w == intent.Create || !ends || native(c) || slices.Contains(p.Conditional, w) {
+	if !c.Unknown || c.Sends-c.Unsent < 2 || w == intent.Create && !c.Repaired || !ends || native(c) || slices.Contains(p.Conditional, w) {
 		return false
 	}
 	return c.SinceSend < horizon && Counting(c)
@@ -317,7 +317,9 @@ func differing(c Case) (Decision, bool) {
 			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true
 		}
 		return Decision{Kind: Compensate, Rule: "compensate", Reason: c.Reason}, true
-	case c.Intent.OnMismatch == intent.MismatchRetry:
+	case c.Intent.OnMismatch == intent.MismatchRepair && c.Own && c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c):
+		return Decision{Kind: Wait, Rule: "repair", Reason: "a send may still land: the repair waits for the horizon"}, true
+	case c.Intent.OnMismatch == intent.MismatchRetry, c.Intent.OnMismatch == intent.MismatchRepair:
 		return Decision{Kind: Retry, Rule: "retry", Reason: c.Reason}, true
 	}
 	return escalate, true

@@ -45,7 +45,7 @@ type Verification struct {
 // others, and those that are to be sent again or undone by themselves where the
 // record differs: what differs an hour later may be what somebody else meant.
 func LookLater(rules []Verification, w intent.WriteIntent, p connectors.Profile) (within time.Duration, later bool) {
-	mended := w.OnMismatch == intent.MismatchRetry || w.OnMismatch == intent.MismatchCompensate
+	mended := w.OnMismatch != "" && w.OnMismatch != intent.MismatchEscalate
 	if mended || w.Risk == intent.RiskApprove || w.Compensates != "" || slices.Contains(p.Irreversible, w.Write) {
 		return 0, false
 	}

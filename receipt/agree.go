@@ -64,6 +64,7 @@ func whatBecame(r, rebuilt ledger.Record) []field {
 		{"answered", r.Answered == rebuilt.Answered},
 		{"last_fate", r.LastFate == rebuilt.LastFate},
 		{"effect_seen", r.EffectSeen == rebuilt.EffectSeen},
+		{"repaired", r.Repaired == rebuilt.Repaired},
 		{"owes_recheck", r.OwesRecheck == rebuilt.OwesRecheck},
 		{"unverified", r.Unverified == rebuilt.Unverified},
 		{"yielded", r.Yielded == rebuilt.Yielded},

@@ -125,6 +125,9 @@ func announced(e ledger.Event, n int) string {
 	if e.Generation > 0 {
 		how = append(how, fmt.Sprintf("under key %d", e.Generation+1))
 	}
+	if e.Repair {
+		how = append(how, "an update of what was not stored")
+	}
 	if e.OwesRecheck {
 		how = append(how, "with a recheck owed")
 	}

@@ -266,7 +266,8 @@ func terms(w intent.WriteIntent) []fact {
 		fact{"Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
 			intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility]},
 		fact{"On a mismatch", map[intent.MismatchPolicy]string{"": "a person decides", intent.MismatchEscalate: "a person decides",
-			intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person"}[w.OnMismatch]},
+			intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person",
+			intent.MismatchRepair: "our own record is updated with what was not stored, else a person"}[w.OnMismatch]},
 		fact{"Records declared", strconv.Itoa(w.Want())})
 	if !w.Deadline.IsZero() {
 		all = append(all, fact{"Deadline", report.Moment(w.Deadline) + "; no send is begun after it"})

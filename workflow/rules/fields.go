@@ -121,7 +121,7 @@ func intentFields() []field {
 		member("write", cel.StringType, "", "create", "update", "upsert", "delete"),
 		member("risk", cel.StringType, "auto", riskWords...),
 		member("reversibility", cel.StringType, "pivot", "compensable", "pivot", "retryable"),
-		member("on_mismatch", cel.StringType, "escalate", "escalate", "retry", "compensate"),
+		member("on_mismatch", cel.StringType, "escalate", "escalate", "retry", "compensate", "repair"),
 		member("call", cel.IntType, int64(0)),
 		member("count", cel.IntType, int64(1)),
 		member("deadline", cel.TimestampType, nil),

@@ -1,0 +1,119 @@
+package engine_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+)
+
+// A repair updates our own record with what the destination did not store, and with
+// nothing else. It replaces nothing that another actor wrote.
+func TestRepair(t *testing.T) {
+	versions := func(o *simulated.Options) { o.Versions = true }
+	unstamped := func(o *simulated.Options) { o.Stamps = false }
+	on := func(op simulated.Op, f simulated.Fault) simulated.Fault {
+		f.Ops, f.Times = []simulated.Op{op}, 1
+		return f
+	}
+	create, update := simulated.OpCreate, simulated.OpUpdate
+	dropped := simulated.Fault{Vice: simulated.DroppedField, Field: "currency"}
+	altered := simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}
+	unanswered, lost := simulated.Fault{Vice: simulated.LostAnswer}, simulated.Fault{Vice: simulated.DroppedBefore}
+	late := simulated.Fault{Vice: simulated.LateCommit, Delay: 20 * time.Second}
+	refused := simulated.Fault{Vice: simulated.Refused}
+	noted, theirs := intent.Fields{"note": "call them"}, intent.Fields{"currency": "CHF"}
+	for name, c := range map[string]struct {
+		options func(*simulated.Options)
+		write   intent.WriteType
+		faults  []simulated.Fault
+		after   intent.Fields // another actor, right after the first send
+		before  intent.Fields // another actor, right before the repair
+		want    engine.Status
+		sends   int
+	}{
+		"a create lost a field":                {nil, intent.Create, []simulated.Fault{on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"its answer is lost":                   {nil, intent.Create, []simulated.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"its answer is lost, no stamps":        {unstamped, intent.Create, []simulated.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusReview, 1},
+		"an update lost a field":               {nil, intent.Update, []simulated.Fault{on(update, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"altered, no version":                  {nil, intent.Create, []simulated.Fault{on(create, altered)}, nil, nil, engine.StatusReview, 1},
+		"altered, the version is ours":         {versions, intent.Create, []simulated.Fault{on(create, altered)}, nil, nil, engine.StatusVerified, 2},
+		"changed since":                        {nil, intent.Create, []simulated.Fault{on(create, dropped)}, theirs, nil, engine.StatusReview, 1},
+		"added to since":                       {versions, intent.Create, []simulated.Fault{on(create, dropped)}, noted, nil, engine.StatusReview, 1},
+		"changed right before the repair":      {versions, intent.Create, []simulated.Fault{on(create, dropped)}, nil, theirs, engine.StatusReview, 2},
+		"the repair loses it too":              {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, dropped)}, nil, nil, engine.StatusReview, 2},
+		"the repair is refused":                {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, refused)}, nil, nil, engine.StatusReview, 2},
+		"the answer to the repair is lost":     {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, unanswered)}, nil, nil, engine.StatusVerified, 2},
+		"the repair is lost":                   {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, nil, engine.StatusVerified, 3},
+		"the repair comes late":                {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, late)}, nil, nil, engine.StatusVerified, 2},
+		"the repair is lost, changed by then":  {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, theirs, engine.StatusReview, 2},
+		"the repair is lost, added to by then": {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, noted, engine.StatusVerified, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				if c.options != nil {
+					c.options(&o)
+				}
+				b := newBench(t, o, nil)
+				if c.write != intent.Create {
+					b.seed(seeded, "")
+				}
+				time.Sleep(time.Minute)
+				for _, f := range c.faults {
+					b.set(f)
+				}
+				want := intent.Fields{}
+				if c.after != nil {
+					b.meddle(c.write, func() { b.edit(c.after); want = b.fieldsNow() })
+				}
+				d, sends := b.world.Destination(), 0
+				if c.after == nil {
+					d.Connector = &spy{Connector: d.Connector, write: func(r connectors.Request) {
+						if sends++; sends == 2 {
+							if r.Intent.Write != intent.Update || len(r.Intent.Expect) != 1 || r.Intent.Expect["currency"] != "USD" {
+								t.Errorf("the repair is a %s of %v, want an update of what was not stored alone", r.Intent.Write, r.Intent.Expect)
+							}
+							if c.before != nil {
+								b.edit(c.before)
+								want = b.fieldsNow()
+							}
+						}
+					}}
+					b.engine = b.engineOn(b.ledger, d, nil)
+				}
+				w := order("A-1", c.write)
+				w.OnMismatch = intent.MismatchRepair
+				out := b.do(w)
+				b.worked(time.Hour)
+				out = b.do(w) // the outcome now
+				if c.want == engine.StatusVerified {
+					want = b.fieldsNow()
+					maps.Copy(want, w.Expect)
+				}
+				if out.Status != c.want || out.Sends != c.sends || len(want) > 0 && !cmp.Equal(b.fieldsNow(), want) {
+					t.Errorf("%s after %d sends, want %s after %d; left %v, want %v%s", out.Status, out.Sends, c.want, c.sends, b.fieldsNow(), want, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// A repair is an update: a destination that has none can never serve it.
+func TestRepairNeedsUpdates(t *testing.T) {
+	b, _ := watched(t, simulated.Plain.Options(), func(p *connectors.Profile) { p.Writes = []intent.WriteType{intent.Create} })
+	w := order("A-1", intent.Create)
+	w.OnMismatch = intent.MismatchRepair
+	_, err := b.engine.Do(t.Context(), w)
+	if err == nil || !strings.Contains(err.Error(), "/on_mismatch is repair, which is an update") || !strings.Contains(err.Error(), "has no update") {
+		t.Errorf("%v", err)
+	}
+}
