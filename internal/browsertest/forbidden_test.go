@@ -86,8 +86,11 @@ func TestOtherOriginsDecideNothing(t *testing.T) {
 		for _, form := range []string{"plain", "typed", "parts", "asked"} {
 			ada.open(origin)
 			before := len(ada.asked(decision))
+			ada.until("the form "+form, "document.getElementById("+quoted(form)+")")
 			look[any](ada, "document.getElementById("+quoted(form)+").submit(), null")
 			ada.waitFor("the answer to the form "+form, func() bool { return len(ada.asked(decision)) > before })
+			// The answer replaces the page a moment later: the next page must not be replaced by it.
+			ada.until("the page of the answer to the form "+form, "location.href.startsWith("+quoted(decision)+") && document.readyState === 'complete'")
 		}
 		ada.open(origin)
 		tryScript(ada, decision, fields)

@@ -166,7 +166,12 @@ func (f *fire) burn(ctx context.Context) {
 		case <-ctx.Done():
 			f.t.Fatalf("not done after %v: %s", f.size.deadline, f.state())
 		case line := <-said:
-			f.hear(line)
+			if f.hear(line); f.finished == enqueuers {
+				// Only a process that has lived as long as the horizon concludes
+				// anything from it: from here on each worker, in its turn, lives twice
+				// as long.
+				kill.Reset(2 * horizonTime / workers)
+			}
 		case <-kill.C:
 			f.kill()
 		case <-cut.C:
@@ -224,6 +229,9 @@ func (f *fire) release() {
 func (f *fire) kill() {
 	f.t.Helper()
 	i := f.chance.IntN(workers)
+	if f.finished == enqueuers {
+		i = f.kills % workers
+	}
 	if i == f.frozen {
 		i = (i + 1) % workers
 	}
