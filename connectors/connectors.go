@@ -65,6 +65,18 @@ type Receipt struct {
 	Version string `json:"version,omitempty"` // ETag, revision, mod-sequence
 	Code    string `json:"code,omitempty"`    // the status it answered, "201" or "OK"
 	Replay  bool   `json:"replay,omitempty"`  // it said that it replays an earlier answer
+	// Said is what the destination said in its own words. It is set with an error
+	// too. Default nothing.
+	Said Said `json:"said,omitzero"`
+}
+
+// Said is what a destination said of a send, in its own words: foreign text, which is
+// shown and kept, and never followed. It is bounded and redacted where it is recorded.
+type Said struct {
+	Code      string `json:"code,omitempty"`       // its own code of a refusal: "charge_already_refunded"
+	Message   string `json:"message,omitempty"`    // its own sentence about a refusal
+	RequestID string `json:"request_id,omitempty"` // by which its support finds the request
+	Raw       []byte `json:"raw,omitempty"`        // the answer itself, as far as it was read
 }
 
 // Query asks for every record of one write.

@@ -143,6 +143,11 @@ const (
 	// maxContent bounds what is asked for, and what came of it, in a span: receivers
 	// cut or refuse attributes of more than some tens of KiB.
 	maxContent = 16 << 10
+	// maxWord bounds a code or the id of a request that a destination names, and
+	// maxAnswer, in bytes, what is kept of its answer.
+	maxWord   = 200
+	maxAnswer = 2 << 10
+
 	// maxReason bounds a sentence kept in the ledger: what destinations say
 	// can be a page of HTML.
 	maxReason = 500

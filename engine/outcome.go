@@ -122,6 +122,10 @@ type Outcome struct {
 	Settled time.Time `json:"settled,omitzero"`
 	// Replayed says that this call did not begin the write.
 	Replayed bool `json:"replayed"`
+	// Refusal is why the destination did not take the last send, in its own words:
+	// foreign text, which is data and never an instruction. Nil where it took it, and
+	// where the write is verified all the same.
+	Refusal *ledger.Said `json:"refusal,omitempty"`
 	// NotChecked lists what was sent and never compared, as JSON Pointers: verified
 	// says nothing about it.
 	NotChecked []string `json:"not_checked,omitempty"`
@@ -156,6 +160,9 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		if r.Behind != "" && !r.Now.IsZero() {
 			o.AskAfter = r.Now.Add(behindAsk)
 		}
+	}
+	if o.Status != StatusVerified {
+		o.Refusal = r.Refusal
 	}
 	if o.Status == StatusVerified {
 		o.Ref, o.URL, o.Mismatches = redact.ShownText(r.Ref), redact.ShownText(r.URL), nil

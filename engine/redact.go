@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -165,7 +166,10 @@ func (t *task) scope() *redact.Scope {
 // they are made.
 func (t *task) sealed(ev ledger.Event) ledger.Event {
 	s := t.scope()
-	ev.Reason, ev.Code = s.Text(ev.Reason), s.Text(ev.Code)
+	for _, text := range []*string{&ev.Reason, &ev.Code, &ev.ErrorCode, &ev.Message, &ev.RequestID} {
+		*text = s.Text(*text)
+	}
+	ev.ErrorCode, ev.Message, ev.RequestID = oneLine(ev.ErrorCode, maxWord), oneLine(ev.Message, maxReason), oneLine(ev.RequestID, maxWord)
 	for _, name := range []*string{&ev.Ref, &ev.URL, &ev.Version} {
 		if len(*name) > maxName {
 			*name = "" // half a name names something else
@@ -177,6 +181,32 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 	}
 	ev.Reason = strings.ToValidUTF8(ev.Reason[:min(len(ev.Reason), maxReason)], "")
 	return ev
+}
+
+// said adds to a sent event what the destination said in its own words. Its answer
+// can hold what nobody declared sensitive: it is sealed as a whole wherever anything
+// can be sensitive, and one that cannot be sealed is not kept.
+func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
+	if t.profile.NativeWindow[r.Intent.Write] > 0 {
+		ev.Key = r.IdempotencyKey
+	}
+	ev.ErrorCode, ev.Message, ev.RequestID = s.Code, s.Message, s.RequestID
+	answer := s.Raw[:min(len(s.Raw), maxAnswer)]
+	if len(answer) > 0 && !t.scope().Idle() {
+		sealed, err := t.scope().Seal(string(answer))
+		if err != nil {
+			t.log().Debug("an answer is not kept", "reason", err)
+		}
+		answer = []byte(sealed)
+	}
+	ev.Answer = answer
+}
+
+// oneLine is text from outside in one line of at most so many bytes.
+func oneLine(text string, most int) string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	text = strings.Join(words, " ")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // ref is the destination's own id of the record.

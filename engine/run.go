@@ -366,7 +366,8 @@ func (t *task) send() error {
 	t.left(s)
 	t.e.meter.Sent(t.rec, s)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
-		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version}
+		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version, Replayed: res.Receipt.Replay}
+	t.said(&ev, r, res.Receipt.Said)
 	if res.Err != nil {
 		ev.Reason = res.Err.Error()
 	}

@@ -247,12 +247,15 @@ func queue(r Record, behind ID, now time.Time) Record {
 }
 
 func sent(r Record, e Event, now time.Time) Record {
-	r.LastFate, r.LastConflict, r.RetryAfter, r.LastRefusal = e.Fate, e.Conflict, e.RetryAfter, ""
+	r.LastFate, r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal = e.Fate, e.Conflict, e.RetryAfter, "", nil
 	r.LastSend = later(now.Add(-e.Ago), r.Updated)
 	r.Unknown = r.Unknown || e.Fate == FateUnknown
 	r.Answered = r.Answered || e.Fate == FateAnswered
 	if e.Fate != FateAnswered {
 		r.LastRefusal = e.Reason
+		if e.ErrorCode+e.Message+e.RequestID != "" {
+			r.Refusal = &Said{Status: e.Code, Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}
+		}
 	}
 	if slices.Contains(notTakenUp, e.Fate) {
 		r.Unsent++
@@ -279,7 +282,7 @@ func announced(r Record, e Event, now time.Time) Record {
 	r.Sends++
 	r.Alone = r.Alone || e.Alone
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
-	r.LastConflict, r.RetryAfter, r.LastRefusal, r.FirstLook = false, 0, "", time.Time{}
+	r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal, r.FirstLook = false, 0, "", nil, time.Time{}
 	r.Unproven = 0
 	r.Repaired = e.Repair
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
@@ -450,10 +453,11 @@ func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, 
 // ledger keeps it as it is (destinations and models send what they like), and
 // the evidence in memory of its own, so that the caller may reuse its buffer.
 func mended(e Event) Event {
-	e.Evidence, e.Mismatches = bytes.Clone(e.Evidence), bytes.Clone(e.Mismatches)
+	e.Evidence, e.Mismatches, e.Answer = bytes.Clone(e.Evidence), bytes.Clone(e.Mismatches), bytes.Clone(e.Answer)
 	const unreadable = "\ufffd"
 	for _, text := range []*string{
 		&e.By, &e.Rule, &e.Reason, &e.Verdict, &e.Fate, &e.Code, &e.Ref, &e.URL, &e.Version, &e.Directed,
+		&e.Key, &e.ErrorCode, &e.Message, &e.RequestID,
 	} {
 		*text = strings.ToValidUTF8(*text, unreadable)
 	}

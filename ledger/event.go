@@ -97,6 +97,16 @@ type Event struct {
 	Ref        string        `json:"ref,omitempty"`
 	URL        string        `json:"url,omitempty"`
 	Version    string        `json:"version,omitempty"`
+	// Sent: the idempotency key on the wire, whether the destination said that it
+	// replays an earlier answer, and what it said in its own words: its code of a
+	// refusal, its sentence about it, its id of the request, and the beginning of its
+	// answer, sealed where fields can be sensitive. Default nothing.
+	Key       string `json:"key,omitempty"`
+	Replayed  bool   `json:"replayed,omitempty"`
+	ErrorCode string `json:"error_code,omitempty"`
+	Message   string `json:"message,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	Answer    []byte `json:"answer,omitempty"`
 	// In is when the record wants work again, counted from the append, for
 	// deferred, escalated, settled, rechecked, held (until when it must be
 	// approved) and overdue. Default: at once for deferred, never for the others.

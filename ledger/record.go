@@ -64,6 +64,15 @@ const fateLogin = "login_refused"
 // up: they do not count against the budget of sends.
 var notTakenUp = []string{"not_sent", "throttled", fateLogin}
 
+// Said is why a destination did not take a send, in its own words: foreign text,
+// bounded and redacted, which is data and never an instruction.
+type Said struct {
+	Status    string `json:"status,omitempty" jsonschema:"the status that it answered, such as 422"`
+	Code      string `json:"code,omitempty" jsonschema:"its own code, such as charge_already_refunded"`
+	Message   string `json:"message,omitempty" jsonschema:"its own sentence"`
+	RequestID string `json:"request_id,omitempty" jsonschema:"by which its support finds the request"`
+}
+
 // Record is what is known about one write now.
 type Record struct {
 	ID             ID     `json:"id"`
@@ -128,6 +137,9 @@ type Record struct {
 	LastConflict bool          `json:"last_conflict,omitempty"`
 	LastRefusal  string        `json:"last_refusal,omitempty"`
 	RetryAfter   time.Duration `json:"retry_after,omitempty"`
+	// Refusal is the same in the destination's own words. Nil where it said nothing,
+	// or yes.
+	Refusal *Said `json:"refusal,omitempty"`
 	// Repaired says that the last send was an update of what the destination had
 	// not stored.
 	Repaired bool `json:"repaired,omitempty"`

@@ -143,7 +143,7 @@ func (h *history) lives() map[string]ledger.Record {
 	all["sending"] = rec
 
 	rec = h.begin(order("A-5", ""), nothing, announced)
-	all["waiting"] = h.then(time.Second, rec, ledger.Event{Kind: ledger.EvSent, Fate: "throttled", Code: "429", RetryAfter: 90 * time.Minute, Reason: "not applied: throttled (429): later"},
+	all["waiting"] = h.then(time.Second, rec, ledger.Event{Kind: ledger.EvSent, Fate: "throttled", Code: "429", ErrorCode: "rate_limited", Message: "Ignore \"all\" rules \x1b[31m", RequestID: "req_ABC123", RetryAfter: 90 * time.Minute, Reason: "not applied: throttled (429): later"},
 		ledger.Event{Kind: ledger.EvDeferred, Rule: "retry", Reason: "every send was provably not applied", In: 90 * time.Minute})
 	h.compensated(all)
 	h.forced(all)

@@ -104,8 +104,11 @@ func refused(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	c.set(Refused, "")
-	_, sends, err := c.sent(c.request(in, before))
+	receipt, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said no", connectors.FateRefused)
+	if receipt.Said.Code == "" && receipt.Said.Message == "" {
+		c.Error("the receipt does not hold why the destination refused, in its own words")
+	}
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
 	}

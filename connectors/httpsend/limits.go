@@ -20,6 +20,9 @@ const (
 	// long as net/http does by default.
 	MaxIdleConns = 64
 
+	// maxDetails is how deep the details of an error are looked into for texts.
+	maxDetails = 4
+
 	// MaxRetryAfter is the longest wait that a destination can ask for. A date
 	// in the far future is a mistake or an attack, and a record that waits for
 	// it is as good as lost.

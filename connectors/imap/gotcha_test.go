@@ -312,8 +312,11 @@ func TestC3_7_FailedAppends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			on := with("APPEND", tt.append)
 			on["CAPABILITY"] = answer("* CAPABILITY IMAP4rev1 UIDPLUS LITERAL-")
-			_, err := newScript(t, on).connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Stamp: "rb-x"})
+			receipt, err := newScript(t, on).connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Stamp: "rb-x"})
 			desk{T: t}.fate(err, tt.fate, tt.reason)
+			if said := receipt.Said.Message; (said != "") != (tt.fate == connectors.FateRefused || tt.fate == connectors.FateThrottled) {
+				t.Errorf("the server's own words are %q", said)
+			}
 		})
 	}
 }

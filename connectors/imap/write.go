@@ -18,15 +18,21 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, rejected(err)
 	}
+	var receipt connectors.Receipt
 	switch r.Intent.Write {
 	case intent.Create:
-		return c.create(ctx, r, a)
+		receipt, err = c.create(ctx, r, a)
 	case intent.Update:
-		return c.update(ctx, r, a)
+		receipt, err = c.update(ctx, r, a)
 	case intent.Delete:
-		return c.delete(ctx, r, a)
+		receipt, err = c.delete(ctx, r, a)
+	default:
+		err = rejected(unusable("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
 	}
-	return connectors.Receipt{}, rejected(unusable("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
+	if no, ok := answerOf(err); ok {
+		receipt.Said = connectors.Said{Code: string(no.Code), Message: no.Text}
+	}
+	return receipt, err
 }
 
 // Check refuses an intent that no mailbox can serve. The error wraps

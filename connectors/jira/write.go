@@ -101,7 +101,7 @@ func (w writer) before() (connectors.Record, error) {
 func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
 	var receipt connectors.Receipt
 	if k.answer.Status != 0 {
-		receipt.Code = k.answer.Code()
+		receipt.Code, receipt.Said = k.answer.Code(), k.answer.Said(false)
 	}
 	if err := classify(k, w.r.Intent.Write, w.r.Attempt); err != nil {
 		return receipt, err

@@ -156,7 +156,10 @@ func (tt answer) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, began := prepared(t, c, letter()), time.Now()
-	_, err := c.Write(ctx, r)
+	receipt, err := c.Write(ctx, r)
+	if no := tt.fate == refused && !strings.Contains(receipt.Said.Message, tt.code) || strings.Contains(receipt.Said.Message, password); no {
+		t.Errorf("the server's own words are %+v, want %q in them, and no password", receipt.Said, tt.code)
+	}
 	if took := time.Since(began); err == nil && took > 5*time.Second { // of the bubble's time
 		t.Errorf("after the yes it waits for %v", took)
 	}
@@ -260,8 +263,8 @@ func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 		s := &mailtest.Script{Turns: append(slices.Clone(turns()[:6]),
 			mailtest.Turn{Hears: "RCPT TO:<" + address + ">", Says: "550 5.1.1 <" + address + "> unknown\r\n"}, mailtest.Turn{Hears: "QUIT"})}
 		c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
-		_, err := c.Write(t.Context(), prepared(t, c, letter()))
-		if connectors.FateOf(err) != refused || strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "550") {
+		receipt, err := c.Write(t.Context(), prepared(t, c, letter()))
+		if connectors.FateOf(err) != refused || strings.Contains(err.Error()+receipt.Said.Message, address) || !strings.Contains(err.Error(), "550") {
 			t.Errorf("the write says %v; want a refusal, its code, and not the address", err)
 		}
 	})

@@ -116,6 +116,20 @@ func refusal(no *smtp.SMTPError, err error) error {
 	return connectors.Refused(strconv.Itoa(no.Code), err)
 }
 
+// wordsOf is what the server said of a message that it did not take. What it said of
+// the login or of the recipient of the copies is not in the error.
+func (c *Connector) wordsOf(err error) connectors.Said {
+	no, ok := answerOf(err)
+	if !ok {
+		return connectors.Said{}
+	}
+	said := connectors.Said{Message: (&serverWords{no, c.o.CopyTo}).Error()}
+	if code := no.EnhancedCode; code != smtp.NoEnhancedCode && code != smtp.EnhancedCodeNotSet {
+		said.Code = fmt.Sprintf("%d.%d.%d", code[0], code[1], code[2])
+	}
+	return said
+}
+
 // said says what was being done and keeps the cause. A context that ended is
 // named: it is why the connection was closed.
 func (s *session) said(doing string, err error) error {

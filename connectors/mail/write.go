@@ -32,11 +32,11 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	if err := s.announce(e, raw); err != nil {
 		s.leave()
-		return connectors.Receipt{}, err
+		return connectors.Receipt{Said: c.wordsOf(err)}, err
 	}
 	if err := s.handOver(raw); err != nil {
 		s.close() // never leave: see there
-		return connectors.Receipt{}, err
+		return connectors.Receipt{Said: c.wordsOf(err)}, err
 	}
 	s.leave()
 	return connectors.Receipt{Code: "250"}, nil

@@ -46,14 +46,19 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		var said *jsonrpc.Error
 		if connectors.FateOf(err) == connectors.FateUnknown && errors.As(err, &said) {
-			return connectors.Receipt{}, w.means(said.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", said.Code))
+			return saying(said.Message), w.means(said.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", said.Code))
 		}
 		return connectors.Receipt{}, hidden(err)
 	}
 	if res.IsError {
-		return connectors.Receipt{}, w.means(textOf(res), errTool)
+		return saying(textOf(res)), w.means(textOf(res), errTool)
 	}
 	return w.receipt(res), nil
+}
+
+// saying is the receipt of a call that a tool answered with an error.
+func saying(text string) connectors.Receipt {
+	return connectors.Receipt{Said: connectors.Said{Message: text, Raw: []byte(text)}}
 }
 
 // prepare makes the arguments of a call.

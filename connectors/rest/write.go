@@ -251,7 +251,9 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
-	if err = w.meaning(a, doc, bodyErr == nil, err); err != nil {
+	err = w.meaning(a, doc, bodyErr == nil, err)
+	receipt.Said = a.Said(err != nil)
+	if err != nil {
 		return receipt, err
 	}
 	// It said yes. A body that makes no sense does not take that back.

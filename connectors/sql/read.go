@@ -3,9 +3,12 @@ package sql
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -26,7 +29,20 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectors.Profile{SendTimeout: c.o.SendTimeout}.SendFor())
 	defer cancel()
-	return c.engine.write(ctx, p.t, change)
+	receipt, err := c.engine.write(ctx, p.t, change)
+	receipt.Said = wordsOf(err)
+	return receipt, err
+}
+
+// wordsOf is what the server said: PostgreSQL's SQLSTATE and message, or the text of
+// another driver.
+func wordsOf(err error) connectors.Said {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return connectors.Said{Code: refused.Code, Message: refused.Message}
+	} else if words, ok := errors.AsType[*serverWords](err); ok {
+		return connectors.Said{Message: words.Error()}
+	}
+	return connectors.Said{}
 }
 
 // Check refuses an intent that the table can never hold. The error wraps

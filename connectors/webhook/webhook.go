@@ -227,7 +227,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil && a.Status == 0 {
 		return connectors.Receipt{}, err
 	}
-	return connectors.Receipt{Code: a.Code()}, meaning(a, err)
+	return connectors.Receipt{Code: a.Code(), Said: a.Said(false)}, meaning(a, err)
 }
 
 // meaning says what a status means for a message: only a 2xx takes it. A receiver

@@ -333,13 +333,16 @@ func TestLeftovers(t *testing.T) {
 		g.p.Undo = nil
 		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
 			if r.Intent.Write == intent.Delete {
-				return connectors.Receipt{}, connectors.Refused("403", errors.New("no"))
+				return connectors.Receipt{Said: connectors.Said{Code: "not_allowed\x1b", RequestID: "req_1"}}, connectors.Refused("403", errors.New("no"))
 			}
 			return next.Write(ctx, r)
 		}})
 		rep, _ := g.probe(t, t.Context(), Options{Rounds: 2})
 		if len(rep.Left) == 0 || rep.Left[0].Ref == "" || rep.Left[0].URL == "" || rep.Left[0].Name == "" {
 			t.Errorf("left behind: %+v; want each record with its ref and URL", rep.Left)
+		}
+		if want := `code "not_allowed\x1b", message "", request "req_1"`; len(rep.Left) > 0 && !strings.Contains(rep.Left[0].Why, want) {
+			t.Errorf("left behind since %s; want the destination's own words, %s", rep.Left[0].Why, want)
 		}
 	})
 }

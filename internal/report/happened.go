@@ -12,10 +12,13 @@ import (
 // event is about.
 func happened(e ledger.Event, n int) string {
 	text := Safe(what(e, n))
-	if e.Reason == "" {
-		return text
+	if e.Reason != "" {
+		text += ": " + clip(e.Reason, maxText)
 	}
-	return text + ": " + clip(e.Reason, maxText)
+	if said := (ledger.Said{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); said != (ledger.Said{}) {
+		text += "; " + Words(said)
+	}
+	return text
 }
 
 func what(e ledger.Event, n int) string {
@@ -167,6 +170,9 @@ func sent(e ledger.Event, n int) string {
 	}
 	if e.Ref != "" {
 		text += ", record " + clip(e.Ref, maxValue)
+	}
+	if e.Replayed {
+		text += ", which it said replays an earlier answer"
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -110,6 +111,9 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 		add("record", "%s", place(r.Ref, r.Version, r.URL))
 	}
 	add("calls", "%s", calls(r))
+	if r.Refusal != nil {
+		add("refusal", "%s", Words(*r.Refusal))
+	}
 	if r.Behind != "" {
 		add("behind", "%s (readback show %s)", r.Behind, r.Behind)
 	}
@@ -120,6 +124,17 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 		add("undone by", "%s (readback show %s)", r.Child, r.Child)
 	}
 	return rows
+}
+
+// Words are a destination's own words, quoted: they are foreign text.
+func Words(s ledger.Said) string {
+	var all []string
+	for _, part := range []struct{ name, text string }{{"status", s.Status}, {"code", s.Code}, {"message", s.Message}, {"request", s.RequestID}} {
+		if part.text != "" {
+			all = append(all, part.name+" "+strconv.Quote(part.text))
+		}
+	}
+	return "the destination's own words: " + strings.Join(all, ", ")
 }
 
 func calls(r ledger.Record) string {

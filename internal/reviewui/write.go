@@ -223,6 +223,9 @@ func writeFacts(r ledger.Record) []linked {
 		at("Next look", r.Due)
 	}
 	add("Calls", report.Calls(r), "")
+	if r.Refusal != nil {
+		add("Refusal", report.Words(*r.Refusal), "")
+	}
 	if r.Behind != "" {
 		add("Waits behind", string(r.Behind), writePath(r.Behind))
 	}

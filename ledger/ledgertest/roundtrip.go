@@ -29,6 +29,7 @@ var roundTrips = map[string]scenario{
 				Kind: ledger.EvRead, By: awkward.text, Rule: "rule", Reason: awkward.text, Ago: 1234567891,
 				Verdict: "mismatched", Count: 3, Unproven: true, Until: 12, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
 				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
+				Key: awkward.text, Replayed: true, ErrorCode: awkward.text, Message: awkward.text, RequestID: awkward.text, Answer: []byte("\x00\xff"),
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
 				Need: 3, Digest: "digest", Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,
 			}
@@ -39,6 +40,20 @@ var roundTrips = map[string]scenario{
 			}
 			if diff := cmp.Diff(string(awkward.raw), string(got.Evidence)); diff != "" {
 				h.Errorf("evidence (-want +got):\n%s", diff)
+			}
+		},
+	},
+	"refusal": {
+		"why a destination refused is kept until the next send",
+		func(h *harness) {
+			said := ledger.Said{Status: "422", Code: "taken", Message: awkward.text, RequestID: "req_1"}
+			rec := h.append(h.fresh(wish("a", "w1"), announced),
+				ledger.Event{Kind: ledger.EvSent, Fate: "refused", Code: said.Status, ErrorCode: said.Code, Message: said.Message, RequestID: said.RequestID})
+			if diff := cmp.Diff(&said, h.get(rec).Refusal); diff != "" {
+				h.Errorf("refusal (-want +got):\n%s", diff)
+			}
+			if rec = h.append(rec, announced); h.get(rec).Refusal != nil {
+				h.Errorf("after the next send began: %+v, want none", h.get(rec).Refusal)
 			}
 		},
 	},

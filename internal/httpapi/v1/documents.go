@@ -110,6 +110,11 @@ type Event struct {
 	Unverified bool              `json:"unverified,omitempty"`
 	Fate       string            `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
 	Code       string            `json:"code,omitempty"`
+	Key        string            `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
+	Replayed   bool              `json:"replayed,omitempty" jsonschema:"the destination said that it replays an earlier answer"`
+	ErrorCode  string            `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
+	Message    string            `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
+	RequestID  string            `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
 	Conflict   bool              `json:"conflict,omitempty"`
 	RetryAfter float64           `json:"retry_after_seconds,omitempty"`
 	Ref        string            `json:"ref,omitempty"`
@@ -124,6 +129,7 @@ func eventOf(e ledger.Event) Event {
 	return Event{Seq: e.Seq, At: e.At, Kind: e.Kind, By: e.By, Rule: e.Rule, Reason: e.Reason, Trace: e.Trace, Behind: e.Behind, Child: e.Child,
 		Need: e.Need, Digest: e.Digest, Verdict: e.Verdict, Count: e.Count, Effect: e.Effect, Unverified: e.Unverified,
 		Fate: e.Fate, Code: e.Code, Conflict: e.Conflict, RetryAfter: e.RetryAfter.Seconds(), Ref: e.Ref, URL: e.URL,
+		Key: e.Key, Replayed: e.Replayed, ErrorCode: e.ErrorCode, Message: e.Message, RequestID: e.RequestID,
 		Settlement: e.Settlement, Directed: e.Directed, Evidence: e.Evidence, Mismatches: e.Mismatches}
 }
 
