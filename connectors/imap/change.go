@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -228,6 +229,10 @@ func (c *Connector) delete(ctx context.Context, r connectors.Request, a address)
 
 func (s *session) markDeleted(t target, r connectors.Request) (connectors.Receipt, error) {
 	mark := []imap.Flag{imap.FlagDeleted}
+	unmarked := func(m *imapclient.FetchMessageBuffer) bool { return !hasFlag(m.Flags, imap.FlagDeleted) }
+	if r.Conditional && !slices.ContainsFunc(t.now, unmarked) {
+		return connectors.Receipt{}, t.likewise(r.Before)
+	}
 	if r.Conditional {
 		version, err := t.unchanged(r.Before)
 		if err != nil {
@@ -244,6 +249,21 @@ func (s *session) markDeleted(t target, r connectors.Request) (connectors.Receip
 		return connectors.Receipt{}, afterSend(err)
 	}
 	return connectors.Receipt{}, nil
+}
+
+// likewise reports a conflict unless the message, which is marked as deleted, has the
+// flags and keywords of the pre-state otherwise. The mark changed its mod-sequence.
+func (t target) likewise(before *connectors.Observation) error {
+	if before == nil || len(before.Records) != 1 || len(t.now) != 1 {
+		return rejected(fmt.Errorf("conditional write: %w: it needs the one message of the pre-state", ErrMatches))
+	}
+	fields, flags := before.Records[0].Fields, without(t.now[0].Flags, []imap.Flag{imap.FlagDeleted})
+	for name, now := range map[string]any{"flags": shownFlags(flags, true), "keywords": shownFlags(flags, false)} {
+		if !reflect.DeepEqual(now, fields[name]) {
+			return connectors.Conflict("FLAGS", fmt.Errorf("%w: %s are %v, and were %v", ErrChanged, name, now, fields[name]))
+		}
+	}
+	return nil
 }
 
 // aim selects the mailbox and finds the messages to change: those of the

@@ -6,6 +6,10 @@
 // the Message-ID, which a create of kind [KindMessage] makes from the stamp, and
 // a header of its own, X-Readback-Stamp, that bears the stamp as it is.
 //
+// A delete whose connection broke before the EXPUNGE is finished by the next send: its
+// mark is not shown to a read about a delete, since it would look like a change of
+// another actor. Any other flag that was set meanwhile is such a change.
+//
 // # Business keys
 //
 //	{"mailbox": "INBOX"}                                       create of kind "message"

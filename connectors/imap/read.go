@@ -12,6 +12,7 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
 )
 
 // Read finds every message that bears the stamp or has the Message-ID (or UID)
@@ -29,10 +30,13 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 // question is one query, understood, and what was found for it.
 type question struct {
 	address
-	stamp  string
-	known  handle // of the receipt
-	parts  bool   // a text within a multipart message is its body too
-	answer *connectors.BulkAnswer
+	stamp string
+	known handle // of the receipt
+	parts bool   // a text within a multipart message is its body too
+	// deletes says that it is about a delete: our own \Deleted, which a connection
+	// that broke before the EXPUNGE leaves, is no change of another actor.
+	deletes bool
+	answer  *connectors.BulkAnswer
 }
 
 // ReadMany reads several queries over one connection: one SEARCH for every
@@ -48,7 +52,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			answers[i].Err = err
 			continue
 		}
-		byMailbox[a.mailbox] = append(byMailbox[a.mailbox], question{a, q.Stamp, parseHandle(q.Ref), false, &answers[i]})
+		byMailbox[a.mailbox] = append(byMailbox[a.mailbox], question{a, q.Stamp, parseHandle(q.Ref), false, q.Intent.Write == intent.Delete, &answers[i]})
 	}
 	if len(byMailbox) == 0 {
 		return answers, nil
@@ -141,6 +145,10 @@ func (s *session) match(q question, chosen *imap.SelectData, envelopes []*envelo
 		}
 		if err := s.readBody(e, q.parts); err != nil {
 			return err
+		}
+		if shown := *e; q.deletes && hasFlag(e.flags, imap.FlagDeleted) {
+			shown.flags, shown.modSeq = without(e.flags, []imap.Flag{imap.FlagDeleted}), 0
+			e = &shown
 		}
 		q.answer.Observation.Records = append(q.answer.Observation.Records, e.record(q.mailbox, chosen.UIDValidity, q.messageID))
 	}
