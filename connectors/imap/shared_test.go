@@ -177,8 +177,14 @@ func halfDelete(t *testing.T, s *imaptest.Server) {
 		s.SetVice(vice, 1)
 		_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Stamp: stampOf(w)})
 		d.fate(err, connectors.FateUnknown, string(vice)+": the message was marked as deleted already, so it is not untouched")
-		if vice != imaptest.ErrorAfterCommit && !cmp.Equal(d.one(w).Fields["flags"], []any{`\Deleted`}, cmp.Comparer(strings.EqualFold)) {
-			t.Errorf("%s: flags %v, want the mark to show", vice, d.one(w).Fields["flags"])
+		if vice == imaptest.ErrorAfterCommit {
+			break
+		}
+		if flags := d.one(on(intent.Update, "<half@x>", nil)).Fields["flags"]; !cmp.Equal(flags, []any{`\Deleted`}, cmp.Comparer(strings.EqualFold)) {
+			t.Errorf("%s: flags %v, want the mark to show", vice, flags)
+		}
+		if flags := d.one(w).Fields["flags"]; !cmp.Equal(flags, []any{}) {
+			t.Errorf("%s: a read about the delete shows flags %v, want none but those of other actors", vice, flags)
 		}
 	}
 	d.count("INBOX", 0, "the last one was done and not heard of")
