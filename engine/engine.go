@@ -14,11 +14,9 @@ package engine
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -185,14 +183,6 @@ func (e *Engine) SetRisks(rules []policies.RiskRule) {
 
 // risks are the rules in force. They are replaced as a whole and never changed.
 func (e *Engine) risks() []policies.RiskRule { return *e.rules.Load() }
-
-func newOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown-host"
-	}
-	return fmt.Sprintf("%s/%d/%s", host, os.Getpid(), rand.Text()[:8])
-}
 
 // Close waits for the sends and reads that are under way and hands everything
 // else back to the ledger. It does not close the ledger.

@@ -140,6 +140,10 @@ const (
 	maxTraceparent = 256
 	// maxAttribute bounds a name in a span: who reads spans groups by it.
 	maxAttribute = 256
+	// inheritAtOnce is how many open writes are looked at at once for those of an
+	// ended process: as many as a listing has at the most.
+	inheritAtOnce = 1000
+
 	// maxContent bounds what is asked for, and what came of it, in a span: receivers
 	// cut or refuse attributes of more than some tens of KiB.
 	maxContent = 16 << 10

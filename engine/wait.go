@@ -269,12 +269,14 @@ func (w *wakes) pass(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// continueIfDue takes the write over when it is due and nobody holds it.
+// continueIfDue takes the write over when it is due and nobody holds it, or a process of
+// this machine that has ended.
 func (e *Engine) continueIfDue(rec ledger.Record, l life) error {
-	if !rec.Claimable(rec.Now, false) {
+	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
+	if !c.Freed(rec).Claimable(rec.Now, false) {
 		return nil
 	}
-	claimed, asked, err := e.lent(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID})
+	claimed, asked, err := e.lent(e.ctx, c)
 	if err != nil || len(claimed) == 0 {
 		return err
 	}

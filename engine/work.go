@@ -72,6 +72,7 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 		w.woken = waker.Woken(ending)
 	}
 	w.wg.Go(func() { w.keepHouse(ending) })
+	w.wg.Go(func() { w.tell(ending, "writes of an ended process wait for their leases to end", w.inherit(ending)) })
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(workIdle),
 		backoff.WithMaxInterval(workFailed), backoff.WithMaxElapsedTime(0))
 	for ending.Err() == nil {
@@ -182,13 +183,18 @@ func (w *worker) claim(limit int, most map[string]int) (int, error) {
 	}
 	claimed, asked, err := w.e.lent(ctx, c)
 	for _, rec := range claimed {
-		w.take(rec.Destination, 1)
-		w.wg.Go(func() {
-			defer w.take(rec.Destination, -1)
-			w.e.one(rec, asked, w.life)
-		})
+		w.work(rec, asked)
 	}
 	return len(claimed), err
+}
+
+// work begins to work on a record that was claimed when asked.
+func (w *worker) work(rec ledger.Record, asked time.Time) {
+	w.take(rec.Destination, 1)
+	w.wg.Go(func() {
+		defer w.take(rec.Destination, -1)
+		w.e.one(rec, asked, w.life)
+	})
 }
 
 // take counts slots that are taken, or given back.

@@ -185,6 +185,10 @@ type Claim struct {
 	// Early takes a record before it is due, or one that is not due at all, but
 	// never one that waits behind another. Only with ID. Default false.
 	Early bool
+	// Gone is an owner whose process is known to have ended: its lease on the record
+	// counts for nothing. Only with ID. Default: leases last as long as they were
+	// given for.
+	Gone string
 	// Most bounds the records of single destinations within Limit; 0 takes none.
 	// Destinations that are not named are bounded by Limit alone.
 	Most map[string]int

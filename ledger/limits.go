@@ -53,6 +53,14 @@ func (c Claim) Checked() (Claim, error) {
 	return c, nil
 }
 
+// Freed is the record without the lease of an owner that is [Claim.Gone].
+func (c Claim) Freed(r Record) Record {
+	if c.ID != "" && c.Gone != "" && r.Owner == c.Gone {
+		r.LeaseUntil = time.Time{}
+	}
+	return r
+}
+
 // Lease is how long a lease on a record of a destination lasts.
 func (c Claim) Lease(destination string) time.Duration {
 	if own, ok := c.Leases[destination]; ok {

@@ -201,7 +201,7 @@ func (m *Memory) Claim(ctx context.Context, c Claim) ([]Record, error) {
 	for _, id := range m.order {
 		r := m.records[id]
 		narrowed := c.ID == "" || (r.ID == c.ID && r.Tenant == c.Tenant)
-		if narrowed && r.Claimable(now, c.Early) {
+		if narrowed && c.Freed(r).Claimable(now, c.Early) {
 			due = append(due, r)
 		}
 	}

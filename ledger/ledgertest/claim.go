@@ -153,6 +153,18 @@ var claiming = map[string]scenario{
 			h.nothing(ledger.Claim{Limit: 10})
 		},
 	},
+	"gone": {
+		"the lease of a process that has ended counts for nothing, and that process is fenced",
+		func(h *harness) {
+			rec := h.fresh(wish("a", "w1"), announced)
+			h.nothing(ledger.Claim{Owner: "two", Gone: rec.Owner, Limit: 10})
+			h.nothing(ledger.Claim{Owner: "two", Gone: "two", Tenant: "a", ID: rec.ID})
+			h.taken(rec, ledger.Claim{Owner: "two", Gone: rec.Owner, Tenant: "a", ID: rec.ID})
+			h.refused(ledger.ErrFenced, rec, rec.Fence, sent)
+			free := h.append(h.fresh(wish("a", "w2")), deferred(time.Minute))
+			h.nothing(ledger.Claim{Owner: "two", Tenant: "a", ID: free.ID})
+		},
+	},
 	"held": {
 		"nothing that waits for a person is work, until the person has spoken",
 		func(h *harness) {

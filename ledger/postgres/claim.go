@@ -289,7 +289,7 @@ func (l *Ledger) claimOne(ctx context.Context, c ledger.Claim) ([]ledger.Record,
 		}
 	}
 	for range 2 {
-		lent, _, err := l.lent(ctx, "lend_one", l.version, int64(maxClockStep), string(c.ID), c.Tenant, c.Owner, c.Early, int64(c.LeaseFor), paused, unwanted)
+		lent, _, err := l.lent(ctx, "lend_one", l.version, int64(maxClockStep), string(c.ID), c.Tenant, c.Owner, c.Early, int64(c.LeaseFor), paused, unwanted, c.Gone)
 		if err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func (t *tx) claimOne(c ledger.Claim, now time.Time) ([]ledger.Record, error) {
 	if err != nil || !found || r.rec.Tenant != c.Tenant {
 		return nil, err
 	}
-	if r, err = t.caughtUp(r, now); err != nil || !r.rec.Claimable(now, c.Early) || len(c.Share([]ledger.Record{r.rec})) == 0 {
+	if r, err = t.caughtUp(r, now); err != nil || !c.Freed(r.rec).Claimable(now, c.Early) || len(c.Share([]ledger.Record{r.rec})) == 0 {
 		return nil, err
 	}
 	rec, err := t.lend(r, c, now)

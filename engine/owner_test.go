@@ -1,0 +1,81 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// A process takes over at once what one that has ended on this machine had in hand. The
+// lease of any other is waited out: of one that runs, and of one elsewhere.
+func TestEndedProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only on Linux is it known where the number of a process counts")
+	}
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pid   int
+		where string // of the number, "" is here
+		taken bool
+	}{
+		"ended":       {ended.ProcessState.Pid(), "", true},
+		"runs":        {os.Getpid(), "", false},
+		"not ours":    {1, "", false},
+		"elsewhere":   {ended.ProcessState.Pid(), "@00000000", false},
+		"without one": {ended.ProcessState.Pid(), "-", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				out := b.do(order("A-0", intent.Create))
+				events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, here, _ := strings.Cut(events[0].By, "@")
+				where := c.where
+				if where == "" {
+					where = "@" + here
+				}
+				d, held := b.world.Destination(), make(chan struct{})
+				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
+				predecessor := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA%s", c.pid, where)})
+				w := order("A-1", intent.Create)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				out, err = predecessor.Do(ctx, w)
+				if err != nil || out.Status != engine.StatusInProgress {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				b.worked(time.Second)
+				rec, err := b.ledger.Get(t.Context(), "acme", out.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if taken := rec.Fence > 1; taken != c.taken || rec.State == ledger.Settled {
+					t.Errorf("taken over: %v, want %v; it is %s%s", taken, c.taken, rec.State, b.life(out.ID))
+				}
+				b.worked(time.Hour)
+				if out = b.do(w); out.Status != engine.StatusVerified || out.Sends != 2 {
+					t.Errorf("%s after %d sends, want one more by the one who took over%s", out.Status, out.Sends, b.life(out.ID))
+				}
+				close(held)
+			})
+		})
+	}
+}
