@@ -62,7 +62,7 @@ func (found Looked) afterwards(k verify.Case, ended time.Time, s *redact.Scope) 
 		found.Reason += "; whether it was made cannot be told, as such a write leaves what cannot be looked for"
 		return found
 	}
-	found.After = later(k, ended, found.At)
+	found.After = later(k, ended)
 	if gone && found.After.IsZero() {
 		found.Reason += "; the destination does not say how long a send may still land, or a read lag behind"
 	} else if gone {
@@ -77,9 +77,9 @@ func conclusive(k verify.Case, j verify.Judgement) bool {
 	return j.Firm && k.Profile.Horizon.Passed(j.AsOf) && !slices.Contains(k.Profile.Irreversible, k.Intent.Write)
 }
 
-// later is the next moment at which another look can say more than one made at
-// the time now; zero where none is known.
-func later(k verify.Case, ended, now time.Time) time.Time {
+// later is the next moment at which another look can say more than this one, of a
+// write that was given up at the time ended; zero where none is known.
+func later(k verify.Case, ended time.Time) time.Time {
 	settle, settles := k.Profile.Settle.Declared()
 	horizon, ends := k.Profile.Horizon.Declared()
 	if k.Seen.Strength == connectors.Strong {
@@ -89,8 +89,8 @@ func later(k verify.Case, ended, now time.Time) time.Time {
 		return time.Time{}
 	}
 	for _, in := range []time.Duration{settle, settle + horizon} {
-		if at := ended.Add(in); at.After(now) {
-			return at
+		if k.Since < in {
+			return ended.Add(in)
 		}
 		if !ends {
 			break

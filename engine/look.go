@@ -203,12 +203,15 @@ func (l *looker) look(ctx context.Context) Looked {
 }
 
 // pause is how long to wait before another look, and whether one is worth it.
+// What a later look can say more may have begun while the last one was under way:
+// then another is made at once.
 func (l *looker) pause(found Looked, step time.Duration, most time.Time) (time.Duration, bool) {
 	now, until := l.now(), found.After
 	if found.Verdict == verify.Unavailable { // what fails once often does not fail twice
-		until = most.Add(l.e.opts.Patience - lookMost)
+		most = most.Add(l.e.opts.Patience - lookMost)
+		until = most
 	}
-	if found.Effect != EffectUnknown || until.After(most) || !until.After(now) {
+	if found.Effect != EffectUnknown || until.IsZero() || until.After(most) || !now.Before(most) {
 		return 0, false
 	}
 	return min(step, max(until.Sub(now), lagFloor)), true

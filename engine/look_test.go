@@ -250,6 +250,22 @@ func TestLookAtWhatWasNotGivenUp(t *testing.T) {
 	})
 }
 
+// A read that began before the write was given up, and was answered after it,
+// proves nothing: another is made at once.
+func TestLookAcrossTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		d := b.world.Destination()
+		d.Connector = distant{d.Connector}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		b.seed(asStored("A-1"), "")
+		c := engine.LookCase{Began: time.Now().Add(-time.Minute), Ended: time.Now().Add(way / 2)}
+		if found := b.look(order("A-1", intent.Create), c); found.Effect != engine.EffectPresent || found.Verdict != verify.Verified {
+			t.Errorf("%q, %s: %s", found.Effect, found.Verdict, found.Reason)
+		}
+	})
+}
+
 // What leaves nothing that could be looked for is never known not to be there.
 func TestAbsenceOfTheIrreversibleProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
