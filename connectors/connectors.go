@@ -141,6 +141,11 @@ type Observation struct {
 	// Independent is by which way this very read was made, as far as the connector
 	// knows for sure. It is never more than its profile declares of the path.
 	Independent Independence `json:"independent,omitempty"`
+	// Failed is why the effect of a record that is as declared came to nothing all
+	// the same, as the destination or a system behind it reports: a mail that is in
+	// the mailbox of what was sent, and bounced. Foreign text; "" where nothing says
+	// so.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Record is one record as it was read.

@@ -85,6 +85,11 @@ type Profile struct {
 	// Rollback has passed, or never, unless the way it was verified owes one.
 	Recheck Bound
 
+	// Proof is what a record that is as declared proves, where that is less than
+	// what the write is for: "a copy of it, and not that anybody received it".
+	// Default "": it proves the effect.
+	Proof string
+
 	// Volatile lists fields (JSON Pointers) that the destination changes by
 	// itself (update times, versions): never collateral. Default none.
 	Volatile []string

@@ -176,6 +176,10 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		o.Text += " Not compared: " + strings.Join(o.NotChecked, ", ") + "."
 		o.ForModel += " Not compared, so not verified: " + strings.Join(o.NotChecked, ", ") + "."
 	}
+	if o.Status == StatusVerified && r.Proof != "" {
+		o.Text += " That proves " + r.Proof + "."
+		o.ForModel += " That proves " + r.Proof + "."
+	}
 	if r.State == ledger.Settled && !r.Due.IsZero() {
 		o.RecheckUntil = r.Due
 		if r.RecheckUntil.After(r.Due) {

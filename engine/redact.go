@@ -57,6 +57,9 @@ func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 		return rec, err
 	}
 	rec.NotChecked = e.notChecked(w)
+	if _, p, err := e.reg.Lookup(w.Destination, w.Kind); err == nil {
+		rec.Proof = p.Proof
+	}
 	return kept(e.sealer(rec), rec, w)
 }
 

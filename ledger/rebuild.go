@@ -33,6 +33,7 @@ type identity struct {
 	Trace          string `json:"trace,omitempty"`
 
 	NotChecked []string `json:"not_checked,omitempty"`
+	Proof      string   `json:"proof,omitempty"`
 }
 
 // identityOf is the identity of a record as evidence.
@@ -41,7 +42,7 @@ func identityOf(r Record) (json.RawMessage, error) {
 		ID: r.ID, Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		StructuralKey: r.StructuralKey, Digest: r.Digest, KeyDigest: r.KeyDigest,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID, Destination: r.Destination, Kind: r.Kind,
-		Parent: r.Parent, Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked,
+		Parent: r.Parent, Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reserve: the identity of write %s cannot be kept: %w", r.ID, err)
@@ -55,7 +56,7 @@ func (i identity) record() Record {
 		ID: i.ID, Tenant: i.Tenant, Workflow: i.Workflow, Step: i.Step, Tool: i.Tool, Call: i.Call,
 		StructuralKey: i.StructuralKey, Digest: i.Digest, KeyDigest: i.KeyDigest,
 		IdempotencyKey: i.IdempotencyKey, CorrelationID: i.CorrelationID, Destination: i.Destination, Kind: i.Kind,
-		Parent: i.Parent, Entrusted: i.Entrusted, RequestedBy: i.RequestedBy, Trace: i.Trace, NotChecked: i.NotChecked,
+		Parent: i.Parent, Entrusted: i.Entrusted, RequestedBy: i.RequestedBy, Trace: i.Trace, NotChecked: i.NotChecked, Proof: i.Proof,
 	}
 }
 

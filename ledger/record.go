@@ -163,6 +163,8 @@ type Record struct {
 	Unproven int `json:"unproven,omitempty"`
 	// NotChecked lists what is sent and never compared, as JSON Pointers.
 	NotChecked []string `json:"not_checked,omitempty"`
+	// Proof is what verified proves of it, where that is less than the effect.
+	Proof string `json:"proof,omitempty"`
 	// RecheckUntil is when the last pending recheck of a settled write is due;
 	// zero when none is pending.
 	RecheckUntil time.Time `json:"recheck_until,omitzero"`
@@ -273,7 +275,7 @@ func (r Record) Identity() Record {
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
-		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked,
+		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
 	}
 }
 

@@ -119,6 +119,7 @@ func TestRecheck(t *testing.T) {
 	weak := func(v verify.Verdict, since time.Duration) verify.Judgement {
 		return verify.Judgement{Verdict: v, Since: since}
 	}
+	failed := verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Ours: true, Failed: true}
 	for name, d := range map[string]struct {
 		reason   string
 		verified bool
@@ -141,6 +142,8 @@ func TestRecheck(t *testing.T) {
 		"doubled, weak":               {"a duplicate is there, however weak the read that shows it", true, intent.Create, weak(verify.Duplicated, 0), policies.Escalate},
 		"changed since":               {"others may change it", true, intent.Create, firm(verify.Mismatched), policies.Accept},
 		"changed beside":              {"others may change it", true, intent.Update, firm(verify.Collateral), policies.Accept},
+		"failed":                      {"it bounced, says a report", true, intent.Create, failed, policies.Escalate},
+		"failed, not applied":         {"it came, and came to nothing", false, intent.Create, failed, policies.Escalate},
 		"unreadable":                  {"nothing was seen", true, intent.Create, firm(verify.Unavailable), policies.Wait},
 		"proves nothing":              {"nothing was seen", true, intent.Delete, firm(verify.Indeterminate), policies.Wait},
 		"not applied, absent":         {"as it should be", false, intent.Create, firm(verify.Absent), policies.Accept},
@@ -161,6 +164,16 @@ func TestRecheck(t *testing.T) {
 				t.Errorf("%s (%s), want %s: %s", got.Kind, got.Reason, d.want, d.reason)
 			}
 		})
+	}
+}
+
+// Where a record proves a copy, its removal takes nothing back.
+func TestRecheckOfACopy(t *testing.T) {
+	for proof, want := range map[string]policies.Kind{"": policies.Escalate, "a copy": policies.Accept} {
+		c := policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{Proof: proof}, Judgement: verify.Judgement{Verdict: verify.Absent, Firm: true}}
+		if got := policies.Recheck(c, true); got.Kind != want {
+			t.Errorf("proof %q: %s (%s), want %s", proof, got.Kind, got.Reason, want)
+		}
 	}
 }
 

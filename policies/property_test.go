@@ -60,7 +60,7 @@ func anyCase(t *rapid.T) policies.Case {
 		Profile: anyProfile(t),
 		Judgement: verify.Judgement{
 			Verdict: rapid.SampledFrom(verify.Verdicts()).Draw(t, "verdict"), Conflict: flag("conflict"),
-			Ours: flag("ours"), Undone: flag("undone"), Firm: flag("firm"), Since: at("since"), AsOf: at("as_of"),
+			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Firm: flag("firm"), Since: at("since"), AsOf: at("as_of"),
 		},
 		Agreeing: rapid.IntRange(0, 3).Draw(t, "agreeing"),
 		Sends:    rapid.IntRange(0, 5).Draw(t, "sends"), EffectSeen: flag("effect_seen"),

@@ -86,6 +86,8 @@ func notUndoable(c Case) string {
 		return "the intent does not say that it is compensable"
 	case !c.Invertible:
 		return "the connector cannot undo this write"
+	case c.Failed:
+		return "it came to nothing by itself"
 	case c.Conflict:
 		return "what stands there is somebody else's and not ours to undo"
 	case !c.Effect():
@@ -393,6 +395,8 @@ func Recheck(c Case, verified bool) Decision {
 	switch {
 	case c.Verdict == verify.Unavailable, c.Verdict == verify.Indeterminate:
 		return says(Wait, "the recheck that is owed could not be made")
+	case verified && c.Failed:
+		return says(Escalate, "it was verified, and came to nothing later")
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
 		return says(Escalate, "a later look found more records than declared")
 	case verified && c.Again:
@@ -401,7 +405,7 @@ func Recheck(c Case, verified bool) Decision {
 		return says(Escalate, "it was settled as not applied, or as undone, and a later look found it")
 	case !c.Firm && c.Since < lag(c):
 		return says(Wait, "the read may be older than the send")
-	case verified && gone:
+	case verified && gone && c.Profile.Proof == "": // else what is gone is not the effect
 		return says(Escalate, "it was verified, and a later look did not find it any more")
 	}
 	return says(Accept, "a later look found nothing that contradicts the outcome")

@@ -207,6 +207,7 @@ func (s *Scope) SealObservation(seen connectors.Observation) (json.RawMessage, e
 		s.Learn(r.Fields)
 	}
 	seal := sealing{Scope: s}
+	seen.Failed = s.Text(seen.Failed)
 	for i, r := range seen.Records {
 		r.Ref, r.URL, r.Version, r.Stamp = s.SealName(r.Ref), s.SealName(r.URL), s.SealName(r.Version), s.SealName(r.Stamp)
 		if r.Fields != nil {

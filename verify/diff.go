@@ -29,6 +29,7 @@ const (
 	Changed     = "changed"      // changed, though nobody asked for it
 	Count       = "count"        // not the declared number of records
 	NotOurs     = "not ours"     // under our key without our stamp
+	Failed      = "failed"       // as declared, and it came to nothing: got says why, in foreign words
 )
 
 // Diff compares a record with what the intent wants of it: its key, its
@@ -352,7 +353,7 @@ func union(a, b map[string]any) map[string]bool {
 // nothing was wanted, got only where nothing was there.
 func (m Mismatch) MarshalJSON() ([]byte, error) {
 	out := map[string]any{"path": m.Path, "problem": m.Problem}
-	if m.Problem != NotExpected && m.Problem != NotOurs {
+	if m.Problem != NotExpected && m.Problem != NotOurs && m.Problem != Failed {
 		out["want"] = m.Want
 	}
 	if m.Problem != NotThere {

@@ -34,11 +34,14 @@ type Judgement struct {
 	// Reason is one sentence for a person.
 	Reason string
 	// Conflict says that somebody else stands in the way, with a record under
-	// our key or by having removed the record to change: no repeat helps, a
-	// person decides.
+	// our key or by having removed the record to change, or that the effect came to
+	// nothing (Failed): no repeat helps, a person decides.
 	Conflict bool
 	// Ours says, beside Conflict, that a record of ours is there as well.
 	Ours bool
+	// Failed says that the record is there, and that its effect came to nothing all
+	// the same. It comes with Conflict and Ours.
+	Failed bool
 	// Firm says that the read cannot be older than the last send: it was
 	// strong, or the settle time had fully passed. A verdict that is not firm
 	// may still change as replicas catch up.
@@ -85,6 +88,10 @@ func (j Judgement) Shows() bool { return j.Effect() || j.Verdict == Indeterminat
 // Judge says what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)
+	if c.Seen.Failed != "" && len(c.Seen.Records) > 0 && (j.Verdict == Verified || j.Verdict == Indeterminate) {
+		j = Judgement{Verdict: Mismatched, Conflict: true, Ours: true, Failed: true, Mismatches: []Mismatch{{Problem: Failed, Got: c.Seen.Failed}},
+			Reason: "the record is as declared, and a report says that it came to nothing"}
+	}
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allBear(c.Seen.Records, c.Stamp)
 	j.Own = own(c, j)

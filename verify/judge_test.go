@@ -439,3 +439,29 @@ func TestEffect(t *testing.T) {
 		}
 	}
 }
+
+// What is as declared and came to nothing is not verified; what differs, or is not
+// there, is told as that.
+func TestJudgeFailed(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"name": "Ann"}}
+	record := func(name string) []connectors.Record {
+		return []connectors.Record{{Ref: "r", Stamp: ourStamp, Fields: intent.Fields{"id": "1", "name": name}}}
+	}
+	for name, c := range map[string]struct {
+		records []connectors.Record
+		want    verify.Verdict
+		failed  bool
+	}{
+		"as declared": {record("Ann"), verify.Mismatched, true},
+		"differs":     {record("Bob"), verify.Mismatched, false},
+		"not there":   {nil, verify.Absent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := verify.Judge(verify.Case{Intent: w, Profile: stamped, Stamp: ourStamp, Seen: connectors.Observation{Records: c.records, Failed: "it bounced"}})
+			said := len(j.Mismatches) == 1 && j.Mismatches[0].Problem == verify.Failed && j.Mismatches[0].Got == "it bounced"
+			if j.Verdict != c.want || j.Failed != c.failed || said != c.failed || j.Failed && (!j.Conflict || !j.Ours || j.Own || !j.Effect()) {
+				t.Errorf("%+v; want %s, failed %t", j, c.want, c.failed)
+			}
+		})
+	}
+}

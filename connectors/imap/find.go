@@ -36,7 +36,11 @@ type Wanted struct {
 // that are no attachments are its body too, one below the other. The answers stand in the order of what is wanted;
 // all are weak unless the options say SingleStore. A mailbox that is not there
 // is an error, not absence.
-func (c *Connector) Find(ctx context.Context, box Box, wanted []Wanted) ([]connectors.BulkAnswer, error) {
+//
+// In the mailbox of bounces it looks for reports (RFC 3464) that a message that was
+// found was not delivered, and says so in Observation.Failed. A bounces of zero is
+// none.
+func (c *Connector) Find(ctx context.Context, box, bounces Box, wanted []Wanted) ([]connectors.BulkAnswer, error) {
 	answers := make([]connectors.BulkAnswer, len(wanted))
 	began := time.Now()
 	s, err := c.open(ctx)
@@ -60,6 +64,11 @@ func (c *Connector) Find(ctx context.Context, box Box, wanted []Wanted) ([]conne
 	}
 	if len(questions) > 0 {
 		s.ask(name, questions)
+	}
+	if bounces != (Box{}) {
+		if err := s.failures(bounces, questions); err != nil {
+			return nil, fmt.Errorf("mailbox of bounces: %w", err)
+		}
 	}
 	return answers, nil
 }

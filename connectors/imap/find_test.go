@@ -57,7 +57,7 @@ func TestFind(t *testing.T) {
 			for w := range wanted {
 				asked = append(asked, w)
 			}
-			found, err := c.Find(t.Context(), imap.Box{Use: `\Sent`}, asked)
+			found, err := c.Find(t.Context(), imap.Box{Use: `\Sent`}, imap.Box{}, asked)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestFindNothingToLookIn(t *testing.T) {
 		"no such name":   {marks(nil), imap.Box{Name: "No Such Box", Use: `\Sent`}, imap.ErrNoMailbox},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if found, err := tt.c.Find(t.Context(), tt.box, []imap.Wanted{{Stamp: "s"}}); err == nil {
+			if found, err := tt.c.Find(t.Context(), tt.box, imap.Box{}, []imap.Wanted{{Stamp: "s"}}); err == nil {
 				err = found[0].Err
 				if !errors.Is(err, tt.want) {
 					t.Errorf("%+v, want %v", found, tt.want)
@@ -119,7 +119,7 @@ func TestFindRefuses(t *testing.T) {
 		"two lines":                {MessageID: "<a@x>\r\nb"},
 		"a blank":                  {Stamp: "a b"},
 	} {
-		found, err := c.Find(t.Context(), imap.Box{Name: "INBOX"}, []imap.Wanted{w, {Stamp: "good"}})
+		found, err := c.Find(t.Context(), imap.Box{Name: "INBOX"}, imap.Box{}, []imap.Wanted{w, {Stamp: "good"}})
 		if err != nil || !errors.Is(found[0].Err, imap.ErrIntent) || found[1].Err != nil {
 			t.Errorf("%+v: %+v, %v; want an error for it alone: %s", w, found, err, reason)
 		}
@@ -175,7 +175,7 @@ func TestTextOfParts(t *testing.T) {
 			s := imaptest.Start(t, imaptest.Options{})
 			deliver(t, s, "INBOX", "<a@x>", "", tt.raw)
 			c := connect(t, s, nil)
-			found, err := c.Find(t.Context(), imap.Box{Name: "INBOX"}, []imap.Wanted{{MessageID: "<a@x>"}})
+			found, err := c.Find(t.Context(), imap.Box{Name: "INBOX"}, imap.Box{}, []imap.Wanted{{MessageID: "<a@x>"}})
 			if err != nil || found[0].Err != nil || len(found[0].Observation.Records) != 1 {
 				t.Fatalf("%+v, %v; want the message", found, err)
 			}

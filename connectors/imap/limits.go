@@ -37,6 +37,20 @@ const (
 	// a server that finds thousands does not search as we asked.
 	maxCandidates = 1000
 
+	// maxReport is how many bytes of the report of a bounce are read. It says what
+	// failed first and quotes the mail last, of which the header is enough.
+	maxReport = 512 << 10
+
+	// maxReported is how many recipients that were not reached are named.
+	maxReported = 3
+
+	// maxReportHeader is how many bytes a header within a report may have.
+	maxReportHeader = 64 << 10
+
+	// reportsSince is by how much a report may seem older than the mail: servers
+	// compare days, each in a time zone of its own, and clocks differ.
+	reportsSince = 48 * time.Hour
+
 	// maxAnswer is how many bytes a server may say to one command. A FETCH of
 	// fetchChunk headers takes at most 50 MB, a body maxMessage.
 	maxAnswer = 64 << 20

@@ -49,6 +49,10 @@
 //
 // What the package does not know: whether anybody got the mail. A copy in a
 // mailbox proves that copy, and neither delivery nor that the other recipients
-// were tried; bounces are not read. It does not sign (DKIM), does not deliver to
+// were tried. A report that it was not delivered (RFC 3464) is looked for in
+// Options.Bounces, by its Message-ID and for an hour, while the copy is there: then a
+// reviewer gets the write. It is not authenticated: whoever knows the Message-ID can
+// write one. Bounces in other forms, and later ones, are not seen. The package does
+// not sign (DKIM), does not deliver to
 // other domains' servers by itself, and does not know addresses beyond ASCII.
 package mail

@@ -73,6 +73,11 @@ const (
 	// that wants one.
 	settleCopied = 30 * time.Minute
 
+	// bouncesWithin is how long after a mail was sent its bounce is looked for. An
+	// address that does not exist is refused in seconds, or minutes past a greylist;
+	// a server that cannot be reached is tried for days.
+	bouncesWithin = time.Hour
+
 	// defaultHorizon is how long a submission may still be accepted after we
 	// gave it up: as long as RFC 5321 allows a server to take over the dot.
 	defaultHorizon = 10 * time.Minute

@@ -107,6 +107,13 @@ type Options struct {
 	// \Sent, whatever it is called; for Copied INBOX.
 	Mailbox string
 
+	// Bounces is the mailbox of the same account into which the reports come of
+	// mails that were not delivered (RFC 3464). Such a report about a mail makes a
+	// verified write a review: it is looked for with every read of the mail, the last
+	// of them an hour after it was sent. Default: for Filed without a Sender INBOX;
+	// else, and for "-", none, and a mail that bounced stays verified.
+	Bounces string
+
 	// TrustDeferral takes an answer of 4yz to the whole message as the server's
 	// word that it does not have it, and sends again. Set it only where the
 	// server queues mail itself: one that hands it on while we wait, or has a
@@ -174,6 +181,17 @@ func New(o Options) (*Connector, error) {
 		return nil, fmt.Errorf("%w: the option IMAP: %w", ErrOptions, err)
 	}
 	return &Connector{o: o, box: box, slots: make(chan struct{}, o.MaxConnections)}, nil
+}
+
+// bounces is the mailbox of reports, "" for none.
+func (o Options) bounces() string {
+	switch {
+	case o.Bounces == "-":
+		return ""
+	case o.Bounces == "" && o.Proof == Filed && o.Sender == "":
+		return "INBOX"
+	}
+	return o.Bounces
 }
 
 func (o Options) check(host string) error {
@@ -258,9 +276,9 @@ func loopback(host string) bool {
 func (c *Connector) Profiles() map[string]connectors.Profile { return profiles(c.o) }
 
 func profiles(o Options) map[string]connectors.Profile {
-	settle := settleFiled
+	settle, proof := settleFiled, "a copy in the mailbox of what was sent, and not that anybody received it"
 	if o.Proof == Copied {
-		settle = settleCopied
+		settle, proof = settleCopied, "a copy in a mailbox of ours, and not that anybody else received it"
 	}
 	p := connectors.Profile{
 		Writes:       []intent.WriteType{intent.Create},
@@ -269,6 +287,7 @@ func profiles(o Options) map[string]connectors.Profile {
 		Settle:       bound(o.Settle, settle),
 		Horizon:      bound(o.Horizon, defaultHorizon),
 		Reads:        []connectors.ReadPath{{Path: string(o.Proof), By: "stamp", Strength: connectors.Weak, Independent: independent}},
+		Proof:        proof,
 		BulkLimit:    bulkLimit,
 		SendTimeout:  defaultSendTimeout,
 		ReadTimeout:  defaultReadTimeout,
@@ -277,6 +296,9 @@ func profiles(o Options) map[string]connectors.Profile {
 			// SMTP ends every text with a line end; there is no rule for that alone.
 			"/body": {{Name: intent.RuleCRLF}, {Name: intent.RuleTrim}},
 		},
+	}
+	if o.bounces() != "" {
+		p.Recheck = connectors.Within(bouncesWithin)
 	}
 	if o.SendTimeout > 0 {
 		p.SendTimeout = o.SendTimeout

@@ -23,7 +23,8 @@ const independent = connectors.OtherInterface
 // Read finds every mail in the mailbox that bears the stamp or has the
 // Message-ID, and is no draft. It is always weak: a mail that was taken over
 // comes there later.
-// A mailbox that does not exist is an error, not absence.
+// A mailbox that does not exist is an error, not absence. A mail that was found and
+// of which a report says that it bounced has failed.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	if len(asked) == 0 {
 		return answers, nil
 	}
-	found, err := c.box.Find(ctx, c.where(), wanted)
+	found, err := c.box.Find(ctx, c.where(), imap.Box{Name: c.o.bounces()}, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("mailbox of %s mails: %w", c.o.Proof, err)
 	}
@@ -88,8 +89,8 @@ func draft(r connectors.Record) bool {
 	})
 }
 
-// Probe logs in at both servers and looks whether the mailbox is there. No mail
-// is sent, and the mailbox is opened read-only.
+// Probe logs in at both servers and looks whether the mailboxes are there. No mail
+// is sent, and they are opened read-only.
 func (c *Connector) Probe(ctx context.Context) error {
 	s, err := c.open(ctx)
 	if err != nil {
@@ -98,6 +99,11 @@ func (c *Connector) Probe(ctx context.Context) error {
 	s.leave()
 	if err := c.box.CheckBox(ctx, c.where()); err != nil {
 		return fmt.Errorf("mailbox of %s mails: %w", c.o.Proof, err)
+	}
+	if bounces := c.o.bounces(); bounces != "" {
+		if err := c.box.CheckBox(ctx, imap.Box{Name: bounces}); err != nil {
+			return fmt.Errorf("mailbox of bounces: %w", err)
+		}
 	}
 	return nil
 }

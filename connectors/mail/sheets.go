@@ -12,6 +12,7 @@ const (
 	rfc5321    = "RFC 5321"
 	rfc1047    = "RFC 1047"
 	rfc3501    = "RFC 3501"
+	rfc3464    = "RFC 3464"
 	rfc6154    = "RFC 6154"
 	gmailIMAP  = "developers.google.com/gmail/imap_extensions"
 	sentCopies = "github.com/edmozley/freeitsm/wiki/Basic-IMAP-Sent-Copy-Developer-Guide"
@@ -71,7 +72,9 @@ func smtpClaims() []connectors.Claim {
 		{About: connectors.TopicIrreversible, Source: here,
 			Says: "Everything. After a send of unknown fate only a person sends again; what is not found goes to review."},
 		{About: connectors.TopicIrreversible, Source: here,
-			Says: "A copy in a mailbox proves that copy. It does not prove that anybody else got the mail: queues hold mail for days, and bounces are not read."},
+			Says: "A copy in a mailbox proves that copy, and outcomes say so. It does not prove that anybody else got the mail: queues hold mail for days."},
+		{About: connectors.TopicIrreversible, Source: rfc3464,
+			Says: "A report of a failed delivery that names the Message-ID is looked for in the mailbox of bounces (the option bounces; INBOX where the server files what is sent), with each read and an hour after the send: the write goes to review. Other forms of bounces, and later ones, are not seen."},
 		{About: connectors.TopicValues, Source: here,
 			Says: "SMTP ends every text with a line end, and CRLF is its only one: texts are compared without the white space around them. Subjects are compared trimmed; addresses to the letter."},
 		{About: connectors.TopicValues, Source: here,

@@ -19,6 +19,7 @@ type mailSettings struct {
 	Proof          string   `yaml:"proof"`
 	CopyTo         string   `yaml:"copy_to"`
 	Mailbox        string   `yaml:"mailbox"`
+	Bounces        string   `yaml:"bounces"`
 	IMAP           account  `yaml:"imap"`
 	TrustDeferral  bool     `yaml:"trust_deferral"`
 	MaxConnections int      `yaml:"max_connections"`
@@ -39,7 +40,7 @@ func (s *mailSettings) destination(dir string, env func(string) string) (connect
 	o := mail.Options{
 		Addr: s.Account.Addr, Security: mail.Security(security), TLSConfig: roots, Username: s.Account.Username,
 		Account: s.Name, From: s.From, Sender: s.Sender, Domain: s.Domain,
-		Proof: mail.Proof(s.Proof), CopyTo: s.CopyTo, Mailbox: s.Mailbox, IMAP: seen, TrustDeferral: s.TrustDeferral, MaxConnections: s.MaxConnections,
+		Proof: mail.Proof(s.Proof), CopyTo: s.CopyTo, Mailbox: s.Mailbox, Bounces: s.Bounces, IMAP: seen, TrustDeferral: s.TrustDeferral, MaxConnections: s.MaxConnections,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout),
 	}
 	if o.Password, err = s.Account.password().openIfGiven(dir, env); err != nil { // a relay may know us by where we are

@@ -186,6 +186,8 @@ func (c *comparer) notices() []string {
 		switch {
 		case m.Problem == verify.Count:
 			all = append(all, "≠ Records: "+oneLine(m.Want)+" wanted, "+oneLine(m.Got)+" seen.")
+		case m.Problem == verify.Failed:
+			all = append(all, "≠ The record is as declared, and a report says that it came to nothing: "+oneLine(m.Got)+".")
 		case m.Problem == verify.NotOurs:
 			ref := ""
 			if text, ok := m.Got.(string); ok && text != "" {
@@ -410,7 +412,7 @@ func (c *comparer) required(l leaf, r *connectors.Record, problems []problem) fi
 func (c *comparer) unasked(rows []field, problems []problem) []field {
 	var more []field
 	for _, m := range problems {
-		if m.Problem == verify.Count || m.Problem == verify.NotOurs || slices.ContainsFunc(rows, func(f field) bool { return related(f.Path, m.Path) }) {
+		if m.Problem == verify.Count || m.Problem == verify.NotOurs || m.Problem == verify.Failed || slices.ContainsFunc(rows, func(f field) bool { return related(f.Path, m.Path) }) {
 			continue
 		}
 		f := field{Path: report.Clip(m.Path, maxShort), Part: "not asked for", Mark: markChanged, How: "must not change"}

@@ -66,7 +66,7 @@ func (p *Postfix) Start(tb TB, o Options) *Server {
 }
 
 // NewServer opens a new, empty account whose mail comes into INBOX; what is for
-// others goes nowhere. Nothing is filed, and nobody logs in at the submission
+// others is dropped, or returned where it is for Nowhere. Nothing is filed, and nobody logs in at the submission
 // server. Close it; the processes go on. Of the options only those of TLS have
 // an effect: see [Server.Account].
 func (p *Postfix) NewServer(o Options) (*Server, error) {
@@ -88,6 +88,9 @@ func (p *Postfix) NewServer(o Options) (*Server, error) {
 
 // postfixDomain is whose mail is delivered.
 const postfixDomain = "example.org"
+
+// Nowhere is a domain whose mail Postfix returns to its sender.
+const Nowhere = "nowhere.example"
 
 // The places of Postfix: sbin is not on everybody's path.
 var (
@@ -142,7 +145,9 @@ func NewPostfix() (*Postfix, error) {
 }
 
 // mainConf is a Postfix that knows this machine alone: mail for the domain goes
-// to Dovecot, all other mail goes nowhere.
+// to Dovecot, mail for Nowhere back to its sender, all other mail is dropped. It
+// refuses at once what it cannot deliver, so that the way back begins behind an
+// alias.
 var mainConf = template.Must(template.New("").Parse(`compatibility_level = 3.6
 queue_directory = {{.Folder}}/queue
 data_directory = {{.Folder}}/data
@@ -162,6 +167,8 @@ virtual_mailbox_domains = {{.Domain}}
 virtual_mailbox_maps = static:all
 virtual_transport = lmtp:inet:{{.LMTP}}
 default_transport = discard
+virtual_alias_maps = inline:{ { @{{.Nowhere}} = returned@gone.{{.Nowhere}} } }
+transport_maps = inline:{ { gone.{{.Nowhere}} = error:5.1.1 nobody is known here } }
 relay_transport = discard
 smtpd_relay_restrictions = permit_mynetworks, reject
 smtpd_client_connection_count_limit = 0
@@ -205,7 +212,7 @@ func (p *Postfix) start() error {
 		return err
 	}
 	p.master = first(postfixMaster)
-	values := map[string]string{"Folder": folder, "Daemons": filepath.Dir(p.master), "Domain": postfixDomain, "LMTP": p.dovecot.LMTP(), "Port": port}
+	values := map[string]string{"Folder": folder, "Daemons": filepath.Dir(p.master), "Domain": postfixDomain, "Nowhere": Nowhere, "LMTP": p.dovecot.LMTP(), "Port": port}
 	for _, name := range []string{"conf", "queue", "data"} {
 		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
 			return err
