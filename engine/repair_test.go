@@ -92,9 +92,9 @@ func TestRepair(t *testing.T) {
 				}
 				w := order("A-1", c.write)
 				w.OnMismatch = intent.MismatchRepair
-				out := b.do(w)
+				b.do(w)
 				b.worked(time.Hour)
-				out = b.do(w) // the outcome now
+				out := b.do(w) // the outcome now
 				if c.want == engine.StatusVerified {
 					want = b.fieldsNow()
 					maps.Copy(want, w.Expect)

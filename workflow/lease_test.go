@@ -1,12 +1,14 @@
 package workflow_test
 
 import (
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/verify"
 	"github.com/readback-go/readback/workflow"
 )
@@ -409,4 +411,38 @@ func TestWhatWasSeenBeforeIsNotSaidOfACompletion(t *testing.T) {
 			t.Errorf("%+v, want nothing", seen)
 		}
 	})
+}
+
+// What a look said of a completion that is not so is in the ledger: after a restart
+// the next gate says it too.
+func TestFalseCompletionOutlivesTheProcess(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "readback.db")
+	at := time.Now()
+	absent := engine.Looked{Verdict: verify.Absent, Reason: "no record matches the business key", At: at, After: at.Add(time.Hour)}
+	var wf string
+	var before *workflow.Verification
+	for restarted := range 2 {
+		book, err := sqlite.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := benchOn(t, book, nil)
+		b.look.set(absent)
+		if restarted == 0 {
+			wf = b.begin()
+			b.ask(wf, "a", withIntent())
+			before = b.complete(wf, "a", workflow.CompleteRequest{})
+		} else {
+			got := b.ask(wf, "a", withIntent()).RetryContext
+			same(t, "the status", got.PriorCompletionStatus, workflow.PriorCompleted)
+			same(t, "the verification", got.Verification, before)
+			same(t, "looks", len(b.look.looks()), 0)
+		}
+		if err := book.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if before == nil || before.Verdict != "absent" || before.Effect != "unknown" {
+		t.Errorf("the answer to the completion: %+v", before)
+	}
 }
