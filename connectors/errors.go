@@ -49,17 +49,33 @@ type Error struct {
 	Err  error
 }
 
+// fateWords say what became of one call.
+var fateWords = map[Fate]string{
+	FateNotSent:   "nothing was sent",
+	FateRefused:   "refused",
+	FateThrottled: "throttled",
+	FateLogin:     "the login was refused",
+}
+
 // Error says what is known first.
 func (e *Error) Error() string {
-	known := map[Fate]string{
-		FateNotSent:   "not applied: nothing was sent",
-		FateRefused:   "not applied: refused",
-		FateThrottled: "not applied: throttled",
-		FateLogin:     "not applied: the login was refused",
-	}[e.Fate]
-	if known == "" {
-		known = "unknown whether applied"
+	known := "unknown whether applied"
+	if words := fateWords[e.Fate]; words != "" {
+		known = "not applied: " + words
 	}
+	return e.text(known)
+}
+
+// OfRead is its text where it is the error of a read, which says nothing about
+// whether a write was applied.
+func (e *Error) OfRead() string {
+	if words := fateWords[e.Fate]; words != "" {
+		return e.text(words)
+	}
+	return e.text("failed")
+}
+
+func (e *Error) text(known string) string {
 	if e.Code != "" {
 		known += " (" + e.Code + ")"
 	}

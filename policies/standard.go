@@ -89,7 +89,7 @@ func notUndoable(c Case) string {
 	case c.Failed:
 		return "it came to nothing by itself"
 	case c.Conflict:
-		return "what stands there is somebody else's and not ours to undo"
+		return "what stands there is not proven to be of this write"
 	case !c.Effect():
 		return "the last read shows nothing that could be undone"
 	case !c.Own && c.Directed != DirectCompensate:
@@ -150,7 +150,7 @@ func acceptSeen(c Case) (Decision, bool) {
 	case c.Verdict != verify.Verified, c.Directed == DirectCompensate:
 		return Decision{}, false
 	case someoneElses(c):
-		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there: it is somebody else's"}, true
+		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there, which no send of this write made"}, true
 	case c.Agreeing < c.Profile.Confirm():
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
 	case mayOverwrite(c):

@@ -93,7 +93,7 @@ func notDoubledByUs(c Case) string {
 	case !c.Firm:
 		return "the look may be older than the last send"
 	case reached < 2:
-		return "no two sends of ours reached the destination: somebody else made the second record"
+		return "no two sends of this write reached the destination: it did not make the second record"
 	case reached > 2 && !settledFate(c):
 		return "a further send may still land"
 	case len(d.Records) != 2:

@@ -138,7 +138,7 @@ func judge(c Case) Judgement {
 			Reason: fmt.Sprintf("%d records match, %d declared", len(ours), want)}
 	case len(others) > 0:
 		return Judgement{Verdict: Mismatched, Conflict: true, Ours: len(ours) > 0, Mismatches: foreign(others),
-			Reason: "a record under the business key does not bear our stamp: it is somebody else's" + beside(ours)}
+			Reason: "a record under the business key does not bear the stamp of this write" + beside(ours)}
 	case len(ours) < want:
 		return Judgement{Verdict: Mismatched, Mismatches: counted(want, len(ours)),
 			Reason: fmt.Sprintf("only %d of %d declared records match", len(ours), want)}
@@ -150,7 +150,7 @@ func beside(ours []connectors.Record) string {
 	if len(ours) == 0 {
 		return ""
 	}
-	return ", beside ours"
+	return ", beside one that does"
 }
 
 // judgeAbsent: nothing is there. For a write that found a record before, that
@@ -168,7 +168,7 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 		switch {
 		case !asBefore(c, found, untouched):
 		case c.Intent.Write == intent.Create:
-			return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: differing, Reason: "the record was there before the create: it is somebody else's"}
+			return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: differing, Reason: "the record was there before the create"}
 		default:
 			return Judgement{Verdict: Stale, Mismatches: differing, Reason: "the record still is as it was before the send"}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -131,9 +132,15 @@ func TestRead(t *testing.T) {
 		want   []connectors.Record
 		fails  string
 	}{
-		"nothing":    {"a read that found nothing", func() (connectors.Observation, error) { return connectors.Observation{}, nil }, nil, ""},
-		"Go values":  {"values come in the form that Fields promise", func() (connectors.Observation, error) { return connectors.Observation{Records: shared}, nil }, []connectors.Record{{Ref: "A", Fields: fields(t, `{"n":1,"at":"1970-01-01T00:00:00Z"}`)}}, ""},
-		"error":      {"a failure is no absence", func() (connectors.Observation, error) { return connectors.Observation{}, errors.New("503") }, nil, "503"},
+		"nothing":   {"a read that found nothing", func() (connectors.Observation, error) { return connectors.Observation{}, nil }, nil, ""},
+		"Go values": {"values come in the form that Fields promise", func() (connectors.Observation, error) { return connectors.Observation{Records: shared}, nil }, []connectors.Record{{Ref: "A", Fields: fields(t, `{"n":1,"at":"1970-01-01T00:00:00Z"}`)}}, ""},
+		"error":     {"a failure is no absence", func() (connectors.Observation, error) { return connectors.Observation{}, errors.New("503") }, nil, "503"},
+		"login": {"a read applies nothing", func() (connectors.Observation, error) {
+			return connectors.Observation{}, fmt.Errorf("search: %w", connectors.LoginRefused("401", errors.New("token expired")))
+		}, nil, "search: the login was refused (401): token expired"},
+		"kind": {"a read applies nothing", func() (connectors.Observation, error) {
+			return connectors.Observation{}, &connectors.Error{Code: "502", Err: io.EOF}
+		}, nil, "failed (502): EOF"},
 		"both":       {"records beside an error do not count", func() (connectors.Observation, error) { return strong(shared...), errors.New("cut") }, nil, "cut"},
 		"panic":      {"a panic is no absence", func() (connectors.Observation, error) { panic("nil map") }, nil, "panicked: nil map"},
 		"bad number": {"what is no JSON cannot be judged", func() (connectors.Observation, error) { return bad(math.NaN()), nil }, nil, `"B"`},

@@ -41,7 +41,7 @@ func (k *kind) undoMaking(w, inverse intent.WriteIntent, now connectors.Record) 
 	case k.writes[intent.Delete] == nil || inverse.Write == intent.Update && w.Write == intent.Create:
 		return inverse, fmt.Errorf("%w: there is no tool that takes it away", ErrNoUndo)
 	case k.profile.Stamped && k.writes[w.Write].stamp.set && now.Stamp != w.Stamp():
-		return inverse, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
 	}
 	inverse.Write = intent.Delete
 	inverse.Require = k.lasting(now.Fields)

@@ -52,7 +52,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 
 func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
 	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
 	}
 	inverse.Require = k.lasting(now.Fields)
 	if u.write == intent.Update {

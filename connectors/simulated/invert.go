@@ -27,7 +27,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	had, has := len(before.Records), len(after.Records)
 	switch {
 	case had == 0 && has == 1 && c.declare.Stamps && after.Records[0].Stamp != w.Stamp():
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears another stamp: it is somebody else's", ErrIrreversible)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrIrreversible)
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = lasting(after.Records[0].Fields)

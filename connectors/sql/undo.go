@@ -42,7 +42,7 @@ func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation,
 	had, has := len(before.Records), len(after.Records)
 	switch {
 	case had == 0 && has == 1 && t.Stamp != "" && after.Records[0].Stamp != w.Stamp():
-		return undo, fmt.Errorf("the row that is there bears another stamp: it is somebody else's")
+		return undo, fmt.Errorf("the row that is there bears the stamp of another write")
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = t.lasting(after.Records[0].Fields, nil)

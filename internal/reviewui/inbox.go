@@ -76,6 +76,9 @@ func (d *desk) inbox(v *visit) error {
 	title := "Inbox"
 	if total > 0 {
 		title = fmt.Sprintf("(%d) Inbox", total)
+		if in.More { // the counts are of what is shown
+			title = fmt.Sprintf("(%d+) Inbox", total)
+		}
 	}
 	p := d.page(v, title, "inbox", b)
 	p.Live, p.Said = true, fixedSaid(v)

@@ -17,6 +17,8 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow/saga"
 )
 
@@ -278,6 +280,24 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	}
 	if title := text(a.all(tag("title"))[0]); !strings.HasPrefix(title, "(2) Inbox") {
 		t.Errorf("the title is %q, want the count in it", title)
+	}
+}
+
+// Where more waits than is shown, the counts are of what is shown, and say so.
+func TestInboxCountsWhatIsShown(t *testing.T) {
+	for more, want := range map[bool][]string{
+		false: {"0 in review", "1 held", "0 to approve at the gate", "0 sagas", "(1) Inbox – readback"},
+		true:  {"0 in review", "1+ held", "0 to approve at the gate", "0 sagas", "(1+) Inbox – readback"},
+	} {
+		f := &fake{inbox: office.Inbox{Writes: []office.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, More: more}}
+		a := reviewer.get(t, f.desk(nil), "/inbox")
+		var got []string
+		for _, n := range a.all(class("tally")) {
+			got = append(got, text(n))
+		}
+		if diff := cmp.Diff(want, append(got, text(a.all(tag("title"))[0]))); diff != "" {
+			t.Errorf("more %t (-want +got):\n%s", more, diff)
+		}
 	}
 }
 
