@@ -95,7 +95,7 @@ func (l *loader) newNamed(from map[string]yamlfile.Node, field string, allowed k
 			l.At(place, "is %s; want a single value", from[name].Kind())
 			continue
 		}
-		p, ok := l.newPattern(yamlfile.Text{Value: text, Place: place}, allowed)
+		p, ok := l.newText(yamlfile.Text{Value: text, Place: place}, allowed)
 		if literal, fixed := p.literal(); ok && fixed && literal != "" && yamlfile.IsSecret(name) {
 			l.At(place, "looks like a secret written out; want auth with the name of a secret")
 		}
@@ -119,7 +119,7 @@ func (l *loader) joined(one *namedValue, n yamlfile.Node, at yamlfile.Place, all
 			l.Unknown(e, at.Field, []string{eachName, joinName})
 		}
 	}
-	p, ok := l.newPattern(each, allowed)
+	p, ok := l.newText(each, allowed)
 	one.each = &p
 	return ok
 }
@@ -143,7 +143,7 @@ func (l *loader) newHeaders(from map[string]yamlfile.Text, allowed known) []head
 			l.At(text.Place, "cannot be set here%s", map[bool]string{true: "; want idempotency, since clients resend what carries it"}[strings.HasSuffix(canonical, "Idempotency-Key")])
 			continue
 		}
-		if p, ok := l.newPattern(text, allowed); ok {
+		if p, ok := l.newText(text, allowed); ok {
 			all = append(all, header{canonical, p})
 		}
 	}

@@ -40,6 +40,7 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 			if h.optional || h.blank {
 				l.At(t.Place, "{%s}: a part of a path cannot be left out", m[1])
 			}
+			l.noObject(h, t.Place)
 			r.holes = append(r.holes, h)
 		}
 	}

@@ -90,6 +90,36 @@ func (l *loader) newPattern(t yamlfile.Text, allowed known) (pattern, bool) {
 	return p, len(l.Problems) == before
 }
 
+// newText parses text with placeholders that stays text, whatever it is made of.
+func (l *loader) newText(t yamlfile.Text, allowed known) (pattern, bool) {
+	p, ok := l.newPattern(t, allowed)
+	return p, l.inText(p) && ok
+}
+
+// inText refuses placeholders that no text can hold.
+func (l *loader) inText(p pattern) bool {
+	ok := true
+	for _, h := range p.holes() {
+		ok = l.noObject(h, p.at) && ok
+	}
+	return ok
+}
+
+func (l *loader) noObject(h *hole, at yamlfile.Place) bool {
+	if h.isObject() {
+		l.At(at, "{%s} is an object, and no text; want one of its members, such as {%s.NAME}", h.name, h.name)
+	}
+	return !h.isObject()
+}
+
+// isObject reports whether the placeholder always is an object, isText whether it
+// never is more than text.
+func (h *hole) isObject() bool { return len(h.path) == 1 && forWrites[h.path[0]] == object }
+func (h *hole) isText() bool {
+	follows, known := forWrites[h.path[0]]
+	return !known || h.path[0] == "param" || follows == alone && h.path[0] != "absent"
+}
+
 func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole, bool) {
 	m := holeForm.FindStringSubmatch(inside)
 	if m == nil {

@@ -64,6 +64,9 @@ func (l *loader) newTree(n yamlfile.Node, field string, allowed known) *tree {
 			return t
 		}
 		p, _ := l.newPattern(yamlfile.Text{Value: s, Place: t.at}, allowed)
+		if p.only() == nil {
+			l.inText(p)
+		}
 		if literal, ok := p.literal(); ok {
 			t.fixed = literal
 			return t
@@ -85,7 +88,7 @@ func (l *loader) element(n yamlfile.Node, field string, allowed known) *tree {
 	}
 	text := yamlfile.Text{Value: l.Text(entries[0], field), Place: yamlfile.Place{Line: entries[0].Line, Field: field}}
 	p, ok := l.newPattern(text, allowed)
-	if ok && (p.only() == nil || p.only().blank) {
+	if ok && (p.only() == nil || p.only().blank || p.only().isObject() || p.only().isText()) {
 		l.At(text.Place, "is no list to spread; want one placeholder such as {fields.labels}")
 	}
 	return &tree{at: text.Place, kind: spreadTree, text: &p}
@@ -118,7 +121,7 @@ func (l *loader) spreads(t *tree, e yamlfile.Entry, field string, allowed known)
 		p, ok := l.newPattern(text, allowed)
 		switch h := p.only(); {
 		case !ok:
-		case h == nil || h.optional || h.blank:
+		case h == nil || h.optional || h.blank || h.isText():
 			l.At(text.Place, "is no object to spread; want one placeholder such as {fields}")
 		default:
 			t.spread = append(t.spread, h)
