@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -61,15 +63,24 @@ type configured struct {
 	Warnings     []fault `json:"warnings"`
 }
 
-// anySecret stands for a secret that is not looked at: long enough for each.
-const anySecret = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+// anySecret stands for the secret of a variable that is not looked at: long enough
+// for each, in the form of those that have one, and another one for each variable.
+func anySecret(variable string) string {
+	digest := sha256.Sum256([]byte(variable))
+	return anySecretPrefix + base64.StdEncoding.EncodeToString(digest[:24])
+}
+
+// isAnySecret reports whether a secret only stands for one.
+func isAnySecret(secret string) bool { return strings.HasPrefix(secret, anySecretPrefix) }
+
+var anySecretPrefix = "whsec_" + base64.StdEncoding.EncodeToString([]byte("any secret of name"))
 
 func (a *app) checkConfig(withEnv bool) (int, error) {
 	path, err := config.Find(a.config, a.env)
 	if err != nil {
 		return 0, err
 	}
-	env, over := func(string) string { return anySecret }, config.Environment{}
+	env, over := anySecret, config.Environment{}
 	if withEnv {
 		env, over = a.env, a.environment()
 	}

@@ -61,6 +61,8 @@ func TestConfigCheck(t *testing.T) {
 	}{
 		"in order": {"secrets count as set", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, nil, nil, 0,
 			"readback.yaml is in order: 1 destination, 1 rule, 0 tools\n"},
+		"secrets of hooks": {"they have a form, and two are two", map[string]string{"readback.yaml": "ledger: readback.db\nwebhooks:\n  - {name: ops, url: https://hooks.example.org/x, secret_env: NEW, previous_secret_env: OLD}\n"}, nil, nil, 0,
+			"readback.yaml is in order: 0 destinations, 0 rules, 0 tools\n"},
 		"no secret": {"it is asked for", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, nil, []string{"--env"}, exitConfig,
 			"readback.yaml:3: destinations.mail: password_env: the environment variable MAIL_PASSWORD is not set, or empty\n"},
 		"a secret": {"it is there", map[string]string{"readback.yaml": without, "rules.yaml": allowing}, map[string]string{"MAIL_PASSWORD": "x"}, []string{"--env"}, 0,

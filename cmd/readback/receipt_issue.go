@@ -141,7 +141,7 @@ func (i *issuer) profile(rec ledger.Record) connectors.Profile {
 func asKey(env func(string) string) func(string) string {
 	return func(name string) string {
 		secret := env(name)
-		if secret != anySecret {
+		if !isAnySecret(secret) {
 			return secret
 		}
 		private, _, err := signing.Generate()
