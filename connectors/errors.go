@@ -10,9 +10,9 @@ import (
 var ErrBlind = errors.New("nothing can be read at this destination")
 
 // ErrNoTarget is wrapped by the error of a read where the destination says that the
-// table, column, mailbox or tool of the configuration does not exist. Reading again
+// table, column, mailbox, path or tool of the configuration does not exist. Reading again
 // does not help: where nothing was sent, the write is not applied.
-var ErrNoTarget = errors.New("there is no such table, column, mailbox or tool")
+var ErrNoTarget = errors.New("there is no such table, column, mailbox, path or tool")
 
 // ErrScope is wrapped when a destination cannot list what a [Scope] asks for.
 var ErrScope = errors.New("this cannot be listed")

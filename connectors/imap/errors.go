@@ -19,7 +19,7 @@ var (
 	ErrIntent = errors.New("not for a mailbox")
 	// ErrNoMailbox is wrapped when the mailbox does not exist. It is never
 	// taken for absence of the message.
-	ErrNoMailbox = errors.New("no such mailbox")
+	ErrNoMailbox = fmt.Errorf("%w: no such mailbox", connectors.ErrNoTarget)
 	// ErrNoUse is wrapped when no mailbox, or more than one, is marked for the
 	// use that is asked for. It is never taken for absence of the message.
 	ErrNoUse = errors.New("no single mailbox is marked for this use")

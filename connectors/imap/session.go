@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapclient"
@@ -174,9 +175,23 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 		CondStore: s.caps.Has(imap.CapCondStore), // a server without it takes the word for an error
 	}).Wait()
 	if err != nil {
-		return nil, serverError(s.ctx, "select mailbox "+mailtext.Clip(mailbox), err)
+		doing := "select mailbox " + mailtext.Clip(mailbox)
+		if no, refused := answerOf(err); refused && !missingMailbox(no) && s.unlisted(mailbox) {
+			return nil, fmt.Errorf("%s: %w: %w", doing, ErrNoMailbox, &serverWords{err})
+		}
+		return nil, serverError(s.ctx, doing, err)
 	}
 	return data, nil
+}
+
+// unlisted reports whether the server lists no such mailbox: Dovecot says in words
+// alone that there is none.
+func (s *session) unlisted(mailbox string) bool {
+	if strings.ContainsAny(mailbox, "*%") {
+		return false
+	}
+	listed, err := s.client.List("", mailbox, nil).Collect()
+	return err == nil && len(listed) == 0
 }
 
 // appended is what became of an APPEND.

@@ -249,8 +249,8 @@ func missingMailbox(t *testing.T, s *imaptest.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "nowhere"})
 	w.Key["mailbox"] = "No Such Box"
-	if o, err := d.c.Read(t.Context(), connectors.Query{Intent: w, Stamp: "rb-x"}); err == nil {
-		t.Errorf("a read of a missing mailbox says %d records, want an error", len(o.Records))
+	if o, err := d.c.Read(t.Context(), connectors.Query{Intent: w, Stamp: "rb-x"}); !errors.Is(err, connectors.ErrNoTarget) {
+		t.Errorf("a read of a missing mailbox says %d records, %v; want ErrNoTarget", len(o.Records), err)
 	}
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Stamp: "rb-x"})
 	d.fate(err, connectors.FateRefused, "the server says no to the APPEND")

@@ -117,5 +117,5 @@ func (c *Connector) trusted(ctx context.Context, name string) (*sdk.Tool, error)
 			return t, c.contract.Trusts(t)
 		}
 	}
-	return nil, fmt.Errorf("%w: the server has no tool %s any more", ErrWithdrawn, name)
+	return nil, fmt.Errorf("%w: %w: the server has no tool %s any more", ErrWithdrawn, connectors.ErrNoTarget, name)
 }

@@ -224,6 +224,30 @@ func TestReadsThatProveNothing(t *testing.T) {
 	}
 }
 
+// A list that is not there is no empty list, and reading again does not help: the
+// API says so itself, in JSON. A gateway's 404 is another matter.
+func TestNoPath(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		want   bool
+		says   string
+	}{
+		"not found":   {says(404, `{"message":"No such shop"}`), true, `"No such shop"`},
+		"not allowed": {says(405, `{}`), true, "405"},
+		"a gateway":   {says(404, `<html>default backend</html>`), false, "404"},
+		"nothing":     {says(404, ``), false, "404"},
+		"gone":        {says(410, `{}`), false, "410"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := items(t, itemsFile("", plainRead), tt.answer)
+			_, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create), Stamp: "rb-x"})
+			if errors.Is(err, connectors.ErrNoTarget) != tt.want || !strings.Contains(fmt.Sprint(err), tt.says) {
+				t.Errorf("%v; want no target: %t, and %s in it", err, tt.want, tt.says)
+			}
+		})
+	}
+}
+
 // endless writes more than is read. The wire keeps what is written, so it ends
 // above the bound.
 func endless(rw http.ResponseWriter) {

@@ -83,13 +83,28 @@ func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) 
 		c.tokens.drop(ctx, used)
 	}
 	if err = r.accepts(a, err); err != nil {
-		return a, nil, err
+		return a, nil, noPath(a, err)
 	}
 	doc, err := decode(a)
 	if err == nil {
 		err = met(r.must, doc, a.Header)
 	}
 	return a, doc, err
+}
+
+// noPath is the error of a list that is not there: an empty one is answered with
+// 200. It must be the API's own answer, which is JSON: a gateway says 404 as well.
+func noPath(a httpsend.Answer, err error) error {
+	if a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
+		return err
+	}
+	if _, foreign := decode(a); foreign != nil {
+		return err
+	}
+	if said := a.Said(true).Message; said != "" {
+		err = fmt.Errorf("%w (in its own words: %.200q)", err, said)
+	}
+	return fmt.Errorf("%w: %w", connectors.ErrNoTarget, err)
 }
 
 // listed reads one record of a list that was asked for. One that has no place
