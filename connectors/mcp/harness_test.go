@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -20,6 +21,15 @@ import (
 // pinned is a contract with the digests of the fake's tools.
 func pinned(t *testing.T, text string) *mcp.Contract {
 	t.Helper()
+	c, err := mcp.Load([]byte(withDigests(t, text)), "shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func withDigests(t *testing.T, text string) string {
+	t.Helper()
 	s := mcptest.New(mcptest.NewWorld())
 	text += "digests:\n"
 	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
@@ -29,11 +39,20 @@ func pinned(t *testing.T, text string) *mcp.Contract {
 		}
 		text += "  " + name + ": " + d + "\n"
 	}
-	c, err := mcp.Load([]byte(text), "shop.yaml")
+	return text
+}
+
+// A tool that the server does not have is not there for the next read either.
+func TestNoTool(t *testing.T) {
+	c, err := mcp.Load([]byte(strings.ReplaceAll(withDigests(t, mcptest.Contract), mcptest.Find, "mistyped")), "shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	conn := connect(t, mcptest.New(mcptest.NewWorld()), c)
+	_, err = conn.Read(t.Context(), connectors.Query{Intent: order(intent.Create, 1)})
+	if !errors.Is(err, connectors.ErrNoTarget) || !errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), "mistyped") {
+		t.Errorf("%v; want that there is no tool mistyped", err)
+	}
 }
 
 // connect makes a connector to a fake.
