@@ -148,3 +148,20 @@ func TestAMistypedTableEndsTheWrite(t *testing.T) {
 		}
 	})
 }
+
+// Where no read comes before the create the destination refuses it: that ends it as
+// well, although nothing can be read there.
+func TestAMistypedTableEndsACreateWithoutAPreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, fresh(), nil)
+		b.set(simulated.Fault{Vice: simulated.Refused, How: "404"})
+		d := b.world.Destination()
+		d.Connector = noTarget{d.Connector}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		began := time.Now()
+		out := b.do(order("A-1", intent.Create))
+		if took := time.Since(began); out.Status != engine.StatusNotApplied || out.Sends != 1 || took > time.Second || out.Refusal == nil {
+			t.Errorf("after %s: %+v%s", took, out, b.life(out.ID))
+		}
+	})
+}
