@@ -49,7 +49,9 @@ type Looked struct {
 	// Write is the write of this ledger that is about to have, or has, the
 	// effect, where there is one: then the ledger answered and not a read.
 	Write ledger.ID
-	At    time.Time
+	// NotChecked lists what of a present effect no look compares, as JSON Pointers.
+	NotChecked []string
+	At         time.Time
 	// After is when another look can say more. Zero: never, or now.
 	After time.Time
 }
@@ -80,7 +82,11 @@ func (e *Engine) Look(ctx context.Context, w intent.WriteIntent, c LookCase) (Lo
 	}
 	switch have, err := e.ledger.Get(ctx, rec.Tenant, rec.ID); {
 	case err == nil:
-		return known(have, rec.Digest), nil
+		found := known(have, rec.Digest)
+		if found.Effect == EffectPresent {
+			found.NotChecked = have.NotChecked
+		}
+		return found, nil
 	case !errors.Is(err, ledger.ErrNotFound):
 		return Looked{}, err
 	}
@@ -88,7 +94,11 @@ func (e *Engine) Look(ctx context.Context, w intent.WriteIntent, c LookCase) (Lo
 	if err != nil {
 		return Looked{}, err
 	}
-	return l.look(ctx), nil
+	found := l.look(ctx)
+	if found.Effect == EffectPresent {
+		found.NotChecked = e.notChecked(w)
+	}
+	return found, nil
 }
 
 // enter counts one more call that Close waits for.

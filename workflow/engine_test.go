@@ -39,7 +39,7 @@ func reconcile(t *testing.T, did bool) {
 	wf := b.begin()
 	fields := intent.Fields{"order_id": "A-1", "amount_cents": 1999, "currency": "USD"}
 	r := asking{StepType: "connector_call", IdempotencyKey: "order:A-1", ToolContext: &workflow.ToolContext{ToolName: "orders.create"},
-		Intent: raw(map[string]any{"destination": "orders", "kind": simulated.Kind, "key": map[string]any{"order_id": "A-1"}, "write": "create", "expect": fields})}
+		Intent: raw(map[string]any{"destination": "orders", "kind": simulated.Kind, "key": map[string]any{"order_id": "A-1"}, "write": "create", "expect": fields, "payload": map[string]any{"note": "Thanks"}})}
 	if got := b.ask(wf, "order", r); !got.LeaseGranted {
 		t.Fatalf("first gate: %+v, %+v", got.Lease, got.RetryContext.Verification)
 	}
@@ -61,9 +61,12 @@ func reconcile(t *testing.T, did bool) {
 	want := map[bool]string{true: "present", false: "unknown"}[did]
 	same(t, "the effect", v.Effect, want)
 	if did {
+		same(t, "what was not compared", v.NotChecked, []string{"/note"})
 		b.complete(wf, "order", workflow.CompleteRequest{IdempotencyKey: "order:A-1"})
 		rec := b.operation(wf, "order")
 		same(t, "the operation", []any{rec.Settlement, rec.Ref}, []any{ledger.Verified, v.RecordRef})
+		again := b.ask(wf, "order", r).RetryContext.Verification
+		same(t, "and later", again.NotChecked, []string{"/note"})
 	} else {
 		time.Sleep(time.Until(*v.AskAfter))
 		got = b.ask(wf, "order", r)

@@ -108,7 +108,7 @@ const (
 func (l *looked) verification(until, now time.Time) Verification {
 	v := Verification{
 		Effect: effectUnknown, Verdict: l.Verdict.String(), Reason: cut(l.Reason), RecordRef: cut(l.Ref), RecordURL: cut(l.URL),
-		WriteID: string(l.Write), CheckedAt: l.at,
+		WriteID: string(l.Write), NotChecked: l.NotChecked, CheckedAt: l.at,
 	}
 	v.Mismatches = keepable(l.Mismatches, maxMismatches)
 	if l.failed {

@@ -192,8 +192,11 @@ type Verification struct {
 	RecordRef  string          `json:"record_ref,omitempty"`
 	RecordURL  string          `json:"record_url,omitempty"`
 	WriteID    string          `json:"write_id,omitempty"` // the write of readback that made it, if one did
-	CheckedAt  time.Time       `json:"checked_at"`
-	AskAfter   *time.Time      `json:"ask_after,omitempty"` // when another look can say more
+	// NotChecked lists what of the intent was not compared, as JSON Pointers: a
+	// verdict of verified says nothing about it.
+	NotChecked []string   `json:"not_checked,omitempty"`
+	CheckedAt  time.Time  `json:"checked_at"`
+	AskAfter   *time.Time `json:"ask_after,omitempty"` // when another look can say more
 }
 
 // CompleteRequest says that a step was carried out.
