@@ -148,7 +148,8 @@ func (a *app) contractCheck() *cobra.Command {
 		Long: "FILE is a contract, or the name of one that comes with readback. Everything that is\n" +
 			"wrong with it is listed by line. With --server the tools are held against it: one\n" +
 			"that is gone or says something else of itself than the contract was written for is\n" +
-			"listed, with the digest that it has now. No tool is called.",
+			"listed, with the digest that it has now, and so are the arguments with which a\n" +
+			"call is refused. No tool is called.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.checkContract(ctx, u, args) }),
 	}
@@ -178,6 +179,8 @@ type agreedTool struct {
 	Proofs []string `json:"proofs"`
 	// NotChecked are arguments that are sent and never compared.
 	NotChecked []string `json:"not_checked,omitempty"`
+	// Refused are arguments of the server's tool with which a call is refused.
+	Refused []string `json:"refused,omitempty"`
 }
 
 func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int, error) {
@@ -188,7 +191,7 @@ func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int
 	g := agreement{Name: c.Name(), Server: c.Server(), Reads: c.Reads()}
 	for _, t := range c.Writes() {
 		kind, w, _ := c.Target(t)
-		g.Writes = append(g.Writes, agreedTool{t, kind, string(w), c.Proofs(t), c.NotChecked(t)})
+		g.Writes = append(g.Writes, agreedTool{t, kind, string(w), c.Proofs(t), c.NotChecked(t), nil})
 	}
 	profiles := c.Profiles()
 	for _, kind := range c.Kinds() {
@@ -225,6 +228,11 @@ func (a *app) hold(ctx context.Context, g *agreement, c *mcp.Contract, u upstrea
 	there, known := map[string]bool{}, map[string]bool{}
 	for _, t := range tools {
 		there[t.Name] = true
+		for i := range g.Writes {
+			if g.Writes[i].Tool == t.Name {
+				g.Writes[i].Refused = c.Refused(t)
+			}
+		}
 		if err := c.Trusts(t); err != nil {
 			g.Withdrawn = append(g.Withdrawn, err.Error())
 		}
@@ -254,6 +262,9 @@ func (g agreement) text() string {
 	for _, t := range g.Writes {
 		if len(t.NotChecked) > 0 {
 			fmt.Fprintf(&b, "\n%s sends these arguments and compares none of them: %s\n", report.Safe(t.Tool), report.Safe(strings.Join(t.NotChecked, ", ")))
+		}
+		if len(t.Refused) > 0 {
+			fmt.Fprintf(&b, "\n%s is refused with these arguments, which nothing compares and not_checked does not list: %s\n", report.Safe(t.Tool), report.Safe(strings.Join(t.Refused, ", ")))
 		}
 	}
 	for _, k := range g.Kinds {

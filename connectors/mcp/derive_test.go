@@ -206,6 +206,36 @@ func TestArgumentsThatNothingCompares(t *testing.T) {
 	}
 }
 
+// TestRefusedArguments: what a tool's schema has and nothing compares is told before
+// the first call is refused for it.
+func TestRefusedArguments(t *testing.T) {
+	shop := pinned(t, mcptest.Contract)
+	listing := pinned(t, strings.Replace(mcptest.Contract, "made: $.id\n", "made: $.id\n        not_checked: [status, $.meta.source]\n", 1))
+	for name, c := range map[string]struct {
+		contract *mcp.Contract
+		tool     string
+		schema   string
+		want     []string
+	}{
+		"all compared":    {shop, "create_order", `{"properties":{"order_id":{"type":"string"},"note":true,"amount_cents":{"type":"integer"}}}`, nil},
+		"two are not":     {shop, "create_order", `{"properties":{"order_id":{},"status":{},"labels":{"type":"array","items":{"type":"string"}}}}`, []string{"/labels", "/status"}},
+		"listed":          {listing, "create_order", `{"properties":{"order_id":{},"status":{}}}`, nil},
+		"within":          {listing, "create_order", `{"properties":{"order_id":{},"meta":{"properties":{"source":{},"by":{}}}}}`, []string{"/meta/by"}},
+		"not said":        {listing, "create_order", `{"properties":{"order_id":{},"meta":{"type":"object"}}}`, nil},
+		"of several":      {shippedContract(t, "memory"), "create_entities", `{"properties":{"entities":{"type":"array","items":{"properties":{"name":{},"entityType":{},"observations":{"items":{}},"rank":{}}}}}}`, []string{"/entities/rank"}},
+		"a tool to read":  {shop, "get_order", `{"properties":{"fields":{}}}`, nil},
+		"without a name":  {shop, "create_order", `{"type":"object"}`, nil},
+		"another dialect": {shop, "create_order", `{"properties":{"order_id":{},"status":{"items":[{"type":"string"}]}}}`, []string{"/status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.contract.Refused(&sdk.Tool{Name: c.tool, InputSchema: json.RawMessage(c.schema)})
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestNotCheckedNamesWhatThereIs: a name that is mistyped would excuse nothing.
 func TestNotCheckedNamesWhatThereIs(t *testing.T) {
 	shop := mcptest.Contract

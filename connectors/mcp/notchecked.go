@@ -120,6 +120,63 @@ func pointer(parts ...[]string) string {
 	return string(p)
 }
 
+// Refused lists the arguments of a tool that writes, as its server declares them,
+// with which a call is refused: nothing compares them, and the contract does not say
+// that nothing has to.
+func (c *Contract) Refused(t *sdk.Tool) []string {
+	w, writes := c.tools[t.Name]
+	schema, err := argumentsOf(t)
+	if !writes || err != nil {
+		return nil
+	}
+	args, _ := schema.sample().(map[string]any)
+	_, others := w.notCompared(args)
+	return others
+}
+
+// schema is as much of a JSON Schema as says which arguments there are.
+type schema struct {
+	Properties map[string]*schema `json:"properties"`
+	Items      *schema            `json:"items"`
+}
+
+func argumentsOf(t *sdk.Tool) (*schema, error) {
+	s := new(schema)
+	text, err := json.Marshal(t.InputSchema)
+	if err == nil {
+		err = json.Unmarshal(text, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the properties of its input schema: %w", err)
+	}
+	return s, nil
+}
+
+// UnmarshalJSON takes a schema of true or false for one that says nothing.
+func (s *schema) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return nil
+	}
+	type plain schema
+	return json.Unmarshal(text, (*plain)(s))
+}
+
+// sample is a value with every member that the schema names. Of what it does not
+// say more, the members are not known: there are none.
+func (s *schema) sample() any {
+	switch {
+	case s == nil:
+		return map[string]any{}
+	case s.Items != nil:
+		return []any{s.Items.sample()}
+	}
+	all := map[string]any{}
+	for name, below := range s.Properties {
+		all[name] = below.sample()
+	}
+	return all
+}
+
 // NotChecked lists the arguments of a tool that are sent and never compared.
 func (c *Contract) NotChecked(tool string) []string {
 	w, ok := c.tools[tool]
@@ -160,15 +217,9 @@ func (w *write) knowsArguments(t *sdk.Tool) error {
 	if len(w.notChecked) == 0 || w.each.set { // of a list the schema names only the list
 		return nil
 	}
-	text, err := json.Marshal(t.InputSchema)
+	schema, err := argumentsOf(t)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrWithdrawn, t.Name, err)
-	}
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		return fmt.Errorf("%w: %s: the properties of its input schema: %w", ErrWithdrawn, t.Name, err)
 	}
 	if len(schema.Properties) == 0 {
 		return nil // the schema does not name the arguments
