@@ -65,4 +65,5 @@ func TestDestinationCheckSaysWhatIsWrongByLine(t *testing.T) {
 		})
 	}
 	says(t, p.want(exitFailed, p.run("destination", "check", "./missing.yaml")), "missing.yaml")
+	says(t, p.want(0, p.run("destination", "check", "google-calendar-events")), "create sends and compares none of: /payload/invite")
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/catalog"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
@@ -50,6 +53,14 @@ type checked struct {
 	Parameters []parameter     `json:"parameters"`
 	Secrets    []string        `json:"secrets"`
 	Kinds      []catalog.Entry `json:"kinds"`
+	NotChecked []unchecked     `json:"not_checked,omitempty"`
+}
+
+// unchecked is what a write sends and no read is compared with.
+type unchecked struct {
+	Kind   string           `json:"kind"`
+	Write  intent.WriteType `json:"write"`
+	Fields []string         `json:"fields"` // JSON Pointers into an intent
 }
 
 // parameter is what an account must give.
@@ -71,6 +82,12 @@ func (a *app) checkDeclaration(named string) error {
 	}
 	for _, s := range d.Sheets() {
 		c.Kinds = append(c.Kinds, catalog.Of(s))
+		not := d.NotChecked(s.Kind)
+		for _, w := range slices.Sorted(maps.Keys(not)) {
+			if len(not[w]) > 0 {
+				c.NotChecked = append(c.NotChecked, unchecked{s.Kind, w, not[w]})
+			}
+		}
 	}
 	return a.print(c, func() string { return c.text() })
 }
@@ -89,6 +106,11 @@ func (c checked) text() string {
 		for _, g := range k.Promises {
 			fmt.Fprintf(&b, "  %s: %s\n", g.Write, g.Row)
 			b.WriteString(report.Paragraph(g.Text+".", "    "))
+		}
+		for _, n := range c.NotChecked {
+			if n.Kind == k.Kind {
+				fmt.Fprintf(&b, "  %s sends and compares none of: %s\n", n.Write, report.Safe(strings.Join(n.Fields, ", ")))
+			}
 		}
 		b.WriteString("\n")
 		var rows []string

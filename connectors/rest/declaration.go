@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -68,6 +69,30 @@ func (d *Declaration) Secrets() []string {
 
 // Kinds lists the kinds of record.
 func (d *Declaration) Kinds() []string { return slices.Sorted(maps.Keys(d.kinds)) }
+
+// NotChecked lists what the writes of a kind send and no read is compared with, as
+// JSON Pointers into an intent: fields of its payload, or "/payload" for whatever
+// stands there.
+func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
+	all := map[intent.WriteType][]string{}
+	k, known := d.kinds[kind]
+	if !known {
+		return nil
+	}
+	for name, w := range k.writes {
+		for _, h := range w.request.holes() {
+			switch {
+			case h.path[0] == "payload":
+				all[name] = append(all[name], "/"+strings.Join(h.path, "/"))
+			case h.name == "fields":
+				all[name] = append(all[name], "/payload")
+			}
+		}
+		slices.Sort(all[name])
+		all[name] = slices.Compact(all[name])
+	}
+	return all
+}
 
 // Profiles is what the API can do, by kind of record.
 func (d *Declaration) Profiles() map[string]connectors.Profile {

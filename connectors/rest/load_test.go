@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
@@ -207,6 +208,24 @@ delete: {method: DELETE, path: "/items/{ref}", needs: ref, unique: true}`)), "F"
 
 // TestShippedDeclarations: each loads, and its sheets say something about every
 // topic, with a source.
+// What a declaration sends of a payload is named: no read is compared with it.
+func TestDeclaredNotChecked(t *testing.T) {
+	for body, want := range map[string][]string{
+		`"...": "{fields}"`:                         {"/payload"},
+		`"...": "{expect}"`:                         nil,
+		`"...": "{expect}", note: "{payload.note}"`: {"/payload/note"},
+		`"...": "{expect}", a: "{payload.b} {payload.a}", b: "{payload.a?}"`: {"/payload/a", "/payload/b"},
+	} {
+		d, err := rest.Load([]byte(strings.Replace(itemsFile("", plainRead), `"...": "{fields}"`, body, 1)), "items.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, d.NotChecked("item")[intent.Create], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+	}
+}
+
 func TestShippedDeclarations(t *testing.T) {
 	if len(rest.Shipped()) == 0 {
 		t.Fatal("no declaration comes with the package")
