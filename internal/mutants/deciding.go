@@ -126,7 +126,7 @@ func witnessing() []Mutant {
 		{5, "A look says absent of no record that somebody else removed.", foundGo,
 			"(j.Verdict == verify.Absent || j.Verdict == verify.Stale) && !j.Conflict", "(j.Verdict == verify.Absent || j.Verdict == verify.Stale)", "", "TestLook/removed_by_others"},
 		{5, "Where a write of ours has the key, its outcome answers.", lookGo,
-			"\tcase err == nil:\n\t\treturn known(have, rec.Digest), nil\n", "\tcase err == nil && false:\n\t\treturn known(have, rec.Digest), nil\n\tcase err == nil:\n", "", "TestLookAsksTheLedger/undone"},
+			"\tcase err == nil:\n\t\tfound := known(have, rec.Digest)\n", "\tcase err == nil && false:\n\t\tfound := known(have, rec.Digest)\n", "", "TestLookAsksTheLedger/undone"},
 		{5, "One that asks for something else says nothing.", lookGo,
 			"case r.Digest != digest:", "case false:", "", "TestLookAsksTheLedger/something_else"},
 		{5, "What has no key of its own cannot be looked for.", lookGo,
