@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,6 +79,37 @@ func TestDoctorFindsWeakSettingsOfTheDatabase(t *testing.T) {
 			says(t, p.want(exitAttention, p.run("doctor")), want, "1 of ")
 		})
 	}
+}
+
+// A standby that nobody waits for lacks what was acknowledged last when it takes
+// over; one that is waited for does not.
+func TestDoctorWarnsOfStandbysThatNobodyWaitsFor(t *testing.T) {
+	pg, err := pgtest.Open(pgtest.Options{})
+	pgtest.Need(t, err)
+	t.Cleanup(func() { _ = pg.Close() })
+	standby, err := pg.Standby(pgtest.StandbyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.CaughtUp(pg); err != nil {
+		t.Fatal(err)
+	}
+	name, err := pg.CreateDatabase()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, simulated.Plain.Options())
+	p.database("postgres://postgres@" + pg.Addr() + "/" + name)
+	p.submit(exitVerified, order("A-1", ""))
+	says(t, p.want(0, p.run("doctor")), "durability", "a failover can lose what the database acknowledged: synchronous_standby_names is empty, replication connections = 1")
+	if err := errors.Join(pg.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'"), pg.Exec("postgres", "SELECT pg_reload_conf()")); err != nil {
+		t.Fatal(err)
+	}
+	r := p.want(0, p.run("doctor"))
+	for asked := 1; asked < 200 && strings.Contains(r.out, "can lose"); asked++ { // the server reads its file when it comes to it
+		r = p.want(0, p.run("doctor"))
+	}
+	says(t, r, "ok durability", "no setting of the database weakens it")
 }
 
 // execute runs SQL behind everybody's back.

@@ -43,5 +43,11 @@ func interfaces() []Mutant {
 			"if errors.Is(err, connectors.ErrNoTarget) {", "if false {", "", "TestAMistypedTableEndsTheWrite"},
 		{6, "A table that does not exist is not one that cannot be read now.", "connectors/sql/errors.go",
 			"strings.Contains(e.err.Error(), \"no such table: \")", "false", "", "TestMistypedTable"},
+		{6, "A list that is not there ends a write before it is sent, where the API itself says so.", "connectors/rest/page.go",
+			"if _, foreign := decode(a); foreign != nil {", "if true {", "", "TestNoPath"},
+		{8, "A standby that nobody waits for is told.", "ledger/postgres/version.go",
+			"HAVING count(*) > 0", "HAVING count(*) > 1", "cmd/readback", "TestDoctorWarnsOfStandbysThatNobodyWaitsFor"},
+		{8, "Settings with which a crash loses what was acknowledged are told.", "ledger/postgres/version.go",
+			"current_setting(name, true) = 'off'", "current_setting(name, true) = 'none'", "cmd/readback", "TestDoctorFindsWeakSettingsOfTheDatabase"},
 	}
 }
