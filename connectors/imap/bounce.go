@@ -91,8 +91,8 @@ func (s *session) reports(questions []question) ([]report, error) {
 	for _, q := range questions {
 		for _, id := range q.messageIDs() {
 			// TEXT and not BODY, which in Dovecot leaves out the header of the quoted
-			// mail. Gmail's TEXT knows words alone, so two headers are asked for too.
-			about := anyOf([]imap.SearchCriteria{{Text: []string{id}}, headerKey("In-Reply-To", id), headerKey("References", id)})
+			// mail. Gmail's TEXT knows words alone, so a header is asked for too.
+			about := anyOf([]imap.SearchCriteria{{Text: []string{id}}, headerKey("In-Reply-To", id)})
 			if at := q.sent(); !at.IsZero() {
 				about.Since = at.Add(-reportsSince)
 			}
@@ -130,7 +130,7 @@ var reportSection = &imap.FetchItemBodySection{Partial: &imap.SectionPartial{Siz
 
 // report is a report of what became of a message.
 type report struct {
-	about  []string // Message-IDs of what it is about
+	about  []string // Message-IDs of what it is about, never of the rest of a thread
 	failed []string // one line for each recipient who was not reached
 }
 
@@ -167,9 +167,6 @@ func reportOf(raw []byte) report {
 	if err != nil || kind != "multipart/report" || !strings.EqualFold(params["report-type"], "delivery-status") {
 		return report{}
 	}
-	for _, name := range []string{"In-Reply-To", "References"} {
-		r.about = append(r.about, strings.Fields(e.Header.Get(name))...)
-	}
 	parts := e.MultipartReader()
 	for range maxAddresses { // a report has three parts
 		part, err := parts.NextPart()
@@ -177,6 +174,9 @@ func reportOf(raw []byte) report {
 			break
 		}
 		r.take(part)
+	}
+	if len(r.about) == 0 { // what is quoted says which mail it is about, where something is
+		r.about = strings.Fields(e.Header.Get("In-Reply-To"))
 	}
 	return r
 }
@@ -201,7 +201,9 @@ func (r *report) take(part *message.Entity) {
 		}
 	case "message/rfc822", "text/rfc822-headers", "message/global", "message/global-headers":
 		quoted, _ := textproto.ReadHeader(body) // a header alone may end without its empty line
-		r.about = append(r.about, strings.TrimSpace(quoted.Get("Message-Id")))
+		if id := strings.TrimSpace(quoted.Get("Message-Id")); id != "" {
+			r.about = append(r.about, id)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // What a report says is read wherever it can be; what is none says nothing.
@@ -26,13 +27,16 @@ func TestReportOf(t *testing.T) {
 		"international": {head + strings.Replace(status, "message/delivery-status", "message/global-delivery-status", 1) + strings.Replace(quoted, "message/rfc822", "message/global", 1) + "--b--\r\n",
 			report{[]string{"<a@x.test>"}, bob}},
 		"unknown charset": {head + "--b\r\nContent-Type: text/plain; charset=x-none\r\n\r\n\xff\r\n" + status + quoted + "--b--\r\n", report{[]string{"<a@x.test>"}, bob}},
-		"another report":  {strings.Replace(head, "delivery-status", "disposition-notification", 1) + status + quoted, report{}},
-		"no report":       {"Content-Type: text/plain\r\n\r\n" + status + quoted, report{}},
-		"no boundary":     {"Content-Type: multipart/report; report-type=delivery-status\r\n\r\n" + status, report{}},
-		"nothing":         {"", report{}},
+		"an answer":       {"In-Reply-To: <a@x.test>\r\n" + head + status, report{[]string{"<a@x.test>"}, bob}},
+		"of a thread": {"In-Reply-To: <b@x.test>\r\nReferences: <b@x.test> <a@x.test>\r\n" + head + status + strings.Replace(quoted, "<a@", "<c@", 1),
+			report{[]string{"<c@x.test>"}, bob}},
+		"another report": {strings.Replace(head, "delivery-status", "disposition-notification", 1) + status + quoted, report{}},
+		"no report":      {"Content-Type: text/plain\r\n\r\n" + status + quoted, report{}},
+		"no boundary":    {"Content-Type: multipart/report; report-type=delivery-status\r\n\r\n" + status, report{}},
+		"nothing":        {"", report{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, reportOf([]byte(tt.raw)), cmp.AllowUnexported(report{})); diff != "" {
+			if diff := cmp.Diff(tt.want, reportOf([]byte(tt.raw)), cmp.AllowUnexported(report{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
