@@ -176,7 +176,7 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 	}).Wait()
 	if err != nil {
 		doing := "select mailbox " + mailtext.Clip(mailbox)
-		if no, refused := answerOf(err); refused && !missingMailbox(no) && s.unlisted(mailbox) {
+		if no, refused := answerOf(err); refused && no.Type == imap.StatusResponseTypeNo && no.Code == "" && s.unlisted(mailbox) {
 			return nil, fmt.Errorf("%s: %w: %w", doing, ErrNoMailbox, &serverWords{err})
 		}
 		return nil, serverError(s.ctx, doing, err)
@@ -185,7 +185,7 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 }
 
 // unlisted reports whether the server lists no such mailbox: Dovecot says in words
-// alone that there is none.
+// alone that there is none. A code would say another reason for the NO.
 func (s *session) unlisted(mailbox string) bool {
 	if strings.ContainsAny(mailbox, "*%") {
 		return false
