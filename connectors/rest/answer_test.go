@@ -248,6 +248,22 @@ func TestNoPath(t *testing.T) {
 	}
 }
 
+// A later page that is not there is no missing list: it ended where records were
+// removed meanwhile.
+func TestNoLaterPage(t *testing.T) {
+	c := items(t, itemsFile("", plainRead+"paging: {next_url: $.next}\n"), func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("page") {
+			says(404, `{"message":"No such page"}`)(rw, r)
+			return
+		}
+		says(200, `{"items":[],"next":"/items?page=2"}`)(rw, r)
+	})
+	_, err := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create), Stamp: "rb-x"})
+	if err == nil || errors.Is(err, connectors.ErrNoTarget) {
+		t.Errorf("%v; want an error that does not say that the list is missing", err)
+	}
+}
+
 // endless writes more than is read. The wire keeps what is written, so it ends
 // above the bound.
 func endless(rw http.ResponseWriter) {

@@ -34,6 +34,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 	}
 	for page := 1; ; page++ {
 		a, doc, err := c.askPage(ctx, r, d, u)
+		if err != nil && page == 1 { // a later page ends where records were removed meanwhile
+			err = noPath(a, err)
+		}
 		if err != nil {
 			return f, err
 		}
@@ -83,7 +86,7 @@ func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) 
 		c.tokens.drop(ctx, used)
 	}
 	if err = r.accepts(a, err); err != nil {
-		return a, nil, noPath(a, err)
+		return a, nil, err
 	}
 	doc, err := decode(a)
 	if err == nil {
