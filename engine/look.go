@@ -213,18 +213,20 @@ func (l *looker) look(ctx context.Context) Looked {
 }
 
 // pause is how long to wait before another look, and whether one is worth it.
-// What a later look can say more may have begun while the last one was under way:
-// then another is made at once.
+// What a later look can say more may have begun while the last one was under way.
 func (l *looker) pause(found Looked, step time.Duration, most time.Time) (time.Duration, bool) {
 	now, until := l.now(), found.After
 	if found.Verdict == verify.Unavailable { // what fails once often does not fail twice
-		most = most.Add(l.e.opts.Patience - lookMost)
+		most = most.Add(min(l.e.opts.Patience-lookMost, 0))
 		until = most
 	}
 	if found.Effect != EffectUnknown || until.IsZero() || until.After(most) || !now.Before(most) {
 		return 0, false
 	}
-	return min(step, max(until.Sub(now), lagFloor)), true
+	if until.After(now) {
+		step = min(step, max(until.Sub(now), lagFloor))
+	}
+	return step, true
 }
 
 // once reads once and says what that proves.
