@@ -131,7 +131,7 @@ func shown(v *Verification) *Verification {
 		return nil
 	}
 	short := *v
-	short.Mismatches = nil
+	short.Mismatches, short.NotChecked = nil, nil
 	return &short
 }
 
