@@ -104,6 +104,9 @@ func TestBounce(t *testing.T) {
 				if tt.says == "" {
 					return
 				}
+				if want := "it was verified, and a later report says that it failed"; !strings.Contains(out.Text, want) {
+					t.Errorf("the outcome says %q, want %q in it", out.Text, want)
+				}
 				var found []verify.Mismatch
 				if err := json.Unmarshal(out.Mismatches, &found); err != nil {
 					t.Fatal(err)

@@ -180,6 +180,13 @@ func New(o Options) (*Connector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the option IMAP: %w", ErrOptions, err)
 	}
+	if o.bounces() != "" {
+		reports := o.IMAP
+		reports.Mailbox = o.bounces()
+		if _, err := imap.New(reports); err != nil {
+			return nil, fmt.Errorf("%w: the options Bounces and IMAP: %w", ErrOptions, err)
+		}
+	}
 	return &Connector{o: o, box: box, slots: make(chan struct{}, o.MaxConnections)}, nil
 }
 

@@ -52,6 +52,7 @@ func TestOptions(t *testing.T) {
 		"from two":               {func(o *mail.Options) { o.From = "a@example.org, b@example.org" }, "From", "one sends"},
 		"copy to a name":         {func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, "C <c@example.org>" }, "CopyTo", "an address alone"},
 		"fewer than none":        {func(o *mail.Options) { o.MaxConnections = -1 }, "MaxConnections", "nothing could be sent"},
+		"bounces of two lines":   {func(o *mail.Options) { o.Bounces = "INBOX\r\nx" }, "Bounces", "it would be a command"},
 		"a mailbox of two lines": {func(o *mail.Options) { o.Mailbox = "Sent\r\nx" }, "Mailbox", "it would be a command"},
 	} {
 		t.Run(name, func(t *testing.T) {

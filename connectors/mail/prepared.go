@@ -176,7 +176,7 @@ func wrong(raw []byte, e envelope) string {
 	}
 	switch {
 	case !slices.Equal(h.Values(stampHeader), []string{e.Stamp}):
-		return "the message does not bear the stamp"
+		return "the message does not have the stamp"
 	case !slices.Equal(h.Values("Message-Id"), []string{e.MessageID}):
 		return "the message has another Message-ID"
 	case h.Has("Bcc"):
