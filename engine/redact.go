@@ -25,11 +25,17 @@ import (
 
 // sealer seals and opens what the ledger has of a write.
 func (e *Engine) sealer(rec ledger.Record) *redact.Scope {
+	return e.sealerAt(rec, e.profileOf(rec))
+}
+
+// profileOf is the profile of a record's destination, the zero value where it is
+// unknown: what is careful then.
+func (e *Engine) profileOf(rec ledger.Record) connectors.Profile {
 	_, p, err := e.reg.Lookup(rec.Destination, rec.Kind)
 	if err != nil {
-		p = connectors.Profile{}
+		return connectors.Profile{}
 	}
-	return e.sealerAt(rec, p)
+	return p
 }
 
 func (e *Engine) sealerAt(rec ledger.Record, p connectors.Profile) *redact.Scope {
@@ -56,11 +62,9 @@ func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 	if err != nil {
 		return rec, err
 	}
-	rec.NotChecked = e.notChecked(w)
-	if _, p, err := e.reg.Lookup(w.Destination, w.Kind); err == nil {
-		rec.Proof = p.Proof
-	}
-	return kept(e.sealer(rec), rec, w)
+	p := e.profileOf(rec)
+	rec.NotChecked, rec.Proof = e.notChecked(w), p.Proof
+	return kept(e.sealerAt(rec, p), rec, w)
 }
 
 // notChecked lists what of an intent is sent and never compared.
@@ -305,11 +309,7 @@ func (e *Engine) text(rec ledger.Record, sentence string) string {
 func (e *Engine) unnamed(w intent.WriteIntent) ledger.Record {
 	rec := ledger.Record{Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind,
 		CorrelationID: w.CorrelationID}
-	_, p, err := e.reg.Lookup(w.Destination, w.Kind)
-	if err != nil {
-		p = connectors.Profile{}
-	}
-	s := e.opts.Vault.Scope(w.Tenant, "", p.Sensitive, w.Sensitive)
+	s := e.opts.Vault.Scope(w.Tenant, "", e.profileOf(rec).Sensitive, w.Sensitive)
 	s.LearnIntent(w)
 	for _, name := range []*string{&rec.Tenant, &rec.Workflow, &rec.Step, &rec.Tool, &rec.Destination, &rec.Kind, &rec.CorrelationID} {
 		*name = s.Text(*name)

@@ -327,11 +327,7 @@ func (t *task) late() bool { return policies.Late(t.intent, t.now()) }
 // leaseFor is how long a lease on this record must last at least: longer than
 // a send, a read and a pause together.
 func (e *Engine) leaseFor(rec ledger.Record) time.Duration {
-	_, p, err := e.reg.Lookup(rec.Destination, rec.Kind)
-	if err != nil {
-		p = connectors.Profile{}
-	}
-	return e.lease(p)
+	return e.lease(e.profileOf(rec))
 }
 
 // lease is how long a lease on writes to such a destination lasts.
