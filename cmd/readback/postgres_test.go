@@ -42,12 +42,18 @@ func newPlaceInPostgres(t *testing.T, o simulated.Options) (*place, string) {
 	t.Helper()
 	server.once.Do(func() { server.pg, server.err = pgtest.Open(pgtest.Options{}) })
 	pgtest.Need(t, server.err)
-	name, err := server.pg.CreateDatabase()
+	return newPlaceOn(t, server.pg, o)
+}
+
+// newPlaceOn is the same on a server of its own.
+func newPlaceOn(t *testing.T, pg *pgtest.Server, o simulated.Options) (*place, string) {
+	t.Helper()
+	name, err := pg.CreateDatabase()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := newPlace(t, o)
-	p.database("postgres://postgres@" + server.pg.Addr() + "/" + name)
+	p.database("postgres://postgres@" + pg.Addr() + "/" + name)
 	return p, name
 }
 
@@ -69,21 +75,16 @@ func TestDoctorFindsWeakSettingsOfTheDatabase(t *testing.T) {
 			pg, err := pgtest.Open(pgtest.Options{Settings: map[string]string{setting: "off"}})
 			pgtest.Need(t, err)
 			t.Cleanup(func() { _ = pg.Close() })
-			name, err := pg.CreateDatabase()
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := newPlace(t, simulated.Plain.Options())
-			p.database("postgres://postgres@" + pg.Addr() + "/" + name)
+			p, _ := newPlaceOn(t, pg, simulated.Plain.Options())
 			p.submit(exitVerified, order("A-1", ""))
 			says(t, p.want(exitAttention, p.run("doctor")), want, "1 of ")
 		})
 	}
 }
 
-// A standby that nobody waits for lacks what was acknowledged last when it takes
-// over; one that is waited for does not.
-func TestDoctorWarnsOfStandbysThatNobodyWaitsFor(t *testing.T) {
+// An asynchronous standby lacks what was acknowledged last when it takes over; a
+// synchronous one does not.
+func TestDoctorWarnsOfAsynchronousStandbys(t *testing.T) {
 	pg, err := pgtest.Open(pgtest.Options{})
 	pgtest.Need(t, err)
 	t.Cleanup(func() { _ = pg.Close() })
@@ -94,12 +95,7 @@ func TestDoctorWarnsOfStandbysThatNobodyWaitsFor(t *testing.T) {
 	if err := standby.CaughtUp(pg); err != nil {
 		t.Fatal(err)
 	}
-	name, err := pg.CreateDatabase()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPlace(t, simulated.Plain.Options())
-	p.database("postgres://postgres@" + pg.Addr() + "/" + name)
+	p, _ := newPlaceOn(t, pg, simulated.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	says(t, p.want(0, p.run("doctor")), "durability", "a failover can lose what the database acknowledged: synchronous_standby_names is empty, replication connections = 1")
 	if err := errors.Join(pg.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'"), pg.Exec("postgres", "SELECT pg_reload_conf()")); err != nil {

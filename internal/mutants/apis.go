@@ -26,7 +26,7 @@ func interfaces() []Mutant {
 		{1, "The key on the wire is in the trace.", "engine/redact.go",
 			"ev.Key = r.IdempotencyKey", "", "engine", "TestKeyOnTheWire"},
 		{1, "An outcome says what was not compared.", "engine/redact.go",
-			"	rec.NotChecked = e.notChecked(w)\n", "", "", "TestAnOutcomeSaysWhatWasNotCompared"},
+			"rec.NotChecked, rec.Proof = e.notChecked(w), p.Proof", "rec.Proof = p.Proof", "", "TestAnOutcomeSaysWhatWasNotCompared"},
 		{1, "A tool that reads, and does not answer, is given up.", "internal/mcpgate/pass.go",
 			"	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)\n	defer cancel()\n	r, err := g.client.Call(", "	r, err := g.client.Call(", "", "TestAReadThatHangsEnds"},
 		{1, "The digest of a tool is that of what its schema means.", "connectors/mcp/digest.go",
@@ -46,7 +46,7 @@ func interfaces() []Mutant {
 		{6, "A list that is not there ends a write before it is sent, where the API itself says so.", "connectors/rest/page.go",
 			"if _, foreign := decode(a); foreign != nil {", "if true {", "", "TestNoPath"},
 		{8, "A standby that nobody waits for is told.", "ledger/postgres/version.go",
-			"HAVING count(*) > 0", "HAVING count(*) > 1", "cmd/readback", "TestDoctorWarnsOfStandbysThatNobodyWaitsFor"},
+			"HAVING count(*) > 0", "HAVING count(*) > 1", "cmd/readback", "TestDoctorWarnsOfAsynchronousStandbys"},
 		{8, "Settings with which a crash loses what was acknowledged are told.", "ledger/postgres/version.go",
 			"current_setting(name, true) = 'off'", "current_setting(name, true) = 'none'", "cmd/readback", "TestDoctorFindsWeakSettingsOfTheDatabase"},
 	}
