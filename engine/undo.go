@@ -363,7 +363,7 @@ func (t *task) changedSince(seen connectors.Observation) (string, error) {
 	case t.intent.Write != intent.Delete:
 		return setAgain(parent, now)
 	case differ(was.Stamp, now.Stamp):
-		return fmt.Sprintf("the record bears the stamp of another write than it did when write %s left it", parent.ID), nil
+		return fmt.Sprintf("the record has the stamp of another write than when write %s left it", parent.ID), nil
 	default:
 		return t.otherFields(parent.ID, was, now), nil
 	}

@@ -48,7 +48,7 @@ func SecondSend(c Case) Permit {
 	case c.Late:
 		return refuse("the deadline has passed")
 	case c.Conflict:
-		return refuse("what was found stands in the way")
+		return refuse("the last read found a conflict")
 	case c.Sends == 0 && c.Directed != "" && !untouched(c) && !c.Profile.Blind:
 		return refuse("the last read does not show that nothing is there: " + c.Verdict.String())
 	case c.Sends == 0:

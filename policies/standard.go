@@ -86,10 +86,8 @@ func notUndoable(c Case) string {
 		return "the intent does not say that it is compensable"
 	case !c.Invertible:
 		return "the connector cannot undo this write"
-	case c.Failed:
-		return "it came to nothing by itself"
 	case c.Conflict:
-		return "what stands there is not proven to be of this write"
+		return "the last read found a conflict"
 	case !c.Effect():
 		return "the last read shows nothing that could be undone"
 	case !c.Own && c.Directed != DirectCompensate:
@@ -396,7 +394,7 @@ func Recheck(c Case, verified bool) Decision {
 	case c.Verdict == verify.Unavailable, c.Verdict == verify.Indeterminate:
 		return says(Wait, "the recheck that is owed could not be made")
 	case verified && c.Failed:
-		return says(Escalate, "it was verified, and came to nothing later")
+		return says(Escalate, "it was verified, and a later report says that it failed")
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
 		return says(Escalate, "a later look found more records than declared")
 	case verified && c.Again:

@@ -39,7 +39,7 @@ type Judgement struct {
 	Conflict bool
 	// Ours says, beside Conflict, that a record of ours is there as well.
 	Ours bool
-	// Failed says that the record is there, and that its effect came to nothing all
+	// Failed says that the record is there, and that its effect failed all
 	// the same. It comes with Conflict and Ours.
 	Failed bool
 	// Firm says that the read cannot be older than the last send: it was
@@ -90,7 +90,7 @@ func Judge(c Case) Judgement {
 	j := judge(c)
 	if c.Seen.Failed != "" && len(c.Seen.Records) > 0 && (j.Verdict == Verified || j.Verdict == Indeterminate) {
 		j = Judgement{Verdict: Mismatched, Conflict: true, Ours: true, Failed: true, Mismatches: []Mismatch{{Problem: Failed, Got: c.Seen.Failed}},
-			Reason: "the record is as declared, and a report says that it came to nothing"}
+			Reason: "the record is as declared, and a report says that it failed"}
 	}
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allBear(c.Seen.Records, c.Stamp)
@@ -138,7 +138,7 @@ func judge(c Case) Judgement {
 			Reason: fmt.Sprintf("%d records match, %d declared", len(ours), want)}
 	case len(others) > 0:
 		return Judgement{Verdict: Mismatched, Conflict: true, Ours: len(ours) > 0, Mismatches: foreign(others),
-			Reason: "a record under the business key does not bear the stamp of this write" + beside(ours)}
+			Reason: "a record with the business key does not have the stamp of this write" + beside(ours)}
 	case len(ours) < want:
 		return Judgement{Verdict: Mismatched, Mismatches: counted(want, len(ours)),
 			Reason: fmt.Sprintf("only %d of %d declared records match", len(ours), want)}

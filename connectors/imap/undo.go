@@ -30,7 +30,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	switch w.Write {
 	case intent.Create:
 		if after.Records[0].Stamp != w.Stamp() {
-			return intent.WriteIntent{}, fmt.Errorf("%w: the message that matches does not bear the stamp of the create: it may be somebody else's", ErrNoUndo)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the message that matches does not have the stamp of the create: it may be another actor's", ErrNoUndo)
 		}
 		inverse.Write = intent.Delete
 		return inverse, nil

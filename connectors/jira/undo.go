@@ -34,7 +34,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	switch w.Write {
 	case intent.Create:
 		if now.Stamp != w.Stamp() {
-			return intent.WriteIntent{}, fmt.Errorf("%w: the record does not bear the stamp of the create: it may be somebody else's", ErrNoUndo)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the record does not have the stamp of the create: it may be another actor's", ErrNoUndo)
 		}
 		inverse.Write = intent.Delete
 		for _, name := range []string{"id", "status", "updated"} {

@@ -25,7 +25,7 @@ func (c *Connector) Remove(w intent.WriteIntent, surplus connectors.Record) (int
 	case w.Write != intent.Create:
 		return intent.WriteIntent{}, fmt.Errorf("%w: a %s makes no surplus record", ErrIrreversible, w.Write)
 	case !c.declare.Stamps || surplus.Stamp != w.Stamp():
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record does not bear the stamp of the create: it may be somebody else's", ErrIrreversible)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record does not have the stamp of the create: it may be another actor's", ErrIrreversible)
 	case surplus.Version != "" && surplus.Version != "1":
 		return intent.WriteIntent{}, fmt.Errorf("%w: somebody has changed the record since it was made", ErrIrreversible)
 	}

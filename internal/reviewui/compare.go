@@ -193,7 +193,7 @@ func (c *comparer) notices() []string {
 			if text, ok := m.Got.(string); ok && text != "" {
 				ref = " " + report.Clip(text, maxName)
 			}
-			all = append(all, "≠ The record"+ref+" stands under the business key and does not bear the stamp of this write.")
+			all = append(all, "≠ The record"+ref+" has the business key, and not the stamp of this write.")
 		}
 	}
 	return all[:min(len(all), maxRecords)]

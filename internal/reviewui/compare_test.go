@@ -296,7 +296,7 @@ func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
 	evidence := seen(t, `{"id":"x","a":"b"}`)
 	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
 	c := compare(office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w}, newPainter())
-	if want := []string{"≠ The record rec-1 stands under the business key and does not bear the stamp of this write."}; cmp.Diff(want, c.Notices) != "" {
+	if want := []string{"≠ The record rec-1 has the business key, and not the stamp of this write."}; cmp.Diff(want, c.Notices) != "" {
 		t.Errorf("notices %q, want %q", c.Notices, want)
 	}
 	if !strings.Contains(c.Headline, "before anything was sent") {
