@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"slices"
@@ -60,7 +59,7 @@ var others = []struct{ kind, says string }{
 
 // gridPlan is the plan of one situation.
 func gridPlan(c class, pair [2]intent.WriteType, fate int, did []action) plan {
-	p := plan{seed: 1, class: c, workers: 2, ledger: 2 * time.Millisecond, network: 20 * time.Millisecond,
+	p := plan{seed: 1, class: c, workers: 2, ledger: 2 * time.Millisecond, network: 20 * time.Millisecond, skews: make([]time.Duration, 2),
 		options: c.base.Options(), there: pair[0] != intent.Create, actions: did}
 	if c.change != nil {
 		c.change(&p.options)
@@ -92,10 +91,7 @@ func gridPlan(c class, pair [2]intent.WriteType, fate int, did []action) plan {
 func (r *run) outcome() string {
 	var ends []string
 	for _, w := range r.plan.writes {
-		rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent))
-		switch {
-		case err != nil:
-			ends = append(ends, err.Error())
+		switch rec := r.final[idOf(w.intent)]; {
 		case rec.State == ledger.Settled:
 			ends = append(ends, strings.ReplaceAll(string(rec.Settlement), "_", " "))
 		case rec.State == ledger.Queued:

@@ -58,8 +58,10 @@ type plan struct {
 	actions []action
 	stops   []stop
 	steps   []step
-	ledger  time.Duration // the longest that a leg of a ledger call takes
-	network time.Duration // the same for calls of the destination
+	skews   []time.Duration // by how much each worker's clock is ahead
+	disk    bool            // the ledger is a file
+	ledger  time.Duration   // the longest that a leg of a ledger call takes
+	network time.Duration   // the same for calls of the destination
 }
 
 type write struct {
@@ -69,6 +71,9 @@ type write struct {
 	intent  intent.WriteIntent
 	undo    time.Duration // after the write was submitted; 0 never
 	crowded bool          // submitted at a second worker too
+	saga    bool          // a step of a saga
+	refused bool          // whose other step is refused
+	gate    []string      // its caller makes it, as the gate lets it: what becomes of each time
 }
 
 type fault struct {
@@ -98,6 +103,10 @@ type stop struct {
 
 // step is a step of the ledger's clock.
 type step struct{ at, by time.Duration }
+
+// onDisk is of how many seeds one has its ledger on disk: a commit there takes real
+// time.
+const onDisk = 50
 
 var actionKinds = []string{"edit", "edit", "edit", "copy", "delete", "recreate", "rekey", "unmark"}
 
@@ -159,6 +168,8 @@ func newPlan(seed uint64) plan {
 	p.there = p.writes[0].intent.Write != intent.Create && !one(4)
 	p.drawTrouble(r, at)
 	p.concentrate(r)
+	p.drawAbove(rand.New(rand.NewPCG(seed, 0xab0fe)))
+	p.disk = seed%onDisk == 0
 	p.options.Rollback = connectors.Bound{}
 	if slices.ContainsFunc(p.faults, func(f fault) bool { return f.Vice == simulated.PhantomSuccess || f.Vice == simulated.Rollback }) {
 		p.options.Rollback = connectors.Within(10 * time.Minute) // what it declares of itself is true

@@ -17,6 +17,7 @@ import (
 // destination, each of which takes time and can be its last.
 type process struct {
 	ledger.Ledger
+	ledger.Notes
 	connectors.Connector
 	run    *run
 	worker int
@@ -45,6 +46,7 @@ func (p *process) latency(call string, nth int, leg string, longest time.Duratio
 // call makes one call concerning a write, which do does. It takes its time
 // before and after, and ends there for who gives up or dies.
 func (p *process) call(ctx context.Context, op string, id ledger.ID, longest time.Duration, do func(ctx context.Context) error) error {
+	id = p.run.known(id)
 	name := op + " " + string(id)
 	p.mu.Lock()
 	nth := p.calls[name]
@@ -97,6 +99,17 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 	return err
 }
 
+// ledgerCall is a call of the ledger, which takes it as coming from this worker's
+// machine.
+func (p *process) ledgerCall(ctx context.Context, op string, id ledger.ID, do func(ctx context.Context) error) error {
+	return p.call(ctx, op, id, p.run.plan.ledger, func(ctx context.Context) error {
+		p.run.turn.Lock()
+		defer p.run.turn.Unlock()
+		p.run.setCaller(p.worker)
+		return do(ctx)
+	})
+}
+
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -123,7 +136,7 @@ func (p *process) die(op string, id ledger.ID) {
 }
 
 func (p *process) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
-	err = p.call(ctx, "Reserve", r.Record.ID, p.run.plan.ledger, func(ctx context.Context) error {
+	err = p.ledgerCall(ctx, "Reserve", r.Record.ID, func(ctx context.Context) error {
 		rec, fresh, err = p.Ledger.Reserve(ctx, r)
 		if err == nil && fresh {
 			p.run.committed(rec, r.Events)
@@ -134,7 +147,7 @@ func (p *process) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger
 }
 
 func (p *process) Claim(ctx context.Context, c ledger.Claim) (lent []ledger.Record, err error) {
-	err = p.call(ctx, "Claim", "", p.run.plan.ledger, func(ctx context.Context) error {
+	err = p.ledgerCall(ctx, "Claim", "", func(ctx context.Context) error {
 		lent, err = p.Ledger.Claim(ctx, c)
 		return err
 	})
@@ -145,7 +158,7 @@ func (p *process) Claim(ctx context.Context, c ledger.Claim) (lent []ledger.Reco
 }
 
 func (p *process) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
-	err = p.call(ctx, "Append", id, p.run.plan.ledger, func(ctx context.Context) error {
+	err = p.ledgerCall(ctx, "Append", id, func(ctx context.Context) error {
 		rec, err = p.Ledger.Append(ctx, id, fence, events...)
 		if err == nil {
 			p.run.committed(rec, events)
@@ -156,7 +169,7 @@ func (p *process) Append(ctx context.Context, id ledger.ID, fence int64, events 
 }
 
 func (p *process) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledger.Record, err error) {
-	err = p.call(ctx, "Get", id, p.run.plan.ledger, func(ctx context.Context) error {
+	err = p.ledgerCall(ctx, "Get", id, func(ctx context.Context) error {
 		rec, err = p.Ledger.Get(ctx, tenant, id)
 		return err
 	})
@@ -167,7 +180,7 @@ func (p *process) Write(ctx context.Context, r connectors.Request) (receipt conn
 	stamp := r.Intent.Stamp()
 	r.Stamp = stamp // the destination's history names the author of each change; what it keeps of it is its own affair
 	p.mu.Lock()
-	s := &send{stamp: stamp, worker: p.worker, begun: time.Now(), clock: p.run.clock(), attempt: r.Attempt, read: p.reads[stamp]}
+	s := &send{stamp: stamp, worker: p.worker, begun: time.Now(), clock: p.run.clock(p.worker), attempt: r.Attempt, read: p.reads[stamp]}
 	p.mu.Unlock()
 	p.run.sending(s, r.Intent)
 	err = p.call(ctx, "Write", idOf(r.Intent), p.run.plan.network, func(ctx context.Context) error {

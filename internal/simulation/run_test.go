@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 // epoch is when every bubble begins.
@@ -46,15 +48,22 @@ type settlement struct {
 
 // run is one seed.
 type run struct {
-	plan   plan
-	world  *simulated.World
-	ledger *ledger.Memory
+	plan  plan
+	world *simulated.World
+	tills *simulated.World // another destination
+	books []book           // the ledger, as each worker has it
+
+	turn sync.Mutex // of who calls the ledger
 
 	mu        sync.Mutex
 	procs     []*process
 	engines   []*engine.Engine
-	offset    time.Duration // of the ledger's clock
-	latest    time.Time     // that it showed
+	aboves    []above
+	calling   int // whose clock the ledger's is
+	final     map[ledger.ID]ledger.Record
+	alias     map[ledger.ID]ledger.ID // of identities that the plan could not know
+	offset    time.Duration           // of the ledger's clock
+	latest    time.Time               // that it showed
 	stepped   bool
 	ended     bool
 	used      map[int]bool // stops that were met
@@ -84,18 +93,32 @@ func (r *run) fail(format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
 }
 
-// clock is the ledger's clock. It steps, but as in every driver it never runs
-// backwards.
-func (r *run) clock() time.Time {
+// book is a ledger with what stands above single writes.
+type book interface {
+	ledger.Ledger
+	ledger.Papers
+	ledger.Notes
+}
+
+func (r *run) setCaller(worker int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now().Add(r.offset); now.After(r.latest) {
+	r.calling = worker
+}
+
+// clock is the ledger's clock, as a call of a worker finds it. It steps, and it is
+// that worker's, but as in every driver it never runs backwards.
+func (r *run) clock(worker int) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now().Add(r.offset + r.plan.skews[worker]); now.After(r.latest) {
 		r.latest = now
 	}
 	return r.latest
 }
 
 func (r *run) nameOf(id ledger.ID) string {
+	id = r.known(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if name := r.names[id]; name != "" {
@@ -181,7 +204,7 @@ func (r *run) died(worker int) {
 func (r *run) sending(s *send, w intent.WriteIntent) {
 	r.mu.Lock()
 	r.sends = append(r.sends, s)
-	late := !w.Deadline.IsZero() && s.clock.Sub(w.Deadline) > 2*r.plan.ledger && !r.stepped // as late as the ledger's last answer may be
+	late := !w.Deadline.IsZero() && s.clock.Sub(w.Deadline) > 2*r.plan.ledger+slices.Max(r.plan.skews) && !r.stepped // as late as the ledger's last answer may be
 	r.mu.Unlock()
 	r.logf("worker %d sends %s", s.worker, r.nameOf(idOf(w)))
 	if late {
@@ -247,7 +270,7 @@ func (r *run) committed(rec ledger.Record, events []ledger.Event) {
 // born gives a worker a life.
 func (r *run) born(t *testing.T, worker, life int) {
 	d := r.world.Destination()
-	p := &process{Ledger: r.ledger, Connector: d.Connector, run: r, worker: worker, life: life,
+	p := &process{Ledger: r.books[worker], Notes: r.books[worker], Connector: d.Connector, run: r, worker: worker, life: life,
 		calls: map[string]int{}, reads: map[string]time.Time{}}
 	d.Connector = p
 	profile := d.Profiles[simulated.Kind]
@@ -258,6 +281,9 @@ func (r *run) born(t *testing.T, worker, life int) {
 	}
 	var reg connectors.Registry
 	if err := reg.Register("orders", d); err != nil {
+		t.Fatal(err)
+	}
+	if err := reg.Register("tills", r.tills.Destination()); err != nil {
 		t.Fatal(err)
 	}
 	if r.plan.slow {
@@ -272,7 +298,7 @@ func (r *run) born(t *testing.T, worker, life int) {
 	e := engine.New(p, &reg, &engine.Options{Owner: fmt.Sprintf("worker %d.%d", worker, life), Recheck: 3 * time.Minute})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.procs[worker], r.engines[worker] = p, e
+	r.procs[worker], r.engines[worker], r.aboves[worker] = p, e, r.raise(p, e)
 }
 
 func (r *run) engine(worker int) *engine.Engine {
@@ -303,6 +329,14 @@ func (r *run) after(d time.Duration, do func()) {
 }
 
 func (r *run) submit(w write, worker int) {
+	switch {
+	case w.saga:
+		r.carry(w, worker, 20*time.Minute)
+		return
+	case len(w.gate) > 0:
+		r.caller(w, worker)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	if w.queue {
@@ -316,9 +350,9 @@ func (r *run) submit(w write, worker int) {
 
 // simulate runs a plan.
 func simulate(t *testing.T, p plan) *run {
-	r := &run{plan: p, ledger: ledger.NewMemory(), used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
+	r := &run{plan: p, used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
 		lastRead: map[string]time.Time{}, names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
-		procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers)}
+		final: map[ledger.ID]ledger.Record{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), aboves: make([]above, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {
 		world, err := simulated.New(p.options)
@@ -326,7 +360,10 @@ func simulate(t *testing.T, p plan) *run {
 			t.Fatal(err)
 		}
 		r.world = world
-		r.ledger.SetClock(r.clock)
+		if r.tills, err = tills(slices.ContainsFunc(p.writes, func(w write) bool { return w.refused })); err != nil {
+			t.Fatal(err)
+		}
+		defer r.open(t)()
 		for i, w := range p.writes {
 			r.names[idOf(w.intent)] = fmt.Sprintf("write %d (%s %v)", i, w.intent.Write, w.intent.Expect)
 		}
@@ -342,6 +379,38 @@ func simulate(t *testing.T, p plan) *run {
 		r.checkEnd()
 	})
 	return r
+}
+
+// open opens the ledger for each worker, and returns what closes it.
+func (r *run) open(t *testing.T) (shut func()) {
+	if !r.plan.disk {
+		m := ledger.NewMemory()
+		m.SetClock(func() time.Time { return r.clock(r.called()) })
+		r.books = slices.Repeat([]book{m}, r.plan.workers)
+		return func() {}
+	}
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	for worker := range r.plan.workers {
+		l, err := sqlite.Open(context.Background(), path, &sqlite.Options{Now: func() time.Time { return r.clock(worker) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.books = append(r.books, l)
+	}
+	return func() {
+		for _, b := range r.books {
+			if err := b.(*sqlite.Ledger).Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// called is the worker whose call of the ledger was the last.
+func (r *run) called() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calling
 }
 
 func (r *run) play(t *testing.T) {
@@ -408,6 +477,11 @@ func (r *run) work(t *testing.T, lasts, every time.Duration) {
 				time.Sleep(time.Duration(n)*17*time.Millisecond + 1)
 				_, _ = e.Resume(context.Background()) // it is asked again
 			})
+		}
+		for _, w := range r.plan.writes {
+			if w.saga && time.Since(epoch.Add(time.Minute)) > w.at { // its caller asks again
+				r.wg.Go(func() { r.carry(w, w.worker, 10*time.Second) })
+			}
 		}
 		time.Sleep(every)
 	}

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -75,7 +74,7 @@ func (p *report) add(r *run) {
 	if len(r.acted) == 0 && !r.plan.there && !met["rollback"] && !met["dropped-field"] {
 		p.alone[class] += len(r.plan.writes)
 		for _, w := range r.plan.writes {
-			if rec, err := r.ledger.Get(context.Background(), "acme", idOf(w.intent)); err == nil && rec.State == ledger.Review && r.needless(rec, met["phantom-success"]) {
+			if rec := r.final[idOf(w.intent)]; rec.State == ledger.Review && r.needless(rec, met["phantom-success"]) {
 				p.reviews[class]++
 				why, _, _ := strings.Cut(rec.Reason, " (")
 				why = class + ": " + why
