@@ -195,10 +195,11 @@ func (p *plan) concentrate(r *rand.Rand) {
 	case 1: // a process that stands still for longer than the destination remembers a key
 		if p.options.Window > 0 {
 			p.options.Window, p.slow, p.steps = 3*time.Minute, true, nil
-			w.queue, w.intent.Write = false, intent.Create
+			w.intent.Write = intent.Create
 			p.there, p.faults = false, nil
 			fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
 			p.stops = []stop{{worker: w.worker, write: 0, op: []string{"Append", "Get", "Read"}[r.IntN(3)], nth: r.IntN(3), how: "stall after", stall: in(100*time.Second, 6*time.Minute)}}
+			w.queue = r.IntN(2) == 0
 		}
 	case 2: // a write whose deadline passes while a call is slow
 		p.steps = nil
