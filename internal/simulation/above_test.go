@@ -113,7 +113,14 @@ func (r *run) carry(w write, worker int, within time.Duration) {
 	if err == nil && !s.Over() {
 		s, err = sagas.Run(ctx, "acme", sagaID)
 	}
-	r.logf("the saga at worker %d: %s: %s %v", worker, s.State, s.Reason, err)
+	now := fmt.Sprintf("%s: %s %v", s.State, s.Reason, err)
+	r.mu.Lock()
+	same := now == r.saga
+	r.saga = now
+	r.mu.Unlock()
+	if !same {
+		r.logf("the saga at worker %d: %s", worker, now)
+	}
 }
 
 // checkSaga: a saga ends, or a reviewer has it, and what it says of its step is
@@ -139,7 +146,7 @@ func (r *run) checkSaga(w write) {
 		r.fail("open: the saga is %s for ever: %s", s.State, s.Reason)
 	case s.State == saga.Done && !verified && step.State != ledger.Review: // a recheck may have found something since
 		r.fail("saga: it is done, and its step is %s", step.Phase())
-	case s.State == saga.Undone && verified:
+	case s.State == saga.Undone && verified && step.Sends > 0: // else there is nothing to undo
 		r.fail("saga: it is undone, and its step is %s", step.Phase())
 	}
 }
@@ -160,6 +167,7 @@ func (r *run) caller(w write, worker int) {
 	ask := workflow.GateRequest{StepType: "connector_call", IdempotencyKey: "gate", ToolContext: &workflow.ToolContext{ToolName: w.intent.Tool}, Intent: body}
 	flow := ""
 	granted, done := 0, time.Time{}
+	var lost, said time.Time // when a call began whose answer was lost, and of when the last finding was
 	for again := range 12 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		gate := r.above(worker).gate
@@ -178,8 +186,15 @@ func (r *run) caller(w write, worker int) {
 		got, err := gate.Gate(ctx, who, flow, w.intent.Step, ask)
 		cancel()
 		v := got.RetryContext.Verification
-		if err == nil {
+		if err == nil && v != nil && !v.CheckedAt.Equal(said) { // a finding that is kept says of when it is
+			if !lost.IsZero() {
+				began = lost // the gate may have looked then
+			}
 			r.checkGate(w, v, began)
+			said, lost = v.CheckedAt, time.Time{}
+		}
+		if err != nil && lost.IsZero() {
+			lost = began
 		}
 		if err != nil || !got.LeaseGranted && (v == nil || v.Effect != "present") {
 			r.logf("the gate at worker %d: %s %s %v", worker, got.Decision, got.Reason, err)
@@ -205,6 +220,9 @@ func (r *run) caller(w write, worker int) {
 			}
 		}
 		ctx, cancel = context.WithTimeout(context.Background(), 2*time.Minute)
+		if lost.IsZero() {
+			lost = time.Now()
+		}
 		_, err = r.above(worker).gate.CompleteStep(ctx, who, flow, w.intent.Step, workflow.CompleteRequest{IdempotencyKey: "gate", Fence: fence(got)})
 		cancel()
 		r.logf("the caller completes %s: %v", w.intent.Step, err)
