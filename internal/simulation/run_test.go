@@ -59,8 +59,8 @@ type run struct {
 	procs     []*process
 	engines   []*engine.Engine
 	aboves    []above
-	saga      string                  // what was said last of the saga
-	calling   int // whose clock the ledger's is
+	saga      string // what was said last of the saga
+	calling   int    // whose clock the ledger's is
 	final     map[ledger.ID]ledger.Record
 	alias     map[ledger.ID]ledger.ID // of identities that the plan could not know
 	offset    time.Duration           // of the ledger's clock
