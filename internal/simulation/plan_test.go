@@ -199,7 +199,9 @@ func (p *plan) concentrate(r *rand.Rand) {
 			p.there, p.faults = false, nil
 			fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
 			p.stops = []stop{{worker: w.worker, write: 0, op: []string{"Append", "Get", "Read"}[r.IntN(3)], nth: r.IntN(3), how: "stall after", stall: in(100*time.Second, 6*time.Minute)}}
-			w.queue = r.IntN(2) == 0
+			if w.queue = r.IntN(2) == 0; w.queue {
+				p.stops[0] = stop{op: "Append", nth: 1 + r.IntN(2), how: "stall after", stall: in(200*time.Second, 320*time.Second)} // of the one who asks for work first
+			}
 		}
 	case 2: // a write whose deadline passes while a call is slow
 		p.steps = nil

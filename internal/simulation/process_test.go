@@ -88,7 +88,9 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 		return errDead
 	case "stall after":
 		p.run.logf("worker %d stands still for %v after %s", p.worker, stall, op)
+		_ = pause(ctx, p.latency(name, nth, "back", longest))
 		time.Sleep(stall)
+		return err // the answer had come
 	}
 	if late := pause(ctx, p.latency(name, nth, "back", longest)); late != nil && err == nil {
 		return late
