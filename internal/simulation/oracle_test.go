@@ -105,8 +105,9 @@ func (r *run) exact(w intent.WriteIntent, sent bool, effects []simulated.Effect,
 	return true
 }
 
-// checkSettled holds what a commit says against the destination, when it says it.
-func (r *run) checkSettled(rec ledger.Record) {
+// checkSettled holds what a commit of a process says against the destination, when
+// it says it.
+func (r *run) checkSettled(p *process, rec ledger.Record) {
 	w, err := intent.DecodeStored(rec.Intent)
 	if err != nil {
 		r.fail("%s cannot be decoded: %v", r.nameOf(rec.ID), err)
@@ -116,8 +117,10 @@ func (r *run) checkSettled(rec ledger.Record) {
 	if rec.Settlement != ledger.Verified || w.Destination != "orders" {
 		return
 	}
+	p.mu.Lock()
+	since := p.reads[w.Stamp()]
+	p.mu.Unlock()
 	r.mu.Lock()
-	since := r.lastRead[w.Stamp()]
 	for _, s := range r.settled {
 		other, err := intent.DecodeStored(s.rec.Intent)
 		if err == nil && s.rec.ID != rec.ID && other.Stamp() != w.Stamp() && s.rec.KeyDigest == rec.KeyDigest && rec.KeyDigest != "" &&

@@ -141,7 +141,7 @@ func (p *process) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger
 	err = p.ledgerCall(ctx, "Reserve", r.Record.ID, func(ctx context.Context) error {
 		rec, fresh, err = p.Ledger.Reserve(ctx, r)
 		if err == nil && fresh {
-			p.run.committed(rec, r.Events)
+			p.run.committed(p, rec, r.Events)
 		}
 		return err
 	})
@@ -163,7 +163,7 @@ func (p *process) Append(ctx context.Context, id ledger.ID, fence int64, events 
 	err = p.ledgerCall(ctx, "Append", id, func(ctx context.Context) error {
 		rec, err = p.Ledger.Append(ctx, id, fence, events...)
 		if err == nil {
-			p.run.committed(rec, events)
+			p.run.committed(p, rec, events)
 		}
 		return err
 	})
@@ -206,7 +206,6 @@ func (p *process) Read(ctx context.Context, q connectors.Query) (obs connectors.
 		p.mu.Lock()
 		p.reads[q.Intent.Stamp()] = began
 		p.mu.Unlock()
-		p.run.hasRead(q.Intent.Stamp(), began)
 	}
 	return obs, err
 }

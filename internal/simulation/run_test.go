@@ -71,7 +71,6 @@ type run struct {
 	done      map[int]bool // actions that were done
 	cues      map[string]int
 	sends     []*send
-	lastRead  map[string]time.Time
 	settled   []settlement
 	answers   map[ledger.ID]time.Time // when the ledger recorded first that a send was answered
 	names     map[ledger.ID]string
@@ -229,15 +228,7 @@ func (r *run) answered(s *send, receipt connectors.Receipt, err error) {
 	r.logf("  answer to worker %d: %v %v", s.worker, receipt.Ref+receipt.Code, err)
 }
 
-func (r *run) hasRead(stamp string, began time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if began.After(r.lastRead[stamp]) {
-		r.lastRead[stamp] = began
-	}
-}
-
-func (r *run) committed(rec ledger.Record, events []ledger.Event) {
+func (r *run) committed(p *process, rec ledger.Record, events []ledger.Event) {
 	r.mu.Lock()
 	if rec.Parent != "" {
 		r.names[rec.ID] = "undo of " + r.names[rec.Parent]
@@ -263,7 +254,7 @@ func (r *run) committed(rec ledger.Record, events []ledger.Event) {
 			r.mu.Lock()
 			r.settled = append(r.settled, settlement{rec, time.Now()})
 			r.mu.Unlock()
-			r.checkSettled(rec)
+			r.checkSettled(p, rec)
 		}
 	}
 }
@@ -352,7 +343,7 @@ func (r *run) submit(w write, worker int) {
 // simulate runs a plan.
 func simulate(t *testing.T, p plan) *run {
 	r := &run{plan: p, used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
-		lastRead: map[string]time.Time{}, names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
+		names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
 		final: map[ledger.ID]ledger.Record{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), aboves: make([]above, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {
