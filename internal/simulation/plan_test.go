@@ -195,6 +195,9 @@ func (p *plan) concentrate(r *rand.Rand) {
 	case 1: // a process that stands still for longer than the destination remembers a key
 		if p.options.Window > 0 {
 			p.options.Window, p.slow, p.steps = 3*time.Minute, true, nil
+			if w.intent.Write == intent.Delete {
+				w.intent.Expect = intent.Fields{"amount_cents": number(100)}
+			}
 			w.intent.Write = intent.Create
 			p.there, p.faults = false, nil
 			fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
