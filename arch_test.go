@@ -36,7 +36,7 @@ var rooms = map[string][]string{
 	"connectors/rest":          {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
 	"connectors/rest/resttest": {"intent", "internal/wire"},
 	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
-	"connectors/sql":           {"connectors", "intent"},
+	"connectors/sql":           {"connectors", "intent", "internal/pgserver"},
 	"connectors/mcp":           {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
 	"connectors/mcp/mcptest":   {},
 	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 
 	"ledger":            {"intent"},
 	"ledger/ledgertest": {"ledger", "intent"},
-	"ledger/postgres":   {"intent", "internal/driver", "ledger"},
+	"ledger/postgres":   {"intent", "internal/driver", "internal/pgserver", "ledger"},
 	"ledger/sqlite":     {"intent", "internal/driver", "ledger"},
 
 	"verify":            {"connectors", "intent"},
@@ -67,7 +67,7 @@ var rooms = map[string][]string{
 
 	"internal/browsertest": {},
 	"internal/catalog":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":      {"audit", "audit/objects", "connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "redact", "signing"},
+	"internal/config":      {"audit", "audit/objects", "connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/pgserver", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "redact", "signing"},
 	"internal/demo":        {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
 	"internal/document":    {},
 	"internal/explorer":    {},
@@ -91,6 +91,7 @@ var rooms = map[string][]string{
 	"internal/need":        {},
 	"internal/otel":        {},
 	"internal/pause":       {},
+	"internal/pgserver":    {},
 	"internal/pgtest":      {},
 	"internal/program":     {},
 	"internal/probe":       {"connectors", "intent", "verify"},
@@ -109,20 +110,20 @@ var rooms = map[string][]string{
 	"internal/otel/oteltest":        {},
 	"internal/mcpapi/tool":          {"connectors", "intent"},
 
-	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/pgserver", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }
 
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
-	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                        // megabytes of translated C
-	"github.com/emersion/go-imap":        {"connectors/imap", "connectors/imap/imaptest"},          // one destination's protocol
-	"github.com/emersion/go-smtp":        {"connectors/mail", "connectors/mail/mailtest"},          // likewise
-	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                      // likewise
-	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
-	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                    // for tests of ledgers
-	"github.com/google/cel-go":           {"workflow/rules"},                                       // for who writes rules
-	"github.com/prometheus":              {"internal/metrics"},                                     // for who scrapes
+	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                                             // megabytes of translated C
+	"github.com/emersion/go-imap":        {"connectors/imap", "connectors/imap/imaptest"},                               // one destination's protocol
+	"github.com/emersion/go-smtp":        {"connectors/mail", "connectors/mail/mailtest"},                               // likewise
+	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                                           // likewise
+	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgserver", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
+	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                                         // for tests of ledgers
+	"github.com/google/cel-go":           {"workflow/rules"},                                                            // for who writes rules
+	"github.com/prometheus":              {"internal/metrics"},                                                          // for who scrapes
 	"github.com/sony/gobreaker":          {"guards"},
 	"github.com/DataDog/sketches-go":     {"lag"},
 	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                              // for contracts and declarations

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +14,14 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/pgserver"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
 
 // examineDestinations logs in to each destination, all at once.
 func examineDestinations(ctx context.Context, e *examination, c config.Config, reg *connectors.Registry) {
-	said := make([]string, len(c.Destinations))
+	said, lossy := make([]string, len(c.Destinations)), make([]string, len(c.Destinations))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxProbes)
 	for i, dest := range c.Destinations {
@@ -32,6 +34,7 @@ func examineDestinations(ctx context.Context, e *examination, c config.Config, r
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			said[i] = probed(ctx, reg, described{Name: dest.Name, Kinds: kinds})
+			lossy[i] = losing(ctx, reg, dest.Name, kinds)
 		})
 	}
 	wg.Wait()
@@ -39,12 +42,52 @@ func examineDestinations(ctx context.Context, e *examination, c config.Config, r
 		switch name := "destination " + dest.Name; said[i] {
 		case "ok":
 			e.ok(name, "reached, and the login works")
+			if lossy[i] != "" {
+				e.warn(name, "Give the destination a recheck that is longer than a failover takes, or let whoever runs the server change the setting.",
+					"a verified write can be lost: %s", flat(lossy[i]))
+			}
 		case "cannot be probed":
 			e.ok(name, "%s", "cannot be asked without writing")
 		default:
 			e.fail(name, "See that it runs, that this machine may reach it, and that the login in the configuration is right.", "%s", flat(said[i]))
 		}
 	}
+}
+
+// losing are the settings of a destination's server with which it can lose what a
+// strong read has shown, "" where none is known. A recheck finds what a failover lost.
+func losing(ctx context.Context, reg *connectors.Registry, name string, kinds []string) string {
+	rechecked := true
+	var conn connectors.Connector
+	for _, kind := range kinds {
+		var p connectors.Profile
+		var err error
+		if conn, p, err = reg.Lookup(name, kind); err != nil {
+			return ""
+		}
+		_, declared := p.Recheck.Declared()
+		rechecked = rechecked && declared
+	}
+	server, ok := conn.(weak)
+	if !ok {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	all, err := server.Weaknesses(ctx)
+	if err != nil {
+		return "the settings of its server could not be read: " + err.Error()
+	}
+	if rechecked {
+		all = slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, pgserver.Standby) })
+	}
+	return strings.Join(all, "; ")
+}
+
+// weak is what can name the settings of a server with which it can lose what it
+// acknowledged.
+type weak interface {
+	Weaknesses(ctx context.Context) ([]string, error)
 }
 
 // examine checks an open ledger.
@@ -132,21 +175,19 @@ func (d *desk) examineDisk(e *examination) {
 // examineDurability finds settings of a database with which what it acknowledged
 // can be lost.
 func (d *desk) examineDurability(ctx context.Context, e *examination) {
-	l, ok := d.ledger.(interface {
-		Weaknesses(ctx context.Context) ([]string, error)
-	})
+	l, ok := d.ledger.(weak)
 	if !ok {
 		return
 	}
-	switch weak, err := l.Weaknesses(ctx); {
+	switch found, err := l.Weaknesses(ctx); {
 	case err != nil:
 		e.warn("durability", "Let the ledger's user read the settings of the server.", "%s", flat(err.Error()))
-	case len(weak) > 0 && strings.HasPrefix(weak[0], "synchronous_standby_names"): // the last one, which may be a copy for reads only
+	case len(found) > 0 && strings.HasPrefix(found[0], pgserver.Standby): // the last one, which may be a copy for reads only
 		e.warn("durability", "Name a standby in synchronous_standby_names where one may take over.",
-			"a failover can lose what the database acknowledged: %s", weak[0])
-	case len(weak) > 0:
+			"a failover can lose what the database acknowledged: %s", found[0])
+	case len(found) > 0:
 		e.fail("durability", "Set fsync and full_page_writes to on, and name a standby in synchronous_standby_names where one may take over.",
-			"a crash can lose what the database acknowledged: %s", strings.Join(weak, "; "))
+			"a crash can lose what the database acknowledged: %s", strings.Join(found, "; "))
 	default:
 		e.ok("durability", "no setting of the database weakens it")
 	}

@@ -108,6 +108,34 @@ func TestDoctorWarnsOfAsynchronousStandbys(t *testing.T) {
 	says(t, r, "ok durability", "no setting of the database weakens it")
 }
 
+// What a strong read of a destination showed is lost with its primary, unless a
+// recheck finds that.
+func TestDoctorWarnsOfDestinationsThatCanLoseWrites(t *testing.T) {
+	pg, err := pgtest.Open(pgtest.Options{})
+	pgtest.Need(t, err)
+	t.Cleanup(func() { _ = pg.Close() })
+	standby, err := pg.Standby(pgtest.StandbyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := standby.CaughtUp(pg); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Exec("postgres", "CREATE TABLE orders (number text PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, simulated.Plain.Options())
+	for recheck, warned := range map[string]bool{"": true, "    recheck: 10m\n": false} {
+		p.write("readback.yaml", "ledger: readback.db\ntenant: acme\ndestinations:\n  shop:\n    type: postgresql\n    dsn: postgres://postgres@"+pg.Addr()+"/postgres\n"+
+			"    tables: {order: {name: orders, columns: {number: text}, key: [number], unique: true}}\n"+recheck)
+		r := p.run("doctor")
+		says(t, r, "destination shop", "reached, and the login works")
+		if got := strings.Contains(r.out, "a verified write can be lost"); got != warned {
+			t.Errorf("recheck %q: warned: %v, want %v\n%s", recheck, got, warned, r.out)
+		}
+	}
+}
+
 // execute runs SQL behind everybody's back.
 func execute(t *testing.T, database, sql string) {
 	t.Helper()

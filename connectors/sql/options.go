@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/pgserver"
 )
 
 // Options say where the tables are and what their database promises. DSN or DB
@@ -242,7 +241,7 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	if err != nil {
 		return nil, fmt.Errorf("the option %s is no connection string of PostgreSQL: %w", option, &serverWords{err})
 	}
-	if host, ok := inTheClear(&conf.ConnConfig.Config); ok && !plaintext {
+	if host, err := pgserver.InTheClear(dsn); err != nil || host != "" && !plaintext {
 		return nil, fmt.Errorf("the option %s may go to %s without TLS; want sslmode=verify-full in it, or the option Plaintext", option, clip(host))
 	}
 	conf.MaxConns = int32(min(connections, 1000))
@@ -255,20 +254,6 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	conf.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	conf.BeforeConnect = beforeConnect(password)
 	return conf, nil
-}
-
-// inTheClear finds a host that may be spoken to without TLS: sslmode=prefer,
-// which is the default, falls back to that.
-func inTheClear(c *pgconn.Config) (string, bool) {
-	hosts := []*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}
-	for _, h := range append(hosts, c.Fallbacks...) {
-		ip := net.ParseIP(h.Host)
-		local := h.Host == "localhost" || strings.HasPrefix(h.Host, "/") || (ip != nil && ip.IsLoopback())
-		if h.TLSConfig == nil && !local {
-			return h.Host, true
-		}
-	}
-	return "", false
 }
 
 // orDefault is a bound, or its default.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/pgserver"
 )
 
 // Probe connects for writing and for reading and compares each table with what
@@ -24,6 +25,29 @@ func (c *Connector) Probe(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Weaknesses are the settings of the server with which a crash or a failover can
+// lose what it acknowledged, most severe first. SQLite has none.
+func (c *Connector) Weaknesses(ctx context.Context) ([]string, error) {
+	p, ok := c.engine.(*postgres)
+	if !ok {
+		return nil, nil
+	}
+	conn, err := p.writes.acquire(ctx)
+	if err != nil {
+		return nil, doing("connect for writing", err)
+	}
+	defer conn.Release()
+	rows, _, err := ask(ctx, conn.Conn().PgConn(), sqlOf(p.dialect, pgserver.Weaknesses), maxRows)
+	if err != nil {
+		return nil, doing("read the server's settings", err)
+	}
+	var weak []string
+	for _, r := range rows {
+		weak = append(weak, r.text(0))
+	}
+	return weak, nil
 }
 
 func (p *postgres) probe(ctx context.Context, t *table) error {

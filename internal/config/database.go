@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/readback-go/readback/internal/pgserver"
 	"github.com/readback-go/readback/internal/yamlfile"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -104,9 +105,9 @@ func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *Op
 	if err != nil {
 		return nil, nil, l.invalid(err)
 	}
-	host, err := postgres.InTheClear(dsn)
+	host, err := pgserver.InTheClear(dsn)
 	if err != nil {
-		return nil, nil, l.invalid(withoutSecrets(err, dsn))
+		return nil, nil, l.invalid(withoutSecrets(fmt.Errorf("%w: %w", ledger.ErrUnavailable, err), dsn))
 	}
 	if host != "" && !l.Plaintext {
 		return nil, nil, l.invalid(fmt.Errorf("may go to %s without TLS; want sslmode=verify-full in its URL, or plaintext: true", yamlfile.Clip(host)))

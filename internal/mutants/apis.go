@@ -45,9 +45,11 @@ func interfaces() []Mutant {
 			"strings.Contains(e.err.Error(), \"no such table: \")", "false", "", "TestMistypedTable"},
 		{6, "A list that is not there ends a write before it is sent, where the API itself says so.", "connectors/rest/page.go",
 			"if _, foreign := decode(a); foreign != nil {", "if true {", "", "TestNoPath"},
-		{8, "A standby that nobody waits for is told.", "ledger/postgres/version.go",
+		{8, "A standby that nobody waits for is told.", "internal/pgserver/pgserver.go",
 			"HAVING count(*) > 0", "HAVING count(*) > 1", "cmd/readback", "TestDoctorWarnsOfAsynchronousStandbys"},
-		{8, "Settings with which a crash loses what was acknowledged are told.", "ledger/postgres/version.go",
+		{8, "Settings with which a crash loses what was acknowledged are told.", "internal/pgserver/pgserver.go",
 			"current_setting(name, true) = 'off'", "current_setting(name, true) = 'none'", "cmd/readback", "TestDoctorFindsWeakSettingsOfTheDatabase"},
+		{8, "A destination that a failover can take back, and that is not rechecked, is told.", "cmd/readback/examine.go",
+			"	if rechecked {", "	if true {", "", "TestDoctorWarnsOfDestinationsThatCanLoseWrites"},
 	}
 }
