@@ -168,7 +168,7 @@ func newPlan(seed uint64) plan {
 	p.there = p.writes[0].intent.Write != intent.Create && !one(4)
 	p.drawTrouble(r, at)
 	p.concentrate(r)
-	p.drawAbove(rand.New(rand.NewPCG(seed, 0xab0fe)))
+	p.drawWorkflows(rand.New(rand.NewPCG(seed, 0xab0fe)))
 	p.disk = seed%onDisk == 0
 	p.options.Rollback = connectors.Bound{}
 	if slices.ContainsFunc(p.faults, func(f fault) bool { return f.Vice == simulated.PhantomSuccess || f.Vice == simulated.Rollback }) {

@@ -58,7 +58,7 @@ type run struct {
 	mu        sync.Mutex
 	procs     []*process
 	engines   []*engine.Engine
-	aboves    []above
+	flows     []workflows
 	saga      string // what was said last of the saga
 	calling   int    // whose clock the ledger's is
 	final     map[ledger.ID]ledger.Record
@@ -290,7 +290,7 @@ func (r *run) born(t *testing.T, worker, life int) {
 	e := engine.New(p, &reg, &engine.Options{Owner: fmt.Sprintf("worker %d.%d", worker, life), Recheck: 3 * time.Minute})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.procs[worker], r.engines[worker], r.aboves[worker] = p, e, r.raise(p, e)
+	r.procs[worker], r.engines[worker], r.flows[worker] = p, e, r.newWorkflows(p, e)
 }
 
 func (r *run) engine(worker int) *engine.Engine {
@@ -344,7 +344,7 @@ func (r *run) submit(w write, worker int) {
 func simulate(t *testing.T, p plan) *run {
 	r := &run{plan: p, used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
 		names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
-		final: map[ledger.ID]ledger.Record{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), aboves: make([]above, p.workers)}
+		final: map[ledger.ID]ledger.Record{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), flows: make([]workflows, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {
 		world, err := simulated.New(p.options)

@@ -30,20 +30,20 @@ const (
 	diesAfter  = "dies after its call"
 )
 
-// above are the programs of one life of one worker that stand above single writes.
-type above struct {
+// workflows are the programs of one life of one worker that stand above single writes.
+type workflows struct {
 	sagas *saga.Runner
 	gate  *workflow.Gate
 }
 
-// desk is the ledger as those programs use it.
-type desk struct {
+// store is the ledger as those programs use it.
+type store struct {
 	ledger.Papers
 	*process
 	about ledger.ID // the write that its filings count as calls of
 }
 
-func (d desk) File(ctx context.Context, f ledger.Filing) (done ledger.Filed, err error) {
+func (d store) File(ctx context.Context, f ledger.Filing) (done ledger.Filed, err error) {
 	err = d.ledgerCall(ctx, "File", d.about, func(ctx context.Context) error {
 		done, err = d.Papers.File(ctx, f)
 		return err
@@ -51,9 +51,9 @@ func (d desk) File(ctx context.Context, f ledger.Filing) (done ledger.Filed, err
 	return done, err
 }
 
-// drawAbove draws a step of a saga, a step of the gate, and clocks that differ. It
+// drawWorkflows draws a step of a saga, a step of the gate, and clocks that differ. It
 // draws from its own source, so that it shifts nothing that was drawn before.
-func (p *plan) drawAbove(r *rand.Rand) {
+func (p *plan) drawWorkflows(r *rand.Rand) {
 	p.skews = make([]time.Duration, p.workers)
 	if r.IntN(4) == 0 {
 		most := []time.Duration{2 * time.Second, 20 * time.Second, 2 * time.Minute}[r.IntN(3)]
@@ -87,14 +87,14 @@ func (p *plan) drawAbove(r *rand.Rand) {
 	}
 }
 
-// raise gives a life of a worker its saga runner and its gate.
-func (r *run) raise(p *process, e *engine.Engine) above {
+// newWorkflows gives a life of a worker its saga runner and its gate.
+func (r *run) newWorkflows(p *process, e *engine.Engine) workflows {
 	i := slices.IndexFunc(r.plan.writes, func(w write) bool { return w.saga || len(w.gate) > 0 })
 	if i < 0 {
-		return above{}
+		return workflows{}
 	}
-	d := desk{Papers: r.books[p.worker], process: p, about: idOf(r.plan.writes[i].intent)}
-	return above{sagas: saga.New(d, e, nil), gate: workflow.New(d, &workflow.Options{Look: e, Logger: slog.New(slog.DiscardHandler)})}
+	d := store{Papers: r.books[p.worker], process: p, about: idOf(r.plan.writes[i].intent)}
+	return workflows{sagas: saga.New(d, e, nil), gate: workflow.New(d, &workflow.Options{Look: e, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 // sagaOf is the saga that a write is a step of.
@@ -108,7 +108,7 @@ func sagaOf(w write) saga.Plan {
 func (r *run) carry(w write, worker int, within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	sagas := r.above(worker).sagas
+	sagas := r.workflows(worker).sagas
 	s, err := sagas.Begin(ctx, sagaOf(w))
 	if err == nil && !s.Over() {
 		s, err = sagas.Run(ctx, "acme", sagaID)
@@ -170,7 +170,7 @@ func (r *run) caller(w write, worker int) {
 	var lost, said time.Time // when a call began whose answer was lost, and of when the last finding was
 	for again := range 12 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		gate := r.above(worker).gate
+		gate := r.workflows(worker).gate
 		if flow == "" {
 			made, err := gate.Create(ctx, who, workflow.CreateRequest{WorkflowName: "gated"})
 			if err == nil {
@@ -223,7 +223,7 @@ func (r *run) caller(w write, worker int) {
 		if lost.IsZero() {
 			lost = time.Now()
 		}
-		_, err = r.above(worker).gate.CompleteStep(ctx, who, flow, w.intent.Step, workflow.CompleteRequest{IdempotencyKey: "gate", Fence: fence(got)})
+		_, err = r.workflows(worker).gate.CompleteStep(ctx, who, flow, w.intent.Step, workflow.CompleteRequest{IdempotencyKey: "gate", Fence: fence(got)})
 		cancel()
 		r.logf("the caller completes %s: %v", w.intent.Step, err)
 		if err == nil {
@@ -293,10 +293,10 @@ func (r *run) checkGate(w write, v *workflow.Verification, began time.Time) {
 	}
 }
 
-func (r *run) above(worker int) above {
+func (r *run) workflows(worker int) workflows {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.aboves[worker]
+	return r.flows[worker]
 }
 
 // known is the write of the plan that an identity of the ledger stands for.
