@@ -51,4 +51,21 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 			}
 		})
 	})
+	t.Run("by a process that has just begun, after a clock step", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			step := b.steps()
+			b.set(late)
+			first := b.do(order("A-1", intent.Create))
+			step(time.Hour)
+			e := b.engineOn(b.ledger, b.world.Destination(), nil)
+			if _, err := e.Do(t.Context(), call(order("A-1", intent.Delete), 2)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if left := b.fieldsNow(); left != nil {
+				t.Errorf("the record came back: %v%s", left, b.life(first.ID))
+			}
+		})
+	})
 }

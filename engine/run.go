@@ -166,6 +166,7 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 	if t.rec.KeyDigest == "" || t.intent.Write != intent.Delete && t.intent.Write != intent.Upsert {
 		return 0, ""
 	}
+	asked := time.Now()
 	found, err := t.e.ledger.List(t.life.hard, ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: lateCreates})
 	var unread *ledger.UnreadError // what cannot be read cannot be sent again either
 	if err != nil && !errors.As(err, &unread) {
@@ -176,6 +177,7 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 		if err != nil || r.ID == t.rec.ID {
 			continue
 		}
+		t.e.clock.hear(r.Now, asked) // this can be the first that the process hears of it
 		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now, &t.e.clock)); still > wait {
 			wait, why = still, fmt.Sprintf("an earlier send of write %s, which creates this record, may still arrive", r.ID)
 		}

@@ -43,6 +43,8 @@ func guarding() []Mutant {
 			"!policies.InWindow(c, 0)", "!policies.InWindow(c, 0) && false", "", "TestKeyIsNotRepeatedAfterItsWindow"},
 		{6, "A ledger's clock that steps forward lets no time pass.", clockGo,
 			"\t\t\td -= max(s.ahead, 0)\n", "", "", "TestAClockStepProvesNoAbsence/one_process"},
+		{6, "A delete that is the first that a process does waits for a create that may still arrive.", runGo,
+			"\t\tt.e.clock.hear(r.Now, asked) // this", "\t\t// this", "", "TestADeletedRecordDoesNotComeBack/by_a_process_that_has_just_begun,_after_a_clock_step"},
 		{6, "A process believes in no time before it heard the ledger's clock.", clockGo,
 			"d = min(d, time.Since(c.began))", "d = min(d, time.Duration(1<<63-1))", "", "TestAClockStepProvesNoAbsence/a_process_that_has_just_begun"},
 		{6, "A ledger's clock that stood still prolongs no window.", clockGo,

@@ -97,7 +97,7 @@ func (r *run) exact(w intent.WriteIntent, sent bool, effects []simulated.Effect,
 		}
 		made := creator(effects, id)
 		ours := made.By == simulated.ByRequest && made.Stamp == w.Stamp()
-		copied := made.By == simulated.ByOther && made.After.Stamp == w.Stamp() // an exact copy cannot be told from ours
+		copied := made.By == simulated.ByOther && (made.After.Stamp == w.Stamp() || !r.plan.options.Stamps) // an exact copy cannot be told from ours
 		if w.Write == intent.Create && sent && !ours && !copied {
 			return false
 		}
@@ -121,6 +121,7 @@ func (r *run) checkSettled(p *process, rec ledger.Record) {
 	since := p.reads[w.Stamp()]
 	p.mu.Unlock()
 	r.mu.Lock()
+	r.seen[rec.ID] = since
 	for _, s := range r.settled {
 		other, err := intent.DecodeStored(s.rec.Intent)
 		if err == nil && s.rec.ID != rec.ID && other.Stamp() != w.Stamp() && s.rec.KeyDigest == rec.KeyDigest && rec.KeyDigest != "" &&
@@ -259,7 +260,7 @@ func (r *run) visible(at time.Time, s *send) bool {
 // nobody could know of the first: no answer to it was recorded, or the destination is
 // declared to take effects back, and another actor took it away or took our marks
 // off it; or the destination took it back. Where another actor did, it is harmless
-// too if a reviewer knows.
+// too if a reviewer knows, or if it is of a send that had been made before.
 func (r *run) checkCount(k *known, effects []simulated.Effect) {
 	var before *simulated.Effect
 	for _, e := range k.effects {
@@ -276,6 +277,7 @@ func (r *run) checkCount(k *known, effects []simulated.Effect) {
 func (r *run) excused(k *known, first, second simulated.Effect, effects []simulated.Effect) bool {
 	at := r.answers[k.rec.ID]
 	answered := !at.IsZero() && at.Before(second.At)
+	s, _ := r.sendOf(second)
 	for _, e := range effects {
 		if e.Seq <= first.Seq || e.Seq >= second.Seq || e.ID != first.ID {
 			continue
@@ -283,7 +285,7 @@ func (r *run) excused(k *known, first, second simulated.Effect, effects []simula
 		if e.By == simulated.ByItself {
 			return true
 		}
-		if e.By == simulated.ByOther && (!answered || reported(k) || r.plan.options.Rollback != connectors.Bound{}) &&
+		if e.By == simulated.ByOther && (!answered || reported(k) || s != nil && s.begun.Before(e.At) || r.plan.options.Rollback != connectors.Bound{}) &&
 			(e.After == nil || e.After.Fields["order_id"] != "S-1" || e.After.Stamp != first.After.Stamp) {
 			return true
 		}
@@ -363,6 +365,9 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 						since = other.begun
 					}
 				}
+			}
+			if undo && !r.plan.options.Versions && by.At.Before(r.seen[k.rec.Parent]) {
+				continue // it was there when the write was first seen: nothing tells it from what the destination adds
 			}
 			if (undo || !first && by.At.After(since)) && r.visible(by.At, s) {
 				r.fail("foreign: %s replaced %s, which another actor had set (effect %d) before the read on which the send was based", k.name, name, by.Seq)

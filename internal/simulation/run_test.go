@@ -62,6 +62,7 @@ type run struct {
 	saga      string // what was said last of the saga
 	calling   int    // whose clock the ledger's is
 	final     map[ledger.ID]ledger.Record
+	seen      map[ledger.ID]time.Time // when the read was begun on which a verified write rests
 	alias     map[ledger.ID]ledger.ID // of identities that the plan could not know
 	offset    time.Duration           // of the ledger's clock
 	latest    time.Time               // that it showed
@@ -344,7 +345,7 @@ func (r *run) submit(w write, worker int) {
 func simulate(t *testing.T, p plan) *run {
 	r := &run{plan: p, used: map[int]bool{}, done: map[int]bool{}, cues: map[string]int{},
 		names: map[ledger.ID]string{}, answers: map[ledger.ID]time.Time{},
-		final: map[ledger.ID]ledger.Record{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), flows: make([]workflows, p.workers)}
+		final: map[ledger.ID]ledger.Record{}, seen: map[ledger.ID]time.Time{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), flows: make([]workflows, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {
 		world, err := simulated.New(p.options)
