@@ -136,14 +136,15 @@ func (t *task) superseded() (ledger.ID, error) {
 		return "", nil
 	}
 	f := ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 200}
-	unread := 0
+	unread, newer := 0, true
 	for range supersededPages {
 		found, err := t.e.ledger.Find(t.life.hard, f)
 		if err != nil {
 			return "", err
 		}
 		for _, r := range found.Records {
-			if t.supersedes(r) {
+			newer = newer && r.ID != t.rec.ID // the newest come first
+			if t.supersedes(r, newer) {
 				return r.ID, nil
 			}
 		}
@@ -161,9 +162,13 @@ func (t *task) superseded() (ledger.ID, error) {
 	return "", nil
 }
 
-func (t *task) supersedes(r ledger.Record) bool {
+// supersedes reports the same of one write, which is newer than this one or older.
+// That counts where the ledger's clock stood still between their first sends, since it
+// had been set back.
+func (t *task) supersedes(r ledger.Record, newer bool) bool {
+	later := r.FirstSend.After(t.rec.FirstSend) || newer && r.FirstSend.Equal(t.rec.FirstSend)
 	nothing := r.Sends == r.Unsent || r.Settlement == ledger.NotApplied || r.Settlement == ledger.Denied
-	if r.ID == t.rec.ID || r.ID == t.rec.Child || r.KeyDigest != t.rec.KeyDigest || nothing || !r.FirstSend.After(t.rec.FirstSend) {
+	if r.ID == t.rec.ID || r.ID == t.rec.Child || r.KeyDigest != t.rec.KeyDigest || nothing || !later {
 		return false
 	}
 	return t.judged.Verdict != verify.Absent || removes(r)

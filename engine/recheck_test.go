@@ -66,6 +66,32 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 	}
 }
 
+// A ledger's clock that was set back stands still, and both writes are sent at one time.
+func TestRecheckKnowsLaterWritesOfOneTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		step := b.steps()
+		b.do(order("A-0", intent.Create))
+		step(-time.Hour)
+		first := b.do(order("A-1", intent.Create))
+		second := b.do(wish("A-1", 1, intent.Delete))
+		third := b.do(wish("A-1", 2, intent.Create))
+		if at := b.state(first.ID).FirstSend; !at.Equal(b.state(second.ID).FirstSend) || !at.Equal(b.state(third.ID).FirstSend) {
+			t.Fatal("the clock did not stand still")
+		}
+		b.remove("A-1")
+		b.work(5 * time.Hour)
+		if got := b.state(first.ID); got.State != ledger.Settled {
+			t.Errorf("what was deleted later: %s%s", got.Phase(), b.life(first.ID))
+		}
+		if got := b.state(third.ID); got.State != ledger.Review {
+			t.Errorf("what was deleted earlier, and is gone: %s%s", got.Phase(), b.life(third.ID))
+		}
+	})
+}
+
 func (b *bench) remove(id string) {
 	b.t.Helper()
 	for _, r := range b.world.Records(id) {
