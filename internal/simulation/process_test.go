@@ -47,7 +47,10 @@ func (p *process) latency(call string, nth int, leg string, longest time.Duratio
 // before and after, and ends there for who gives up or dies.
 func (p *process) call(ctx context.Context, op string, id ledger.ID, longest time.Duration, do func(ctx context.Context) error) error {
 	id = p.run.known(id)
-	name := op + " " + string(id)
+	name := op
+	if p.run.named(id) { // the gate draws names by chance
+		name += " " + string(id)
+	}
 	p.mu.Lock()
 	nth := p.calls[name]
 	p.calls[name]++

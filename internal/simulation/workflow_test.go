@@ -299,6 +299,13 @@ func (r *run) workflows(worker int) workflows {
 	return r.flows[worker]
 }
 
+// named reports whether a write is of the plan, or undoes one of it.
+func (r *run) named(id ledger.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.names[id] != ""
+}
+
 // known is the write of the plan that an identity of the ledger stands for.
 func (r *run) known(id ledger.ID) ledger.ID {
 	r.mu.Lock()
