@@ -185,7 +185,8 @@ func (p *plan) concentrate(r *rand.Rand) {
 		return from + time.Duration(r.Int64N(int64(until-from)))
 	}
 	fault := func(v simulated.Vice, delay time.Duration) {
-		p.faults = append(p.faults, fault{at: 1, Fault: simulated.Fault{Vice: v, Times: 1, Delay: delay}})
+		at := time.Duration(len(p.faults) + 1) // not two at once
+		p.faults = append(p.faults, fault{at: at, Fault: simulated.Fault{Vice: v, Times: 1, Delay: delay}})
 	}
 	switch r.IntN(8) {
 	case 0: // two writes that are submitted almost at once, to a slow ledger
