@@ -263,7 +263,7 @@ func (t *task) giveBack() error {
 	case ledger.Held:
 		return nil // its lease ends by itself
 	case ledger.Sending:
-		return t.commit(recovered, handBack)
+		return t.commit(t.recovered(), handBack)
 	}
 	return t.commit(handBack)
 }
@@ -279,7 +279,7 @@ func (e *Engine) unworkable(rec ledger.Record, why error) error {
 	case ledger.Held:
 		return failure // its lease ends by itself
 	case ledger.Sending:
-		events = append(events, recovered)
+		events = append(events, t.recovered())
 	}
 	events = append(events, ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
 		In: min(max(rec.Now.Sub(rec.Created)/2, unworkableFirst), unworkableMost)})

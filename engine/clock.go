@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/readback-go/readback/ledger"
 )
 
 // clock relates the ledger's clock, which can step, to the time that this process
@@ -86,6 +88,18 @@ func (c *clock) atMost(moment, now time.Time) time.Duration {
 		d = min(d, time.Since(c.began))
 	}
 	return max(d, 0)
+}
+
+// sinceSend is how much time has passed for sure since the last send of a write
+// ended. A lease that ended by the ledger's clock says nothing about the process
+// that held it: where that clock stepped, its send can last for as long as the lease
+// was to last by its own count.
+func (c *clock) sinceSend(r ledger.Record, now time.Time) time.Duration {
+	since := c.atMost(r.LastSend, now)
+	if !r.LostSend.IsZero() {
+		since = min(since, max(c.atMost(r.LostSend, now)-r.LostFor, 0))
+	}
+	return since
 }
 
 // atLeast is how much time can have passed since the ledger's clock showed a

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -48,6 +49,31 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 			b.worked(time.Hour)
 			if got := b.state(first.ID); b.fieldsNow() == nil || got.State != ledger.Review {
 				t.Errorf("%s, and there is %v%s", got.Phase(), b.fieldsNow(), b.life(first.ID))
+			}
+		})
+	})
+	t.Run("while a send hangs whose lease a clock step ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			step := b.steps()
+			b.do(order("A-0", intent.Create)) // this process hears the ledger's clock
+			d := b.world.Destination()
+			d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) {
+				time.Sleep(28 * time.Second)
+				b.set(late)
+			}}
+			hanging := b.engineOn(b.ledger, d, nil)
+			go func() { _, _ = hanging.Do(t.Context(), order("A-1", intent.Create)) }()
+			time.Sleep(time.Second)
+			step(time.Hour)
+			first := b.do(order("A-1", intent.Create))
+			if first.Status != engine.StatusVerified || first.Sends != 2 {
+				t.Fatalf("%+v%s", first, b.life(first.ID))
+			}
+			second := b.do(call(order("A-1", intent.Delete), 2))
+			b.worked(time.Hour)
+			if got := b.state(second.ID); got.Settlement != ledger.Verified || b.fieldsNow() != nil {
+				t.Errorf("%s, and the record came back: %v%s%s", got.Phase(), b.fieldsNow(), b.life(first.ID), b.life(second.ID))
 			}
 		})
 	})

@@ -318,7 +318,7 @@ func (t *task) step() (parked bool, err error) {
 		if t.mine {
 			return false, t.send()
 		}
-		return false, t.note(recovered)
+		return false, t.note(t.recovered())
 	case ledger.Checking:
 		return t.check()
 	case ledger.Compensating:
@@ -327,9 +327,31 @@ func (t *task) step() (parked bool, err error) {
 	return true, nil
 }
 
-// recovered says that a write was found announced.
-var recovered = ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true,
-	Reason: "found announced with nobody at work: it may have been sent, or may yet be by a process that stood still"}
+// recovered says that a write was found announced. Its send may still be under way,
+// unless the process that announced it is known to have ended.
+func (t *task) recovered() ledger.Event {
+	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true,
+		Reason: "found announced with nobody at work: it may have been sent, or may yet be by a process that stood still"}
+	if !t.senderEnded() {
+		ev.SendFor = t.rec.LastSend.Sub(t.rec.Updated)
+	}
+	return ev
+}
+
+// senderEnded reports whether the announced send is known to be over: it was this
+// engine's, which works on a write once at a time, or that of a process that ended.
+func (t *task) senderEnded() bool {
+	events, err := t.e.ledger.Events(t.life.hard, t.rec.Tenant, t.rec.ID)
+	if err != nil { // then it is not known
+		return false
+	}
+	for _, ev := range slices.Backward(events) {
+		if ev.Kind == ledger.EvAnnounced {
+			return ev.By == t.e.opts.Owner || gone(ev.By) != ""
+		}
+	}
+	return false
+}
 
 // letGo ends the lease on a write that waits behind another one.
 func (t *task) letGo() error {

@@ -121,7 +121,7 @@ func (t *task) now() time.Time { return t.clock.Add(time.Since(t.read)) }
 
 // sinceSend is how long ago the last send ended at least, never negative, by what
 // this process counted: a clock that stepped makes us wait longer.
-func (t *task) sinceSend() time.Duration { return t.e.clock.atMost(t.rec.LastSend, t.now()) }
+func (t *task) sinceSend() time.Duration { return t.e.clock.sinceSend(t.rec, t.now()) }
 
 // sinceByClock is the same by the ledger's clock, by which rechecks are due: they
 // conclude nothing from time that has passed.
@@ -318,7 +318,7 @@ func budget(all int, p connectors.Profile) int {
 
 // caseOf is what a record says for a decision at a time, without what was read.
 func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *clock) policies.Case {
-	return policies.CaseOf(r, w, p, now, counted.atMost(r.LastSend, now), counted.atLeast(r.KeySend, now))
+	return policies.CaseOf(r, w, p, now, counted.sinceSend(r, now), counted.atLeast(r.KeySend, now))
 }
 
 // late reports whether the intent's deadline has passed.

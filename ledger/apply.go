@@ -194,6 +194,9 @@ func effect(r Record, e Event, now time.Time) Record {
 	case EvRecovered:
 		r.LastFate, r.Unknown = FateUnknown, true
 		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
+		if e.SendFor > 0 {
+			r.LostSend, r.LostFor = r.Updated, e.SendFor
+		}
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:

@@ -73,7 +73,8 @@ type Event struct {
 	// Read: it could not be made, or proved nothing. Default false.
 	Unproven bool `json:"unproven,omitempty"`
 	// Announced: the key's generation, how long until the send has surely
-	// ended, and whether it makes a late double possible.
+	// ended, and whether it makes a late double possible. Recovered: how long after
+	// its announcement the send can be under way, 0 where it is known to be over.
 	Generation  int           `json:"generation,omitempty"`
 	Conditional bool          `json:"conditional,omitempty"`
 	SendFor     time.Duration `json:"send_for,omitempty"`

@@ -155,6 +155,11 @@ type Record struct {
 	FirstSend time.Time `json:"first_send,omitzero"`
 	KeySend   time.Time `json:"key_send,omitzero"`
 	LastSend  time.Time `json:"last_send,omitzero"`
+	// LostSend is when the latest send was announced whose end no worker recorded,
+	// LostFor how long after that it could still be under way by the count of the
+	// process that made it. Zero where there is none, or that process has ended.
+	LostSend time.Time     `json:"lost_send,omitzero"`
+	LostFor  time.Duration `json:"lost_for,omitempty"`
 
 	// FirstLook is when the first read after the last send was made.
 	FirstLook time.Time `json:"first_look,omitzero"`
