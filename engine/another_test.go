@@ -198,14 +198,17 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 		vice   simulated.Vice
 		differ bool
 		theirs bool // another actor made it
+		undone bool // its maker was to be undone, which a reviewer decides about
 		want   engine.Status
 	}{
-		"as declared":                  {simulated.Plain, "", false, false, engine.StatusVerified},
-		"another value":                {simulated.Plain, "", true, false, engine.StatusNotApplied},
-		"refused under the unique key": {simulated.Unique, "", true, false, engine.StatusNotApplied},
-		"the refusal lost on its way":  {simulated.Unique, simulated.LostAnswer, true, false, engine.StatusNotApplied},
-		"another actor's":              {simulated.Plain, "", false, true, engine.StatusReview},
-		"another actor's, unique":      {simulated.Unique, simulated.LostAnswer, false, true, engine.StatusReview},
+		"as declared":                  {simulated.Plain, "", false, false, false, engine.StatusVerified},
+		"another value":                {simulated.Plain, "", true, false, false, engine.StatusNotApplied},
+		"refused under the unique key": {simulated.Unique, "", true, false, false, engine.StatusNotApplied},
+		"the refusal lost on its way":  {simulated.Unique, simulated.LostAnswer, true, false, false, engine.StatusNotApplied},
+		"in review":                    {simulated.Plain, "", false, false, true, engine.StatusNotApplied},
+		"in review, unique":            {simulated.Unique, simulated.LostAnswer, false, false, true, engine.StatusNotApplied},
+		"another actor's":              {simulated.Plain, "", false, true, false, engine.StatusReview},
+		"another actor's, unique":      {simulated.Unique, simulated.LostAnswer, false, true, false, engine.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,7 +216,13 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 				if c.theirs {
 					b.seed(seeded, "rb-theirs")
 				} else {
-					b.do(order("A-1", intent.Create))
+					first := b.do(compensable(order("A-1", intent.Create)))
+					if c.undone {
+						b.edit(intent.Fields{"note": "call them"})
+						if out := b.undo(first.ID, unwanted); out.Status != engine.StatusReview {
+							t.Fatalf("%+v%s", out, b.life(first.ID))
+						}
+					}
 				}
 				time.Sleep(time.Minute)
 				if c.vice != "" {

@@ -493,37 +493,39 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		return []ledger.Event{read, t.firstAnnouncement()}
 	}
 	read.Mismatches = t.differences(j.Mismatches)
-	if earlier := t.madeBy(seen); earlier != "" && t.intent.Write == intent.Create {
+	if earlier, found := t.madeBy(seen); found && t.intent.Write == intent.Create {
 		rec := seen.Records[0]
-		if len(verify.Diff(t.intent, t.profile.Compare, rec.Fields)) > 0 {
-			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and it differs from what is declared", earlier))}
+		switch {
+		case earlier.Settlement != ledger.Verified:
+			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and is %s", earlier.ID, earlier.Phase()))}
+		case len(verify.Diff(t.intent, t.profile.Compare, rec.Fields)) > 0:
+			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and it differs from what is declared", earlier.ID))}
 		}
 		read.Ref, read.URL, read.Version = rec.Ref, rec.URL, rec.Version
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: verify.Vacuous.String(), Rule: "pre-state",
-			Reason: fmt.Sprintf("write %s made the record as declared: nothing to send", earlier)}}
+			Reason: fmt.Sprintf("write %s made the record as declared: nothing to send", earlier.ID)}}
 	}
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
 }
 
-// madeBy is the write of this ledger that was verified and whose stamp the one record
-// found bears, "" where there is none: what stands in the way of a create is then no
-// other actor's. A write of which the ledger cannot tell is taken for none.
-func (t *task) madeBy(seen connectors.Observation) ledger.ID {
+// madeBy is another write of this ledger whose stamp the one record found bears: what
+// is in the way of a create is then no other actor's. It counts for none where the
+// ledger cannot be asked.
+func (t *task) madeBy(seen connectors.Observation) (maker ledger.Record, found bool) {
 	if len(seen.Records) != 1 || seen.Records[0].Stamp == "" || t.rec.KeyDigest == "" {
-		return ""
+		return maker, false
 	}
-	found, err := t.e.ledger.Find(t.life.hard, ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest,
-		Settlements: []ledger.Settlement{ledger.Verified}, Limit: 200})
+	writes, err := t.e.ledger.Find(t.life.hard, ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 200})
 	if err != nil {
 		t.log().Warn("whether an earlier write made the record could not be found out", "error", err)
-		return ""
+		return maker, false
 	}
-	for _, r := range found.Records {
+	for _, r := range writes.Records {
 		if w, err := intent.DecodeStored(r.Intent); err == nil && r.ID != t.rec.ID && w.Stamp() == seen.Records[0].Stamp {
-			return r.ID
+			return r, true
 		}
 	}
-	return ""
+	return maker, false
 }
 
 // loginRefused puts back a write whose read before the send was refused for its

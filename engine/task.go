@@ -302,7 +302,8 @@ func (t *task) policyCase() policies.Case {
 		c.Named = t.ref()
 	}
 	if t.judged.Conflict && t.intent.Write == intent.Create {
-		c.MadeBy = string(t.madeBy(t.seen))
+		maker, _ := t.madeBy(t.seen)
+		c.MadeBy = string(maker.ID)
 	}
 	c.Judgement, c.Agreeing, c.Budget = t.judged, t.agreeing, budget(t.e.opts.Budget, t.profile)
 	return c

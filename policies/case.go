@@ -45,7 +45,7 @@ type Case struct {
 	// Named is the destination's own id of the record that a send was answered
 	// with, "" where none was.
 	Named string
-	// MadeBy is the verified write of the same ledger whose stamp the record in the way
+	// MadeBy is the other write of the same ledger whose stamp the record in the way
 	// of a create bears, "" where there is none.
 	MadeBy string
 	// LastRefusal is what the destination said when the last send was not
