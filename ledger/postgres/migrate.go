@@ -82,7 +82,7 @@ func (l *Ledger) check(ctx context.Context) error {
 
 // migrate runs the migrations that the ledger has not seen, each in a
 // transaction of its own. Programs that start at the same time do it one after
-// another, on the lock of the row that says the version.
+// another, on the lock of the table that says the version.
 func (l *Ledger) migrate(ctx context.Context, texts []string) error {
 	for try := 0; ; try++ {
 		have, err := l.haveVersion(ctx)
@@ -150,8 +150,13 @@ func (l *Ledger) createMeta(ctx context.Context) error {
 
 func (l *Ledger) migrateOnce(ctx context.Context, have int, text string) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
+		// Not the lock of its row: a migration that then alters the table deadlocks
+		// with every program that waits for the row.
+		if _, err := tx.Exec(ctx, qualified(l.schema, "LOCK TABLE @ledger_meta IN SHARE ROW EXCLUSIVE MODE")); err != nil {
+			return err
+		}
 		var locked int
-		err := tx.QueryRow(ctx, qualified(l.schema, "SELECT version FROM @ledger_meta FOR UPDATE"), l.args()...).Scan(&locked)
+		err := tx.QueryRow(ctx, qualified(l.schema, "SELECT version FROM @ledger_meta"), l.args()...).Scan(&locked)
 		if err != nil || locked != have { // another program was quicker
 			return err
 		}
