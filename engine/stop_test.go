@@ -100,10 +100,10 @@ func TestWhatWasHeldForDaysIsTried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
-				g := switched{&gate{}, time.Now(), time.Now().Add(60 * time.Hour)}
+				g := switched{&gate{}, time.Now(), time.Now().Add(26 * time.Hour)}
 				b.engine = b.engineOn(b.ledger, b.world.Destination(), guarded(g))
 				id := b.enqueue(order("A-1", intent.Create))
-				b.work(60 * time.Hour)
+				b.work(26 * time.Hour)
 				b.set(simulated.Fault{Vice: c.fault, Times: 1})
 				b.work(time.Hour)
 				if got := b.state(id); got.Settlement != ledger.Verified {

@@ -17,7 +17,7 @@ func TestMailbox(t *testing.T) {
 	const password = "s3cret-phrase"
 	server := imaptest.Start(t, imaptest.Options{Username: "alice", Password: password})
 	p := newPlace(t, simulated.Plain.Options())
-	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  mail:\n    type: imap\n    addr: %s\n    tls: none\n    username: alice\n    password_env: MAIL\n    single_store: true\n", server.Direct()))
+	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  mail:\n    type: imap\n    addr: %s\n    tls: none\n    username: alice\n    password_env: MAIL\n    single_store: true\n    breaker: {open: 1s}\n", server.Direct()))
 
 	r := p.submit(exitConfig, letter)
 	says(t, r, "password_env: the environment variable MAIL is not set")

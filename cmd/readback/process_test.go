@@ -136,6 +136,7 @@ func TestInterruptDuringTheWait(t *testing.T) {
 	o := simulated.Plain.Options()
 	o.Faults = []simulated.Fault{{Vice: simulated.DroppedBefore, Times: 1}} // absence takes the horizon to be conclusive
 	p := newPlace(t, o)
+	p.configure(p.url, "    horizon: 3s\n")
 	cmd, out, errs := p.process(order("A-1", ""), "submit", "-f", "-", "--json")
 	eventually(t, "the send", func() bool { writes, _ := p.world.Count(); return writes == 1 })
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {

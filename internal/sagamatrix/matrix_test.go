@@ -25,7 +25,7 @@ func TestMatrix(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
 	var cells []cell
 	for i, c := range all() {
-		if strings.Contains(c.String(), *only) && i%every == 0 {
+		if strings.Contains(c.String(), *only) && (*whole || i%every == 0) {
 			cells = append(cells, c)
 		}
 	}

@@ -3,8 +3,8 @@
 package sagamatrix
 
 const (
-	// every is how many cells are passed over for one that is run: none.
-	every = 1
+	// every is how many cells there are to one that is run; -whole runs all.
+	every = 3
 	// thin is how many of the moments of failure far from a vice there are to one
 	// that is tried: the vice is long over then, or not yet met. Cells beside each
 	// other try others; all are tried where the vice is met, where none is, and
