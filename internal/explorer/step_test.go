@@ -40,7 +40,7 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 				if w.rec[i].Claimable(w.now(), false) {
 					add(fmt.Sprintf("%s takes write %d, which is %s", name, i+1, w.rec[i].Phase()), func(w *world) string {
 						w.rec[i] = w.rec[i].Lend("worker", leaseFor, w.now())
-						w.exec[e] = executor{holds: int8(i), fence: w.rec[i].Fence}
+						w.exec[e] = executor{holds: int8(i), fence: w.rec[i].Fence, leased: w.real, began: x.began}
 						return ""
 					})
 				}
@@ -49,8 +49,9 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 		}
 		s.executes(w, e, name, quiet, add)
 		if !quiet && w.crashes > 0 {
-			add(name+" dies", func(w *world) string {
-				w.exec[e] = executor{holds: -1}
+			add(name+" dies, and another process begins", func(w *world) string {
+				w.givesUp(e)
+				w.exec[e] = executor{holds: -1, began: int16(w.real)}
 				w.crashes--
 				return ""
 			})
@@ -71,10 +72,34 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 	if w.interference > 0 {
 		s.interferes(w, add)
 	}
-	if w.real < s.bounds.ticks {
+	if w.real < s.bounds.ticks && !slices.ContainsFunc(w.exec[:], func(x executor) bool { return x.hangs > 0 && w.real >= x.leased+lease }) {
 		add("a tick passes", func(w *world) string { w.passes(1); return "" })
+		if w.stepped < s.bounds.steps {
+			steps := func(ahead int8) func(*world) string {
+				return func(w *world) string {
+					w.passes(1)
+					w.ahead += ahead
+					w.steps[w.stepped] = step{at: int16(w.real), until: w.tick(), ahead: ahead}
+					w.stepped++
+					return ""
+				}
+			}
+			add("a tick passes, and the ledger's clock steps forward", steps(max(lease, horizon)))
+			add("a tick passes, and the ledger's clock stands still", steps(-1))
+		}
 	}
 	return all
+}
+
+// givesUp ends the wait of an executor for its send, which may still arrive.
+func (w *world) givesUp(e int) {
+	x := &w.exec[e]
+	for n := range w.flights {
+		if f := &w.flights[n]; x.hangs > 0 && f.nth == x.hangs && f.write == uint8(x.holds) {
+			f.until = min(f.until, w.real+horizon)
+		}
+	}
+	x.hangs = 0
 }
 
 func (w *world) passes(ticks uint8) {
@@ -134,17 +159,28 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	rec := &w.rec[i]
 	who := fmt.Sprintf("%s, write %d: ", name, i+1)
 	record := func(w *world, events ...ledger.Event) string {
+		free := executor{holds: -1, began: x.began}
 		if err := s.append(w, i, x.fence, events...); err != nil {
-			w.exec[e] = executor{holds: -1} // another one has taken it over
+			w.exec[e] = free // another one has taken it over
 			return ""
 		}
 		if w.rec[i].Owner == "" || w.rec[i].State == ledger.Settled || w.rec[i].State == ledger.Review {
-			w.exec[e] = executor{holds: -1}
+			w.exec[e] = free
 		} else {
-			last := events[len(events)-1].Kind
-			w.exec[e] = executor{holds: int8(i), fence: x.fence, announced: last == ledger.EvAnnounced}
+			w.exec[e] = executor{holds: int8(i), fence: x.fence, leased: w.real, began: x.began}
+			if events[len(events)-1].Kind == ledger.EvAnnounced {
+				w.exec[e].announced, w.exec[e].base = true, w.version()
+			}
 		}
 		return s.settled(w, i)
+	}
+	if x.hangs > 0 {
+		add(fmt.Sprintf("%sgives up send %d", who, x.hangs), func(w *world) string {
+			w.givesUp(e)
+			w.exec[e].result, w.exec[e].sent = &ledger.Event{Kind: ledger.EvSent}, w.real
+			return ""
+		})
+		return
 	}
 	if x.result != nil {
 		add(who+"records that the send was "+fate(x.result.Fate), func(w *world) string {
@@ -164,12 +200,12 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	}
 	if rec.State == ledger.Sending {
 		add(who+"finds it announced by an executor that is gone", func(w *world) string {
-			return record(w, ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true})
+			return record(w, ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: rec.LastSend.Sub(rec.Updated)})
 		})
 		return
 	}
 	if rec.State == ledger.Queued {
-		if wait := s.waitsForCreate(w, i); wait > 0 {
+		if wait := s.waitsForCreate(w, e, i); wait > 0 {
 			add(who+"waits for a create that may still arrive", func(w *world) string {
 				return record(w, ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(wait)})
 			})
@@ -195,7 +231,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 			})
 			continue
 		}
-		events := s.checks(w, i, seen)
+		events := s.checks(w, e, i, seen)
 		add(fmt.Sprintf("%sreads %s%s: %s", who, found(seen), how, outcome(events)), func(w *world) string { return record(w, events...) })
 	}
 }
@@ -209,7 +245,7 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 	done := func(w *world, result ledger.Event) {
 		w.exec[e].announced, w.exec[e].result, w.exec[e].sent = false, &result, w.real
 	}
-	lost := x.fence != rec.Fence || rec.State != ledger.Sending || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor()
+	lost := x.fence != rec.Fence || rec.State != ledger.Sending || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor() || w.real >= x.leased+lease
 	if lost && s.broken != "an executor sends although its lease is over" {
 		add(who+"does not send: its lease is over", func(w *world) string {
 			done(w, ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent)})
@@ -217,7 +253,7 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 		})
 		return
 	}
-	f := flight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent), generation: uint8(rec.Generation)}
+	f := flight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent), generation: uint8(rec.Generation), base: x.base}
 	if b := w.before[i]; b != nil && len(b.Records) == 1 && slices.Contains(s.profile.Conditional, s.writes[i].Write) {
 		version, _ := strconv.Atoi(b.Records[0].Version) // "" where there is none
 		f.condition = uint8(version)
@@ -243,25 +279,45 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 		done(w, unknown)
 		return ""
 	})
-	add(send+"is not answered, and may arrive late", func(w *world) string {
+	travels := func(w *world, until uint8) {
 		w.faults--
-		f.until = w.real + horizon
+		f.until = until
 		for n := range w.flights {
 			if w.flights[n].nth == 0 {
 				w.flights[n] = f
 				break
 			}
 		}
+	}
+	add(send+"is not answered, and may arrive late", func(w *world) string {
+		travels(w, w.real+horizon)
 		done(w, unknown)
 		return ""
 	})
+	if s.bounds.steps > 0 { // else its lease does not end before it does
+		add(send+"hangs", func(w *world) string {
+			travels(w, w.real+lease+horizon)
+			w.exec[e].announced, w.exec[e].hangs = false, f.nth
+			return ""
+		})
+	}
 }
 
-func (s *scenario) waitsForCreate(w *world, i int) time.Duration {
+// version is that of the record there is, 0 where there is none.
+func (w *world) version() uint8 {
+	for _, r := range w.rows {
+		if r.id > 0 {
+			return r.version
+		}
+	}
+	return 0
+}
+
+func (s *scenario) waitsForCreate(w *world, e, i int) time.Duration {
 	if t := s.writes[i].Write; t != intent.Delete && t != intent.Upsert || s.broken == "a delete does not wait for a create that may still arrive" {
 		return 0
 	}
-	return policies.StillCreates(caseOf(w.rec[1-i], s.writes[1-i], s.profile, w.now()))
+	return policies.StillCreates(s.caseOf(w, e, w.rec[1-i], s.writes[1-i]))
 }
 
 func (s *scenario) judging(w *world, i int, seen connectors.Observation, since time.Duration) verify.Case {
@@ -306,9 +362,9 @@ func (s *scenario) prepares(w *world, i int, seen connectors.Observation) []ledg
 
 // checks is what follows from a read after a send: of a write that is open, that a
 // reviewer has, or that needs a recheck.
-func (s *scenario) checks(w *world, i int, seen connectors.Observation) []ledger.Event {
+func (s *scenario) checks(w *world, e, i int, seen connectors.Observation) []ledger.Event {
 	rec := &w.rec[i]
-	j := verify.Judge(s.judging(w, i, seen, max(w.now().Sub(rec.LastSend), 0)))
+	j := verify.Judge(s.judging(w, i, seen, s.sinceSend(w, e, *rec)))
 	read := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Effect: rec.Sends > 0 && j.Shows(),
 		Unproven: j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate}
 	if j.Record != nil {
@@ -318,7 +374,7 @@ func (s *scenario) checks(w *world, i int, seen connectors.Observation) []ledger
 	if err != nil {
 		panic(err)
 	}
-	c := caseOf(after, s.writes[i], s.believed(), w.now())
+	c := s.caseOf(w, e, after, s.writes[i])
 	c.Judgement, c.Agreeing, c.Budget = j, 1, s.profile.Sends
 	if rec.State == ledger.Settled {
 		return []ledger.Event{read, s.rechecked(w, i, c)}
@@ -437,9 +493,16 @@ func (w *world) skip(until time.Time) {
 	w.passes(1)
 	w.flights = [2]flight{}
 	if left := until.Sub(w.now()); left > 0 {
+		ticks := int16(left / tick)
+		for i := range w.exec {
+			w.exec[i].began -= ticks
+		}
+		for i := range w.steps[:w.stepped] {
+			w.steps[i].at, w.steps[i].until = w.steps[i].at-ticks, w.steps[i].until-ticks
+		}
 		for i := range w.rec {
 			r := &w.rec[i]
-			for _, at := range []*time.Time{&r.FirstSend, &r.KeySend, &r.LastSend, &r.Due, &r.LeaseUntil, &r.QueuedAt, &r.SettledAt, &r.Updated, &r.Created} {
+			for _, at := range []*time.Time{&r.LostSend, &r.FirstSend, &r.KeySend, &r.LastSend, &r.Due, &r.LeaseUntil, &r.QueuedAt, &r.SettledAt, &r.Updated, &r.Created} {
 				if !at.IsZero() {
 					*at = at.Add(-left)
 				}

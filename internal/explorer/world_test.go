@@ -15,7 +15,8 @@ import (
 
 const (
 	tick     = time.Minute
-	leaseFor = 2 * tick
+	lease    = 2 // ticks
+	leaseFor = lease * tick
 	horizon  = 2 // ticks in which a send that was given up may still arrive
 	window   = 6 // ticks for which the destination remembers an idempotency key
 	another  = 3 // the author of what is neither write's, and was there first
@@ -28,9 +29,11 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // two writes.
 type row struct{ id, stamp, author, version uint8 }
 
-// flight is a send that the executor gave up and that may arrive before the tick until.
+// flight is a send that may arrive before the tick until: the executor gave it up, or
+// waits for it. Base is the version that the destination had when the read was made
+// that permitted it.
 type flight struct {
-	write, nth, generation, condition, until uint8
+	write, nth, generation, condition, base, until uint8
 }
 
 // executor is one process. Holds is the write that it works on, -1 for none.
@@ -38,16 +41,31 @@ type executor struct {
 	holds     int8
 	fence     int64
 	announced bool // the present announcement is its own, and its send is to be made
+	base      uint8
+	leased    uint8 // the tick at which its lease began
+	hangs     uint8 // the number of the send that it waits for, 0 for none
 	result    *ledger.Event
 	sent      uint8 // the tick of the send whose result is not recorded yet
+	began     int16 // the tick at which the process began
+}
+
+// step is a tick at which the ledger's clock went more than a tick ahead, or stood
+// still. Until is what it showed then.
+type step struct {
+	at, until int16
+	ahead     int8
 }
 
 // key is an idempotency key that the destination has seen.
 type key struct{ write, generation, at, ref uint8 }
 
-// world is one state. Real is the tick on every clock.
+// world is one state. Real is the tick that every process counts; the ledger's clock
+// is ahead of that by the sum of its steps.
 type world struct {
 	real         uint8
+	ahead        int8
+	steps        [2]step
+	stepped      uint8
 	rec          [2]ledger.Record
 	before       [2]*connectors.Observation
 	exec         [2]executor
@@ -62,14 +80,60 @@ type world struct {
 	interference uint8
 }
 
-func (w *world) now() time.Time { return epoch.Add(time.Duration(w.real) * tick) }
+// now is what the ledger's clock shows.
+func (w *world) now() time.Time { return epoch.Add(time.Duration(w.tick()) * tick) }
+
+func (w *world) tick() int16 { return int16(w.real) + int16(w.ahead) }
+
+// atMost is the time since the ledger's clock showed a moment as an executor has
+// counted it: what [engine/clock.go] calls so. A process knows of the steps since it
+// began, and believes in no time before that.
+func (w *world) atMost(e int, moment time.Time) time.Duration {
+	began, d := w.exec[e].began, w.now().Sub(moment)
+	heard := began // what the ledger's clock showed when the process began
+	for _, st := range w.steps[:w.stepped] {
+		switch {
+		case st.at <= began:
+			heard += int16(st.ahead)
+		case epoch.Add(time.Duration(st.until) * tick).After(moment):
+			d -= time.Duration(max(st.ahead, 0)) * tick
+		}
+	}
+	if !moment.After(epoch.Add(time.Duration(heard) * tick)) {
+		d = min(d, time.Duration(int16(w.real)-began)*tick)
+	}
+	return max(d, 0)
+}
+
+// atLeast is how much time can have passed since then.
+func (w *world) atLeast(e int, moment time.Time) time.Duration {
+	d := w.now().Sub(moment)
+	for _, st := range w.steps[:w.stepped] {
+		if st.at > w.exec[e].began && epoch.Add(time.Duration(st.until)*tick).After(moment) {
+			d -= time.Duration(min(st.ahead, 0)) * tick
+		}
+	}
+	return d
+}
+
+// sinceSend is the time since the last send of a write ended.
+func (s *scenario) sinceSend(w *world, e int, r ledger.Record) time.Duration {
+	if s.broken == "a step of the ledger's clock counts as time that has passed" {
+		return max(w.now().Sub(r.LastSend), 0)
+	}
+	since := w.atMost(e, r.LastSend)
+	if !r.LostSend.IsZero() && s.broken != "a lost send ends with its lease" {
+		since = min(since, max(w.atMost(e, r.LostSend)-r.LostFor, 0))
+	}
+	return since
+}
 
 // scenario is a destination and two writes.
 type scenario struct {
 	name    string
 	profile connectors.Profile
 	lags    bool
-	gap     bool // a repeat without a condition may meet what another actor did since the last read
+	strict  bool // a repeat without a condition replaces nothing that another actor did since the read that permitted it
 	putBack bool // another actor may set the very value that was there first
 	there   bool // a record of another actor is there first
 	writes  [2]intent.WriteIntent
@@ -77,7 +141,7 @@ type scenario struct {
 	broken  string // the rule that the model breaks on purpose
 }
 
-type bounds struct{ ticks, crashes, faults, interference uint8 }
+type bounds struct{ ticks, crashes, faults, interference, steps uint8 }
 
 func newScenario(class string, first, second intent.WriteType, b bounds) *scenario {
 	all := []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
@@ -151,7 +215,7 @@ func (w *world) digest() [16]byte {
 		r := &w.rec[i]
 		buf = fmt.Append(buf, r.State, r.Settlement, r.Sends, r.Unsent, r.Generation, r.Unknown, r.Answered, r.LastFate, r.LastConflict,
 			r.OwesRecheck, r.EffectSeen, r.Ref, r.Version, r.Behind, r.Passed, r.Unproven, r.Directed, r.Owner != "",
-			" ", at(r.FirstSend), " ", at(r.KeySend), " ", at(r.LastSend), " ", at(r.Due), " ", at(r.LeaseUntil), " ", at(r.QueuedAt), "|")
+			" ", at(r.LostSend), " ", at(r.FirstSend), " ", at(r.KeySend), " ", at(r.LastSend), " ", at(r.Due), " ", at(r.LeaseUntil), " ", at(r.QueuedAt), "|")
 		if b := w.before[i]; b != nil {
 			for _, seen := range b.Records {
 				buf = append(buf, seen.Ref+seen.Version+seen.Stamp...)
@@ -162,16 +226,17 @@ func (w *world) digest() [16]byte {
 	var texts [2]string
 	for i, x := range w.exec {
 		if x.holds < 0 {
+			texts[i] = fmt.Sprint(x.began)
 			continue
 		}
 		result := ""
 		if x.result != nil {
 			result = fmt.Sprint(x.result.Fate, x.result.Conflict, x.result.Ref, x.sent)
 		}
-		texts[i] = fmt.Sprint(x.holds, x.fence-w.rec[x.holds].Fence, x.announced, result)
+		texts[i] = fmt.Sprint(x.holds, x.fence-w.rec[x.holds].Fence, x.announced, x.base, x.leased, x.hangs, result, x.began)
 	}
 	slices.Sort(texts[:])
-	buf = fmt.Append(buf, texts, w.real, w.rows, w.old, w.ids, w.flights, w.keys, w.effects, w.notOurs, w.crashes, w.faults, w.interference)
+	buf = fmt.Append(buf, texts, w.real, w.ahead, w.steps, w.rows, w.old, w.ids, w.flights, w.keys, w.effects, w.notOurs, w.crashes, w.faults, w.interference)
 	sum := sha256.Sum256(buf)
 	return [16]byte(sum[:16])
 }
@@ -245,7 +310,7 @@ func (s *scenario) arrive(w *world, f flight) (answer ledger.Event, problem stri
 			return b != nil && len(b.Records) == 1 && b.Records[0].Ref == fmt.Sprint(target.id) && b.Records[0].Fields["amount"] == json.Number(fmt.Sprint(target.author))
 		}
 		switch {
-		case target.author >= another && f.nth > 1 && !s.gap && !seen(w.before[i]):
+		case target.author >= another && f.nth > 1 && (s.strict || target.version == f.base) && !seen(w.before[i]):
 			problem = fmt.Sprintf("send %d of write %d replaces or deletes what another actor left", f.nth, i+1)
 		case target.author == 2 && i == 0:
 			problem = "a send of write 1 arrives over what write 2, which comes after it, left"
@@ -301,8 +366,7 @@ func (s *scenario) append(w *world, i int, fence int64, events ...ledger.Event) 
 	return err
 }
 
-// caseOf is a record's case for an executor that has counted the time since the send:
-// the clock does not step here.
-func caseOf(r ledger.Record, in intent.WriteIntent, p connectors.Profile, now time.Time) policies.Case {
-	return policies.CaseOf(r, in, p, now, max(now.Sub(r.LastSend), 0), now.Sub(r.KeySend))
+// caseOf is a record's case for an executor.
+func (s *scenario) caseOf(w *world, e int, r ledger.Record, in intent.WriteIntent) policies.Case {
+	return policies.CaseOf(r, in, s.believed(), w.now(), s.sinceSend(w, e, r), w.atLeast(e, r.KeySend))
 }
