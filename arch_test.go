@@ -108,7 +108,7 @@ var rooms = map[string][]string{
 	"internal/access/accesstest":    {},
 	"internal/httpapi/contracttest": {},
 	"internal/otel/oteltest":        {},
-	"internal/mcpapi/tool":          {"connectors", "intent"},
+	"internal/mcpapi/tool":          {"connectors", "intent", "verify"},
 
 	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/pgserver", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }

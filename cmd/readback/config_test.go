@@ -117,3 +117,57 @@ func TestConfigCheckOfTheTemplate(t *testing.T) {
 		}
 	}
 }
+
+// A tool of which the connector would refuse every call is named with its line. One
+// whose values alone could be refused is not.
+func TestConfigCheckOfToolsThatNeverWork(t *testing.T) {
+	const destinations = `ledger: readback.db
+destinations:
+  shop: {type: postgresql, dsn: "postgres://app@127.0.0.1:1/shop", tables: {order: {name: orders, columns: {number: text, amount: integer, paid: bool}, key: [number], unique: true}}}
+  post: {type: mail, addr: "127.0.0.1:1", tls: none, proof: copied, copy_to: desk@example.com, from: desk@example.com, username: u, password_env: MAIL, imap: {addr: "127.0.0.1:1", tls: none, username: u, password_env: MAIL}}
+  box: {type: imap, addr: "127.0.0.1:1", tls: none, username: u, password_env: MAIL}
+  jira: {type: jira, url: "http://127.0.0.1:1", user: u, token_env: MAIL}
+  hotel: {type: rest, declaration: bookings.yaml}
+mcp:
+  tools:
+`
+	const bookings = `declaration: 1
+name: bookings
+system: Hotel bookings
+base_url: http://127.0.0.1:1
+probe: {path: "/me"}
+kinds:
+  booking:
+    key: [reference]
+    writes:
+      create: {method: POST, path: "/bookings", body: {reference: "{key.reference}", guest: "{expect.guest}", memo: "{stamp}"}, ref: $.id}
+    reads:
+      - {name: list, by: key, strength: strong, path: "/bookings", query: {reference: "{key.reference}"}, records: "$.bookings[*]"}
+    record: {ref: $.id, stamp: {path: $.memo}, fields: {reference: $.reference, guest: $.guest}}
+    profile: {stamped: true, settle: 0s, horizon: 30s}
+`
+	for name, c := range map[string]struct{ tool, want string }{
+		"table": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: amount, type: integer, required: true, description: d}]}", ""},
+		"no such column": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: colour, type: string, required: true, description: d}]}",
+			"mcp.tools[0].arguments[1]: does not fit"},
+		"a column of another type": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: paid, type: array, required: true, description: d}]}",
+			"mcp.tools[0].arguments[1]: does not fit"},
+		"no key of the table": {"{destination: shop, kind: order, write: create, key: [amount], arguments: [{name: amount, type: integer, required: true, description: d}, {name: paid, type: boolean, required: true, description: d}]}",
+			"mcp.tools[0].arguments[0]: does not fit"},
+		"letter": {"{destination: post, kind: named_message, write: create, key: [message_id], arguments: [{name: message_id, type: string, required: true, description: d}, {name: to, type: array, required: true, description: d}, {name: subject, type: string, required: true, description: d}, {name: body, type: string, required: true, description: d}]}", ""},
+		"a subject that is a number": {"{destination: post, kind: named_message, write: create, key: [message_id], arguments: [{name: message_id, type: string, required: true, description: d}, {name: to, type: array, required: true, description: d}, {name: subject, type: integer, required: true, description: d}]}",
+			"mcp.tools[0].arguments[2]: does not fit"},
+		"issue":   {"{destination: jira, kind: issue, write: create, key: [project, reference], arguments: [{name: project, type: string, required: true, description: d}, {name: reference, type: string, required: true, description: d}, {name: summary, type: string, required: true, description: d}]}", ""},
+		"booking": {"{destination: hotel, kind: booking, write: create, key: [reference], arguments: [{name: reference, type: string, required: true, description: d}, {name: guest, type: string, required: true, description: d}]}", ""},
+		"no such field": {"{destination: hotel, kind: booking, write: create, key: [reference], arguments: [{name: reference, type: string, required: true, description: d}, {name: guest, type: string, required: true, description: d}, {name: colour, type: string, required: true, description: d}]}",
+			"mcp.tools[0].arguments[2]: does not fit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tool := strings.Replace(c.tool, "{", "{name: tool, description: d, ", 1)
+			r := checks(t, map[string]string{"readback.yaml": destinations + "    - " + tool + "\n", "bookings.yaml": bookings}, nil)
+			if want := exitConfig; c.want == "" && r.code != 0 || c.want != "" && (r.code != want || !strings.Contains(r.out, c.want)) {
+				t.Errorf("want %q: %s", c.want, r)
+			}
+		})
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -48,22 +47,6 @@ func (t Tool) Check() error {
 		return nil
 	}
 	return &CheckError{t.Name, c.faults}
-}
-
-// Fits says whether the destinations that there are take the tool's writes, as a
-// [CheckError].
-func (t Tool) Fits(reg *connectors.Registry) error {
-	_, p, err := reg.Lookup(t.Destination, t.Kind)
-	field := "kind"
-	if err == nil {
-		err, field = p.Check(t.Write), "write"
-	} else if !slices.Contains(reg.Names(), t.Destination) {
-		field = "destination"
-	}
-	if err == nil {
-		return nil
-	}
-	return &CheckError{t.Name, []Fault{{field, fmt.Sprintf("does not fit: %v", err)}}}
 }
 
 // CheckAll checks tools together: no name twice, not too many. It returns the
@@ -245,7 +228,7 @@ func leaves(at string, fields map[string]any) []string {
 func (c *checking) samples() {
 	given := map[string]any{}
 	for _, a := range c.Arguments {
-		given[a.Name] = a.sample()
+		given[a.Name] = a.samples()[0]
 	}
 	text, err := json.Marshal(given)
 	if err == nil {
@@ -266,21 +249,4 @@ func (c *checking) fieldOf(argument string) string {
 		}
 	}
 	return ""
-}
-
-func (a Argument) sample() any {
-	switch a.Type {
-	case Integer, Number:
-		return 1
-	case Boolean:
-		return true
-	case Array:
-		return []any{}
-	case Object:
-		return map[string]any{}
-	}
-	if len(a.Enum) > 0 {
-		return a.Enum[0]
-	}
-	return "x"
 }
