@@ -330,27 +330,21 @@ func (t *task) step() (parked bool, err error) {
 // recovered says that a write was found announced. Its send may still be under way,
 // unless the process that announced it is known to have ended.
 func (t *task) recovered() ledger.Event {
-	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true,
+	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true, SendFor: t.e.leaseFor(t.rec),
 		Reason: "found announced with nobody at work: it may have been sent, or may yet be by a process that stood still"}
-	if !t.senderEnded() {
-		ev.SendFor = t.rec.LastSend.Sub(t.rec.Updated)
-	}
-	return ev
-}
-
-// senderEnded reports whether the announced send is known to be over: it was this
-// engine's, which works on a write once at a time, or that of a process that ended.
-func (t *task) senderEnded() bool {
 	events, err := t.e.ledger.Events(t.life.hard, t.rec.Tenant, t.rec.ID)
-	if err != nil { // then it is not known
-		return false
+	if err != nil { // then nothing is known of that process
+		return ev
 	}
-	for _, ev := range slices.Backward(events) {
-		if ev.Kind == ledger.EvAnnounced {
-			return ev.By == t.e.opts.Owner || gone(ev.By) != ""
+	for _, announced := range slices.Backward(events) {
+		if announced.Kind == ledger.EvAnnounced {
+			if ev.SendFor = announced.SendFor; gone(announced.By) != "" {
+				ev.SendFor = 0
+			}
+			break
 		}
 	}
-	return false
+	return ev
 }
 
 // letGo ends the lease on a write that waits behind another one.
@@ -509,8 +503,8 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 }
 
 // madeBy is another write of this ledger whose stamp the one record found bears: what
-// is in the way of a create is then no other actor's. It counts for none where the
-// ledger cannot be asked.
+// is in the way of a create is then no other actor's. It is verified or not settled.
+// It counts for none where the ledger cannot be asked.
 func (t *task) madeBy(seen connectors.Observation) (maker ledger.Record, found bool) {
 	if len(seen.Records) != 1 || seen.Records[0].Stamp == "" || t.rec.KeyDigest == "" {
 		return maker, false
@@ -521,6 +515,9 @@ func (t *task) madeBy(seen connectors.Observation) (maker ledger.Record, found b
 		return maker, false
 	}
 	for _, r := range writes.Records {
+		if r.State == ledger.Settled && r.Settlement != ledger.Verified {
+			continue // it should not be there: a reviewer decides
+		}
 		if w, err := intent.DecodeStored(r.Intent); err == nil && r.ID != t.rec.ID && w.Stamp() == seen.Records[0].Stamp {
 			return r, true
 		}

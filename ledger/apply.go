@@ -195,7 +195,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.LastFate, r.Unknown = FateUnknown, true
 		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 		if e.SendFor > 0 {
-			r.LostSend, r.LostFor = r.Updated, e.SendFor
+			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), e.SendFor // as it was announced
 		}
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now

@@ -200,7 +200,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	}
 	if rec.State == ledger.Sending {
 		add(who+"finds it announced by an executor that is gone", func(w *world) string {
-			return record(w, ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: rec.LastSend.Sub(rec.Updated)})
+			return record(w, ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: leaseFor})
 		})
 		return
 	}
