@@ -207,15 +207,24 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 		"the refusal lost on its way":  {simulated.Unique, simulated.LostAnswer, true, false, false, engine.StatusNotApplied},
 		"in review":                    {simulated.Plain, "", false, false, true, engine.StatusNotApplied},
 		"in review, unique":            {simulated.Unique, simulated.LostAnswer, false, false, true, engine.StatusNotApplied},
+		"settled as not applied":       {simulated.Plain, simulated.Refused, false, false, false, engine.StatusReview},
 		"another actor's":              {simulated.Plain, "", false, true, false, engine.StatusReview},
 		"another actor's, unique":      {simulated.Unique, simulated.LostAnswer, false, true, false, engine.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
-				if c.theirs {
+				switch {
+				case c.theirs:
 					b.seed(seeded, "rb-theirs")
-				} else {
+				case c.vice == simulated.Refused: // and there all the same
+					b.set(simulated.Fault{Vice: c.vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+					w := order("A-1", intent.Create)
+					if out := b.do(w); out.Status != engine.StatusNotApplied {
+						t.Fatalf("%+v%s", out, b.life(out.ID))
+					}
+					b.seed(seeded, w.Stamp())
+				default:
 					first := b.do(compensable(order("A-1", intent.Create)))
 					if c.undone {
 						b.edit(intent.Fields{"note": "call them"})
@@ -225,7 +234,7 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Minute)
-				if c.vice != "" {
+				if c.vice == simulated.LostAnswer {
 					b.set(simulated.Fault{Vice: c.vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
 				}
 				second := order("A-1", intent.Create)
