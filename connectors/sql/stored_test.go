@@ -158,7 +158,7 @@ func TestWaitingForStandbys(t *testing.T) {
 	}
 	p := newProxy(t, s.Addr())
 	for horizon, want := range map[time.Duration]connectors.Fate{0: connectors.FateRefused, time.Hour: connectors.FateUnknown, -1: connectors.FateUnknown} {
-		c, err := sql.New(sql.Options{DSN: dsn(p.port(), "w", "w"), SendTimeout: 300 * time.Millisecond, Horizon: horizon,
+		c, err := sql.New(sql.Options{DSN: dsn(p.port(), "w", "w"), SendTimeout: 2 * time.Second, Horizon: horizon,
 			Tables: map[string]sql.Table{"t": {Name: "t", ID: "id", Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}}, Key: []string{"k"}}}})
 		must(err)
 		_, err = c.Write(t.Context(), connectors.Request{Intent: intent.WriteIntent{Kind: "t", Write: intent.Create,

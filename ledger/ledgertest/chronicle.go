@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -358,7 +359,8 @@ func (h *harness) pressed(workflow string) ledger.Record {
 	w := wish("a", workflow)
 	w.Key["number"] = "of all" // one line
 	rec, _, err := h.ledger.Reserve(ctx, h.reservation(w))
-	for try := 0; err == nil && rec.Behind != "" && try < 100_000; try++ {
+	for err == nil && rec.Behind != "" {
+		runtime.Gosched() // to the writes before it
 		rec, err = h.ledger.Get(ctx, "a", rec.ID)
 	}
 	if err == nil && rec.Owner == "" {
