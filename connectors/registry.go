@@ -16,6 +16,14 @@ var ErrUnknownDestination = errors.New("unknown destination")
 type Destination struct {
 	Connector Connector
 	Profiles  map[string]Profile
+	// Tenants are those that may name it: its credentials are theirs. To every other
+	// tenant it is unknown. Default: every tenant of the program that registers it,
+	// which chooses the tenants of its intents itself. A configuration always says.
+	Tenants []string
+}
+
+func (d Destination) serves(tenant string) bool {
+	return len(d.Tenants) == 0 || slices.Contains(d.Tenants, tenant)
 }
 
 // Registry holds the destinations of one process. The zero value is empty and
@@ -49,20 +57,46 @@ func (r *Registry) Register(name string, d Destination) error {
 	if r.known == nil {
 		r.known = make(map[string]Destination)
 	}
-	d.Profiles = maps.Clone(d.Profiles)
+	d.Profiles, d.Tenants = maps.Clone(d.Profiles), slices.Clone(d.Tenants)
 	r.known[name] = d
 	return nil
 }
 
-// Lookup finds the connector and profile for a destination and a kind of
-// record. The error names what is known instead and wraps
-// [ErrUnknownDestination].
+// Lookup finds the connector and profile for a destination and a kind of record,
+// whatever tenants it serves: it is for who operates the program. The error names
+// what is known instead and wraps [ErrUnknownDestination].
 func (r *Registry) Lookup(name, kind string) (Connector, Profile, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	d, ok := r.known[name]
+	return find(r.known, name, kind)
+}
+
+// LookupFor is Lookup on behalf of a tenant. A destination that does not serve it is
+// unknown, in the same words as one that was never registered.
+func (r *Registry) LookupFor(tenant, name, kind string) (Connector, Profile, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if d, ok := r.known[name]; ok && d.serves(tenant) {
+		return find(r.known, name, kind) // without a look at all others, for each write
+	}
+	return find(r.serving(tenant), name, kind)
+}
+
+// serving are the destinations that serve a tenant.
+func (r *Registry) serving(tenant string) map[string]Destination {
+	serving := make(map[string]Destination)
+	for name, d := range r.known {
+		if d.serves(tenant) {
+			serving[name] = d
+		}
+	}
+	return serving
+}
+
+func find(known map[string]Destination, name, kind string) (Connector, Profile, error) {
+	d, ok := known[name]
 	if !ok {
-		return nil, Profile{}, fmt.Errorf("/destination: %w %q; registered: %s", ErrUnknownDestination, name, list(r.known))
+		return nil, Profile{}, fmt.Errorf("/destination: %w %q; registered: %s", ErrUnknownDestination, name, list(known))
 	}
 	p, ok := d.Profiles[kind]
 	if !ok {
@@ -77,6 +111,13 @@ func (r *Registry) Names() []string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return slices.Sorted(maps.Keys(r.known))
+}
+
+// NamesFor lists those that serve a tenant, in order.
+func (r *Registry) NamesFor(tenant string) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.serving(tenant)))
 }
 
 func list[V any](m map[string]V) string {

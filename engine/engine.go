@@ -284,7 +284,7 @@ func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.Write
 		return w, rec, err
 	}
 	rec.RequestedBy, rec.Trace = Caller(ctx).Name, Traceparent(ctx)
-	if _, profile, err := e.reg.Lookup(w.Destination, w.Kind); err == nil && alone(w, profile) {
+	if _, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind); err == nil && alone(w, profile) {
 		rec.KeyDigest = ""
 	}
 	return w, rec, e.acceptable(ctx, w, rec)
@@ -310,7 +310,7 @@ func (e *Engine) Check(w intent.WriteIntent) error {
 	if _, err := e.asked(w); err != nil {
 		return err
 	}
-	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	conn, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func (e *Engine) Check(w intent.WriteIntent) error {
 // Profile is what the destination of an intent can do with its kind of record.
 // The error wraps [connectors.ErrUnknownDestination].
 func (e *Engine) Profile(w intent.WriteIntent) (connectors.Profile, error) {
-	_, p, err := e.reg.Lookup(w.Destination, w.Kind)
+	_, p, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
 	return p, err
 }
 
@@ -334,7 +334,7 @@ func alone(w intent.WriteIntent, p connectors.Profile) bool {
 // acceptable refuses an intent that its destination can never serve. One that
 // is in the ledger already was acceptable when it came.
 func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledger.Record) error {
-	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	conn, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ type looker struct {
 func (e *Engine) newLooker(ctx context.Context, id ledger.ID, w intent.WriteIntent, c LookCase) (*looker, error) {
 	l := &looker{e: e, intent: w, c: c, clock: time.Now(), read: time.Now()}
 	var err error
-	if l.conn, l.profile, err = e.reg.Lookup(w.Destination, w.Kind); err != nil {
+	if l.conn, l.profile, err = e.reg.LookupFor(w.Tenant, w.Destination, w.Kind); err != nil {
 		return nil, err
 	}
 	// The caller's own write bears no stamp of ours, so that none can be missed.

@@ -69,7 +69,7 @@ func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
 
 // notChecked lists what of an intent is sent and never compared.
 func (e *Engine) notChecked(w intent.WriteIntent) []string {
-	conn, _, err := e.reg.Lookup(w.Destination, w.Kind)
+	conn, _, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
 	var all []string
 	if c, ok := conn.(connectors.NotChecker); err == nil && ok {
 		all = c.NotChecked(w)

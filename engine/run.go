@@ -17,7 +17,7 @@ import (
 // begin reserves a write and works on it as far as it goes without a long
 // wait. It reports whether the write is new.
 func (e *Engine) begin(w intent.WriteIntent, rec ledger.Record, f *flight, l life) (fresh bool, err error) {
-	conn, profile, err := e.reg.Lookup(w.Destination, w.Kind)
+	conn, profile, err := e.reg.LookupFor(rec.Tenant, w.Destination, w.Kind)
 	if err != nil {
 		return false, err
 	}

@@ -92,7 +92,7 @@ func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l life) (*task, e
 		return nil, err
 	}
 	t := &task{e: e, life: l, intent: stored.intent, before: stored.before, seals: stored.seals, prepared: stored.prepared}
-	if t.conn, t.profile, err = e.reg.Lookup(t.intent.Destination, t.intent.Kind); err != nil {
+	if t.conn, t.profile, err = e.reg.LookupFor(rec.Tenant, t.intent.Destination, t.intent.Kind); err != nil {
 		return nil, err
 	}
 	t.adopt(rec, claimed)

@@ -181,7 +181,7 @@ const mineRedaction = `redaction:
 // newMine builds one.
 func newMine(t *testing.T) *mine {
 	m := &mine{canaries: &canaries{all: map[string]string{}}, heard: &lines{}, said: &lines{}, gave: &lines{}, ids: map[string]string{}, told: newCollector(t)}
-	upstream := regexp.MustCompile(`orders: \{type: simulated, url: (\S+), class: plain\}`)
+	upstream := regexp.MustCompile(`orders: \{type: simulated, url: (\S+), class: plain, tenants: \[acme, umbrella\]\}`)
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte(mineRules), 0o600); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func newMine(t *testing.T) *mine {
 	change := func(text string) string {
 		at := upstream.FindStringSubmatch(text)
 		echo := m.echo(t, at[1])
-		text = strings.Replace(text, at[0], "orders: {type: simulated, url: "+echo+", class: plain, sensitive: [/pin]}", 1)
+		text = strings.Replace(text, at[0], "orders: {type: simulated, url: "+echo+", class: plain, tenants: [acme, umbrella], sensitive: [/pin]}", 1)
 		return strings.Replace(text, "destinations:\n", fmt.Sprintf(mineRedaction, m.told.url, rules), 1)
 	}
 	key := func(name string) string {

@@ -128,7 +128,8 @@ server:
   sessions: {key_env: SESSION_KEY}
 receipts: {key_file: receipts.pem}
 destinations:
-  orders: {type: simulated, url: %s, class: plain}
+  orders: {type: simulated, url: %s, class: plain, tenants: [acme, umbrella]}
+  canary-umbrella-desk: {type: simulated, url: "http://127.0.0.1:1", class: plain, tenants: [umbrella]}
   knowledge:
     type: mcp
     contract: shop.yaml

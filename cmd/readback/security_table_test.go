@@ -196,6 +196,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 			}
 		}
 	}
+	f.elsewhere(everybody, mine, unchanged)
 	for _, r := range allRoutes() { // now what may be done, which changes things
 		e := askings[r.key()]
 		for _, s := range everybody {
@@ -210,6 +211,9 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 			case r.Act != "" && (a.status == http.StatusUnauthorized || a.status >= 500 || a.status == http.StatusForbidden || a.status == http.StatusNotFound && !gone(r)):
 				t.Errorf("%s as %s, who may: got %s", r.key(), s.name, a)
 			}
+			if r.Pattern == "/metrics" { // the configuration's tenant operates the server
+				a.body = strings.ReplaceAll(a.body, theirDesk, "DESK")
+			}
 			if found := leaks(a, theirs, e.path(mine)+e.body(mine)); found != "" {
 				t.Errorf("%s as %s tells of the other tenant: …%s…", r.key(), s.name, found)
 			}
@@ -219,6 +223,52 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 		t.Errorf("%d refused and %d allowed requests were made; the table has shrunk", refused, allowed)
 	}
 	f.untouched(theirs)
+}
+
+// theirDesk is a destination of the other tenant.
+const theirDesk = "canary-umbrella-desk"
+
+// elsewhere asks every route that names a destination about one of another tenant. It
+// is answered as one that there is none of, whoever asks, and nothing changes.
+func (f *fort) elsewhere(everybody []somebody, mine things, unchanged func(routed, somebody)) {
+	f.t.Helper()
+	const theirs, none = theirDesk, "canary-umbrella-none"
+	asked := 0
+	if a := f.doWith(f.client, f.request("GET", "/metrics", "", f.secret["operator@"+foreign])); a.status != http.StatusForbidden {
+		f.t.Errorf("the numbers of the whole server, as another tenant: %s", a)
+	}
+	for _, r := range allRoutes() {
+		e := examples()[r.key()]
+		if !strings.Contains(e.path(mine)+e.body(mine), "orders") {
+			continue
+		}
+		at := func(destination string) asking {
+			put := func(text func(things) string) func(things) string {
+				return func(th things) string { return strings.ReplaceAll(text(th), "orders", destination) }
+			}
+			changed := e
+			changed.path, changed.body = put(e.path), put(e.body)
+			return changed
+		}
+		for _, s := range everybody {
+			if refusal(s, r, e, false) != 0 {
+				continue
+			}
+			asked++
+			got, want := f.ask(s, r, at(theirs), mine), f.ask(s, r, at(none), mine)
+			gotBody, wantBody := times.ReplaceAllString(strings.ReplaceAll(got.body, theirs, none), "NOW"), times.ReplaceAllString(want.body, "NOW")
+			if d := cmp.Diff(wantBody, gotBody); d != "" || got.status != want.status {
+				f.t.Errorf("%s as %s: another tenant's destination is told from none, %d and %d (-none +theirs):\n%s", r.key(), s.name, want.status, got.status, d)
+			}
+			if r.Method == http.MethodPost && got.status < http.StatusBadRequest && got.status != http.StatusSeeOther {
+				f.t.Errorf("%s as %s at another tenant's destination: %s", r.key(), s.name, got)
+			}
+			unchanged(r, s)
+		}
+	}
+	if asked < 20 {
+		f.t.Errorf("%d requests named a destination; the table has shrunk", asked)
+	}
 }
 
 // untouched fails when something was decided about a tenant's writes.

@@ -20,6 +20,7 @@ import (
 	v1 "github.com/readback-go/readback/internal/httpapi/v1"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
+	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/reviewui"
 	"github.com/readback-go/readback/ledger"
 )
@@ -65,7 +66,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		return nil, err
 	}
 	on, log := sv.config.Server, h.desk.log
-	all := []door{{path: "/metrics", handler: permitted(who, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
+	all := []door{{path: "/metrics", handler: permitted(who, h.desk.tenant, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
 	for _, r := range logins.Routes() {
 		all = append(all, door{path: r.Pattern, handler: logins})
 	}
@@ -185,7 +186,7 @@ func (sv *serving) credentials() string {
 }
 
 // permitted serves who may, by one method.
-func permitted(who access.Resolver, act access.Act, method string, h http.Handler) http.Handler {
+func permitted(who access.Resolver, tenant string, act access.Act, method string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method {
 			w.Header().Set("Allow", method)
@@ -195,6 +196,9 @@ func permitted(who access.Resolver, act access.Act, method string, h http.Handle
 		id, err := who.Resolve(r)
 		if err == nil {
 			err = id.May(act)
+		}
+		if err == nil && id.Tenant != tenant {
+			err = office.ErrTenant
 		}
 		if err != nil {
 			status, header := access.Refused(err)

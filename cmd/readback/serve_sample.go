@@ -21,6 +21,7 @@ destinations:
     type: simulated
     url: %s
     class: plain
+    tenants: ["*"] # whatever X-Tenant-ID says
 risk:
   - {name: money leaves the house, tool: wire_money}
 `

@@ -111,7 +111,7 @@ func TestServeSpeaksTheContract(t *testing.T) {
 	}
 	orders := ordersProcess(t)
 	dir := t.TempDir()
-	config := fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: plain\ngate:\n  rules: %s\nrisk:\n  - {name: wages, tool: payroll, approvers: 2}\n", orders, rules)
+	config := fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: plain\n    tenants: ['*']\ngate:\n  rules: %s\nrisk:\n  - {name: wages, tool: payroll, approvers: 2}\n", orders, rules)
 	if err := os.WriteFile(filepath.Join(dir, "readback.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -52,9 +52,9 @@ func (s *site) openDestinations() (map[string]*destination, error) {
 
 func (d *destination) settings(name string) string {
 	if name == "wiki" {
-		return fmt.Sprintf("  wiki: {type: rest, declaration: links.yaml, base_url: %q}\n", d.url)
+		return fmt.Sprintf("  wiki: {type: rest, declaration: links.yaml, base_url: %q, tenants: ['*']}\n", d.url)
 	}
-	return fmt.Sprintf("  %s: {type: simulated, url: %q, class: %s}\n", name, d.url, d.class)
+	return fmt.Sprintf("  %s: {type: simulated, url: %q, class: %s, tenants: ['*']}\n", name, d.url, d.class)
 }
 
 // meddle has somebody else change an order as soon as it is made, before anybody

@@ -74,6 +74,9 @@ type Config struct {
 type Destination struct {
 	Name string
 	Type string
+	// Tenants are those that may name it, nil for all. Default: those of the gateways
+	// in front of it, else the configuration's.
+	Tenants []string
 	// Line is where it stands in the file.
 	Line int
 
@@ -222,6 +225,7 @@ func (l *loading) finish(c *Config) {
 	l.checkRedaction(*c)
 	l.checkTools(c.MCP, c.Destinations)
 	l.checkGateways(c.MCP.Gateways, c.Destinations, c.Tenant)
+	l.checkTenants(c)
 	line := c.Server.Line
 	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line

@@ -91,7 +91,7 @@ func TestBadConfigurations(t *testing.T) {
 			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
-			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, rollback, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, sensitive"}},
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, rollback, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, sensitive, tenants"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
 			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
 				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},

@@ -47,6 +47,8 @@ type promises struct {
 	VerifyWithin yamlfile.Span  `yaml:"verify_within"`
 	// Sensitive are paths of fields of its records that are never shown.
 	Sensitive []yamlfile.Text `yaml:"sensitive"`
+	// Tenants are those that may name it.
+	Tenants []yamlfile.Text `yaml:"tenants"`
 }
 
 // rate is how many calls a destination takes.
@@ -116,6 +118,61 @@ func (r *reader) destination(d *Destination, n yamlfile.Node) bool {
 	return r.Fill(n, field, d.settings)
 }
 
+// every is the word for all tenants.
+const every = "*"
+
+// checkTenants says whose each destination and each hook is. The credentials of a
+// destination are those of its tenants, so that no other may name it.
+func (r *reader) checkTenants(c *Config) {
+	for i := range c.Destinations {
+		d := &c.Destinations[i]
+		var doors []string
+		for _, g := range c.MCP.Gateways {
+			if g.Destination == d.Name && !slices.Contains(doors, g.Tenant) {
+				doors = append(doors, g.Tenant)
+			}
+		}
+		if len(doors) == 0 {
+			doors = []string{c.Tenant}
+		}
+		d.Tenants = r.tenants(d.settings.promises().Tenants, doors)
+	}
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		w.Hook.Tenants = r.tenants(w.settings.Tenants, []string{c.Tenant})
+	}
+	for _, g := range c.MCP.Gateways {
+		for _, d := range c.Destinations {
+			if d.Name == g.Destination && d.Tenants != nil && !slices.Contains(d.Tenants, g.Tenant) {
+				r.At(g.at, "is of the tenant %q, which the destination %s does not serve; add it to destinations.%s.tenants", yamlfile.Clip(g.Tenant), d.Name, d.Name)
+			}
+		}
+	}
+}
+
+// tenants are the named ones, those otherwise where none is named, and nil for all.
+func (r *reader) tenants(named []yamlfile.Text, otherwise []string) []string {
+	var all []string
+	for _, t := range named {
+		switch {
+		case t.Value == every && len(named) > 1:
+			r.At(t.Place, "is %q among others; want it alone, for all tenants, or the names of some", every)
+		case t.Value == every:
+			return nil
+		case t.Value != strings.TrimSpace(t.Value):
+			r.At(t.Place, "is %q; want the name of a tenant, or %q for all", yamlfile.Clip(t.Value), every)
+		case slices.Contains(all, t.Value):
+			r.At(t.Place, "is %q a second time; leave one out", yamlfile.Clip(t.Value))
+		default:
+			all = append(all, t.Value)
+		}
+	}
+	if len(named) == 0 {
+		return otherwise
+	}
+	return all
+}
+
 // Registry makes the destinations. Secrets must be there by now, so that no
 // write is recorded that cannot be sent for want of one. It fails with
 // [InvalidError].
@@ -131,6 +188,7 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 				p.Destination, p.Kind = d.Name, kind
 				made.Profiles[kind] = d.settings.promises().apply(p)
 			}
+			made.Tenants = d.Tenants
 			err = reg.Register(d.Name, made)
 		}
 		if err != nil {

@@ -128,6 +128,7 @@ func (c Config) registerHooks(reg *connectors.Registry, env func(string) string)
 	for _, w := range c.Webhooks {
 		made, err := w.settings.destination(filepath.Dir(c.Path), env)
 		if err == nil {
+			made.Tenants = w.Tenants
 			err = reg.Register(webhooks.Prefix+w.Name, made)
 		}
 		if err != nil {

@@ -90,7 +90,7 @@ webhooks:
 	}
 	want := []webhooks.Hook{
 		{Name: "ops", Events: []string{"write.review", "write.settled"}, Tenants: []string{"acme"}, Destinations: []string{"orders"}},
-		{Name: "all"},
+		{Name: "all", Tenants: []string{"default"}},
 	}
 	if diff := cmp.Diff(want, c.Hooks()); diff != "" {
 		t.Error(diff)

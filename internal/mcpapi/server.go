@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -57,9 +59,13 @@ type Config struct {
 type Server struct {
 	office *office.Office
 	config Config
-	// full is for who may submit, readers for who may only read.
-	full, readers *mcp.Server
-	door          *Door
+	// readers is for who may only read. Those who may submit meet a server for the
+	// tools whose destinations serve their tenant: servers has one for each set of
+	// tools, of which there are no more than lists of tenants in the configuration.
+	readers *mcp.Server
+	mu      sync.Mutex
+	servers map[string]*mcp.Server
+	door    *Door
 }
 
 // New makes a server. It fails with [tool.CheckError].
@@ -83,12 +89,8 @@ func New(o *office.Office, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{office: o, config: c}
-	s.full, s.readers = s.empty(instructions), s.empty(readerInstructions)
-	for _, t := range c.Tools {
-		s.full.AddTool(describe(t), s.write(t))
-	}
-	s.full.AddTool(getOutcome(), s.outcome)
+	s := &Server{office: o, config: c, servers: map[string]*mcp.Server{}}
+	s.readers = s.empty(readerInstructions)
 	s.readers.AddTool(getOutcome(), s.outcome)
 	s.door = NewDoor(s.ServerFor, DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Hosts: c.Hosts, Logger: c.Logger})
 	return s, nil
@@ -106,13 +108,35 @@ func (s *Server) empty(instructions string) *mcp.Server {
 	})
 }
 
-// ServerFor is the server of the protocol that somebody meets: with all tools, or
-// with get_outcome alone for who may not submit.
+// ServerFor is the server of the protocol that a caller meets: with the tools whose
+// destinations serve its tenant, or with get_outcome alone for who may not submit.
 func (s *Server) ServerFor(who access.Identity) *mcp.Server {
-	if who.May(access.Submit) == nil {
-		return s.full
+	if who.May(access.Submit) != nil {
+		return s.readers
 	}
-	return s.readers
+	var tools []Tool
+	var names strings.Builder
+	for _, t := range s.config.Tools {
+		if s.config.Registry != nil {
+			if _, _, err := s.config.Registry.LookupFor(who.Tenant, t.Destination, t.Kind); err != nil {
+				continue
+			}
+		}
+		tools = append(tools, t)
+		names.WriteString(t.Name + " ") // which no name has
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	server, made := s.servers[names.String()]
+	if !made {
+		server = s.empty(instructions)
+		for _, t := range tools {
+			server.AddTool(describe(t), s.write(t))
+		}
+		server.AddTool(getOutcome(), s.outcome)
+		s.servers[names.String()] = server
+	}
+	return server
 }
 
 // write is what a tool of the configuration does.

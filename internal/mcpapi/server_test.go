@@ -261,6 +261,37 @@ func TestRolesSeeWhatTheyMayUse(t *testing.T) {
 	}
 }
 
+// A tool is there for the tenants that its destination serves.
+func TestToolsAreThoseOfTheTenant(t *testing.T) {
+	for tenant, want := range map[string][]string{"acme": {"create_order", tool.GetOutcome}, "other": {tool.GetOutcome}} {
+		t.Run(tenant, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) {
+					var reg connectors.Registry
+					d := connectors.Destination{Connector: &simulated.Connector{}, Profiles: map[string]connectors.Profile{"order": {Stamped: true}}, Tenants: []string{"acme"}}
+					if err := reg.Register("orders", d); err != nil {
+						t.Fatal(err)
+					}
+					c.Registry, c.Tools = &reg, tools()[:1]
+				})
+				s := b.stdio(access.Identity{Tenant: tenant, Name: "x", Role: engine.RoleAgent}, nil)
+				listed, err := s.ListTools(context.Background(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var names []string
+				for _, one := range listed.Tools {
+					names = append(names, one.Name)
+				}
+				diff(t, "tools", names, want)
+				if _, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: "create_order", Arguments: order("A-1")}); (err == nil) != (tenant == "acme") {
+					t.Errorf("a call: %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestManyCallsAtOnceAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options(), nil)

@@ -53,7 +53,7 @@ func (o *Office) Destinations(ctx context.Context, who Who) ([]Destination, erro
 	}
 	var all []Destination
 	profiles := o.parts.Registry.Profiles()
-	for _, name := range o.parts.Registry.Names() {
+	for _, name := range o.parts.Registry.NamesFor(who.Tenant) {
 		d := Destination{Name: name, Type: o.parts.Types[name], Breaker: guards.BreakerState{State: "closed"}}
 		for _, p := range profiles {
 			if p.Destination == name {
@@ -136,7 +136,7 @@ func (o *Office) switched(ctx context.Context, who Who, s guards.Scope, reason, 
 		return fmt.Errorf("%w: a stop of another tenant", ErrTenant)
 	}
 	s.Tenant = who.Tenant
-	if s.Destination != "" && !slices.Contains(o.parts.Registry.Names(), s.Destination) {
+	if s.Destination != "" && !slices.Contains(o.parts.Registry.NamesFor(who.Tenant), s.Destination) {
 		return fmt.Errorf("%w: %q", connectors.ErrUnknownDestination, s.Destination)
 	}
 	notes, err := o.notes()

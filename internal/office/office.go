@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -107,6 +108,11 @@ func (o *Office) Submit(ctx context.Context, who Who, w intent.WriteIntent, wait
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
 	out, err := o.parts.Writes.Do(ctx, w)
+	if errors.Is(err, connectors.ErrUnknownDestination) && slices.Contains(o.parts.Registry.Names(), w.Destination) &&
+		!slices.Contains(o.parts.Registry.NamesFor(who.Tenant), w.Destination) {
+		o.log.InfoContext(ctx, "an intent names a destination that does not serve its tenant; destinations.NAME.tenants lists those that it serves",
+			"tenant", who.Tenant, "destination", w.Destination)
+	}
 	return told(who, out), o.cleaned(who, refused(who, err), w)
 }
 
