@@ -43,9 +43,11 @@ type Chain struct {
 	Hash    string    `json:"hash,omitempty"`
 	Sealed  time.Time `json:"sealed,omitzero"` // when its last page was made
 	// Heads counts signed heads that were held against it; Proven is how many of its
-	// entries the newest of them that came from outside covers.
-	Heads  int   `json:"heads"`
-	Proven int64 `json:"proven"`
+	// entries the newest of them that came from outside covers, and Newest when that
+	// one was signed.
+	Heads  int       `json:"heads"`
+	Proven int64     `json:"proven"`
+	Newest time.Time `json:"newest,omitzero"`
 }
 
 // The words for what is wrong.
@@ -64,6 +66,7 @@ const (
 	BadHead      = "bad head"      // a head is no head, or nobody trusted signed it
 	OtherLedger  = "other ledger"  // a head or a page is another ledger's
 	HeadUnplaced = "head unplaced" // a head is of a tenant that has no chain here
+	HeadMissing  = "head missing"  // heads from outside do not cover what they should
 )
 
 // Problem is one thing that is wrong.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,20 @@ type VerifyOptions struct {
 	Tenant string
 	// Heads are signed heads from outside. Default none.
 	Heads []signing.Envelope
+	// Outside wants heads from outside to cover every chain, but for what was sealed
+	// within Behind (default [DefaultBehind]) after the newest of them. Heads that
+	// somebody removed are then a problem, and so are those that were never given.
+	// Default false.
+	Outside bool
+	Behind  time.Duration
 	// Keys are trusted to sign heads. Heads are checked only with some; without
 	// them all of those that are given are problems.
 	Keys signing.Keys
 }
+
+// DefaultBehind is how far the newest head from outside may be behind the end of its
+// chain: heads are handed on a minute after they are signed, and copied later.
+const DefaultBehind = time.Hour
 
 // Verify checks a ledger against its chains, and these against heads. It changes
 // nothing, and may run beside whatever works on the ledger. What is wrong is in
@@ -66,6 +77,9 @@ func (v *verifier) run(ctx context.Context) error {
 		v.tenants = []string{v.o.Tenant}
 	}
 	v.openHeads()
+	if v.o.Outside && len(v.o.Heads) == 0 {
+		v.report.add(Problem{Kind: HeadMissing, What: "no head was given: nothing from outside covers anything"})
+	}
 	entries := int64(0)
 	for _, tenant := range v.tenants {
 		chain, err := v.chain(ctx, tenant)
@@ -181,6 +195,7 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 	}
 	beyond := len(w.heads) > 0
 	w.end()
+	w.covered()
 	if w.chain.Pages > 0 || w.says > 0 || beyond {
 		v.report.Chains = append(v.report.Chains, w.chain)
 	}
@@ -308,9 +323,27 @@ func (w *walk) meet(h Head, outside bool) {
 		at.Kind, at.What = Forked, fmt.Sprintf("the head that was signed at %s says hash %s after %d entries; the chain has %s after %d: it was made anew since, from somewhere before here", when, h.Hash, h.Entries, w.last.Hash, w.last.Entries)
 	default:
 		if w.chain.Heads++; outside {
-			w.chain.Proven = h.Entries
+			w.chain.Proven, w.chain.Newest = h.Entries, h.At
 		}
 		return
+	}
+	w.add(at)
+}
+
+// covered says what no head from outside covers, where that is wanted.
+func (w *walk) covered() {
+	at := Problem{Kind: HeadMissing, Page: w.chain.Pages, Entry: w.chain.Proven + 1}
+	behind := w.chain.Sealed.Sub(w.chain.Newest)
+	switch {
+	case !w.v.o.Outside || w.chain.Proven == w.chain.Entries:
+		return
+	case w.chain.Proven == 0:
+		at.What = fmt.Sprintf("no head of it was given: nothing from outside covers its %d entries", w.chain.Entries)
+	case behind <= cmp.Or(w.v.o.Behind, DefaultBehind):
+		return
+	default:
+		at.What = fmt.Sprintf("the newest head that was given was signed at %s and covers %d of %d entries, and the chain goes on for %s: heads were removed, or none are signed any more",
+			clock(w.chain.Newest), w.chain.Proven, w.chain.Entries, behind.Round(time.Second))
 	}
 	w.add(at)
 }

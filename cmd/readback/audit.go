@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,7 @@ func (a *app) auditCommand() *cobra.Command {
 
 func (a *app) auditVerifyCommand() *cobra.Command {
 	var heads, keys []string
+	var behind time.Duration
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Hold the ledger against its chain, and the chain against signed heads",
@@ -45,9 +47,10 @@ write to the ledger can make another chain.
 It ends with 0 when nothing is wrong, with 43 when something is. All tenants are
 checked unless --tenant names one.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys, behind) }),
 	}
 	cmd.Flags().StringArrayVar(&heads, "heads", nil, "a file of signed heads, one each line, or a directory of such files; several are several of these")
+	cmd.Flags().DurationVar(&behind, "behind", audit.DefaultBehind, "how far the newest of these heads may be behind the end of its chain")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted to sign heads; several are several of these")
 	return cmd
 }
@@ -174,8 +177,11 @@ func (a *app) sealing(d *desk) (func(context.Context) error, error) {
 	return s.Work, nil
 }
 
-func (a *app) verifyAudit(ctx context.Context, heads, keys []string) (int, error) {
-	var o audit.VerifyOptions
+func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time.Duration) (int, error) {
+	if behind <= 0 {
+		return 0, usagef("--behind: is %s; want more than 0s, such as 1h", behind)
+	}
+	o := audit.VerifyOptions{Outside: len(heads) > 0, Behind: behind}
 	var err error
 	if len(heads) > 0 || len(keys) > 0 {
 		if o.Keys, err = trusted(keys); err != nil {
@@ -245,7 +251,11 @@ func auditText(r audit.Report) string {
 		if c.Proven > 0 {
 			outside++
 		}
-		fmt.Fprintf(&b, "tenant %s: %d entries on %d pages, %d of them covered by heads from outside\n", report.Safe(c.Tenant), c.Entries, c.Pages, c.Proven)
+		fmt.Fprintf(&b, "tenant %s: %d entries on %d pages, %d of them covered by heads from outside", report.Safe(c.Tenant), c.Entries, c.Pages, c.Proven)
+		if !c.Newest.IsZero() {
+			fmt.Fprintf(&b, ", the newest signed %s ago", time.Since(c.Newest).Round(time.Second))
+		}
+		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "%d not sealed yet", r.Unsealed)
 	for _, part := range []struct {
@@ -259,6 +269,9 @@ func auditText(r audit.Report) string {
 	b.WriteString("\n")
 	for _, n := range r.Notes {
 		b.WriteString(report.Safe(n) + "\n")
+	}
+	if len(r.Chains) > 0 {
+		b.WriteString("Not covered by any chain: leases, notes (stops, rates, learned lags), the outbox, the feed of changes, and the database's own version row, indices and triggers.\n")
 	}
 	switch {
 	case !r.OK():

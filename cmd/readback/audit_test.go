@@ -148,3 +148,29 @@ func TestUnsealedIsMeasuredThoughNothingCanBeSealed(t *testing.T) {
 		t.Errorf("%+v, %v: want a number that grows", a, here)
 	}
 }
+
+// Heads from outside that were removed are a problem: a check against none of them, or
+// against those from before, proves nothing of what came since.
+func TestAuditAgainstHeadsThatWereRemoved(t *testing.T) {
+	p, heads, public := chained(t)
+	p.submit(exitVerified, order("A-1", ""))
+	p.want(0, p.run("audit", "seal"))
+	p.submit(exitVerified, order("A-2", ""))
+	p.want(0, p.run("audit", "seal"))
+	all, err := os.ReadFile(heads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify := func(kept string, args ...string) result {
+		if err := os.WriteFile(heads, []byte(kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p.run(append([]string{"audit", "verify", "--heads", heads, "--key", public}, args...)...)
+	}
+	first, _, _ := strings.Cut(string(all), "\n")
+	says(t, p.want(0, verify(string(all), "--behind", "1ns")), "up to the newest heads", "the newest signed", " ago")
+	says(t, p.want(exitTampered, verify("")), "head missing", "no head was given", "nothing from outside covers its")
+	says(t, p.want(exitTampered, verify(first+"\n", "--behind", "1ns")), "head missing", "heads were removed, or none are signed any more")
+	says(t, p.want(0, verify(first+"\n")), "the newest signed")
+	says(t, p.want(exitUsage, verify(first, "--behind", "0s")), "--behind: is 0s; want more than 0s")
+}
