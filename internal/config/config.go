@@ -111,7 +111,7 @@ func Load(path string) (Config, error) { return LoadOver(path, Environment{}) }
 
 // LoadOver is Load with what the environment says over the file; see [Settings].
 func LoadOver(path string, env Environment) (Config, error) {
-	text, err := yamlfile.ReadBounded(path, maxFile)
+	text, err := readTrusted(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
@@ -120,7 +120,7 @@ func LoadOver(path string, env Environment) (Config, error) {
 
 // LoadDestinations is LoadOver for who needs no ledger: the file may do without.
 func LoadDestinations(path string, env Environment) (Config, error) {
-	text, err := yamlfile.ReadBounded(path, maxFile)
+	text, err := readTrusted(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
