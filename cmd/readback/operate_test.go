@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -183,6 +185,26 @@ func TestWorkerPrunes(t *testing.T) {
 	says(t, p.want(exitConfig, p.run("work")), "retention.remember: is 2h0m0s; want at least 24h0m0s, the window of idempotency keys")
 }
 
+// What a webhook is to be told is not for a destination that nobody configured, and a
+// destination is there for the tenants that it serves.
+func TestWhomADestinationServes(t *testing.T) {
+	d := &desk{config: config.Config{
+		Destinations: []config.Destination{{Name: "own", Tenants: []string{"acme"}}, {Name: "open"}},
+		Webhooks:     []config.Webhook{{Hook: webhooks.Hook{Name: "ops"}}},
+	}}
+	for _, c := range []struct {
+		tenant, name string
+		want         bool
+	}{
+		{"acme", "own", true}, {"umbrella", "own", false}, {"umbrella", "open", true}, {"umbrella", webhooks.Prefix + "ops", true},
+		{"acme", webhooks.Prefix + "none", false}, {"acme", "none", false},
+	} {
+		if got := d.serves(c.tenant, c.name); got != c.want {
+			t.Errorf("%s for %s: %t", c.name, c.tenant, got)
+		}
+	}
+}
+
 func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())
 	gone := p.url
@@ -194,7 +216,7 @@ func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 	says(t, p.want(exitAttention, p.run("doctor")), "failed destination orders", "connection refused", "1 of 8 checks failed")
 
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  others: {type: simulated, url: '%s', class: plain}\n", gone))
-	says(t, p.want(exitAttention, p.run("status")), `for "orders", which is not in this configuration`)
+	says(t, p.want(exitAttention, p.run("status")), `for "orders", which is not in this configuration for tenant acme`)
 	says(t, p.want(exitAttention, p.run("doctor")), "failed open writes", `2 open writes are for "orders", which is not in this configuration`, "ok destination others")
 
 	p.spoil("UPDATE ledger_writes SET body = 'x' WHERE state = 'queued'")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -9,6 +10,7 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/metrics"
+	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -91,6 +93,14 @@ func (d *desk) destinations() []string {
 		all = append(all, each.Name)
 	}
 	return all
+}
+
+// serves reports whether a destination of the configuration, or of a webhook, serves a
+// tenant.
+func (d *desk) serves(tenant, name string) bool {
+	by := func(tenants []string) bool { return tenants == nil || slices.Contains(tenants, tenant) }
+	return slices.ContainsFunc(d.config.Destinations, func(c config.Destination) bool { return c.Name == name && by(c.Tenants) }) ||
+		slices.ContainsFunc(d.config.Webhooks, func(w config.Webhook) bool { return webhooks.Prefix+w.Name == name })
 }
 
 func measuredOf(found guards.Standing, lines []lag.Line, names []string) metrics.Standing {

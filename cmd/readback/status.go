@@ -60,7 +60,7 @@ func (a *app) status(ctx context.Context) (int, error) {
 
 // found looks up how the ledger and those who work on it stand.
 func (d *desk) found(ctx context.Context) (report.Found, error) {
-	f := report.Found{Ledger: d.config.Ledger.String(), Registered: d.destinations()}
+	f := report.Found{Ledger: d.config.Ledger.String(), Serves: d.serves}
 	surveyor, ok := d.ledger.(ledger.Surveyor)
 	if !ok {
 		return f, errors.New("this ledger cannot say what is open")

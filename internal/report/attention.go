@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,22 +57,24 @@ func refused(f Found) []Matter {
 }
 
 func unknownDestinations(f Found) []Matter {
-	open := map[string]int{}
-	var names []string
+	type of struct{ tenant, destination string }
+	open := map[of]int{}
+	var unknown []of
 	for _, q := range f.Survey.Queues {
-		if slices.Contains(f.Registered, q.Destination) || q.State == ledger.Entrusted || q.Destination == "" {
+		if f.Serves != nil && f.Serves(q.Tenant, q.Destination) || q.State == ledger.Entrusted || q.Destination == "" {
 			continue // what callers make themselves needs no destination here
 		}
-		if open[q.Destination] == 0 {
-			names = append(names, q.Destination)
+		o := of{q.Tenant, q.Destination}
+		if open[o] == 0 {
+			unknown = append(unknown, o)
 		}
-		open[q.Destination] += q.Count
+		open[o] += q.Count
 	}
 	var all []Matter
-	for _, name := range names {
-		all = append(all, matters("%s for %q, which is not in this configuration: a worker that has this configuration leaves them alone.",
-			"Put the destination back into the configuration, or run the workers that know it.",
-			some(open[name], "open write is", "open writes are"), Safe(name))...)
+	for _, o := range unknown {
+		all = append(all, matters("%s for %q, which is not in this configuration for tenant %s: a worker that has this configuration leaves them alone.",
+			"Put the destination back into the configuration, or the tenant among its tenants, or run the workers that know it.",
+			some(open[o], "open write is", "open writes are"), Safe(o.destination), Safe(o.tenant))...)
 	}
 	return all
 }

@@ -18,8 +18,9 @@ type Found struct {
 	Lags     []lag.Line
 	// Holds counts the held writes whose time is short or over, by tenant.
 	Holds map[string]Holds
-	// Registered are the destinations of the configuration.
-	Registered []string
+	// Serves reports whether the configuration has a destination, for a tenant. Default
+	// it has none.
+	Serves func(tenant, destination string) bool
 	// Audit is how the audit log stands; nil where there is none.
 	Audit *Audit
 }

@@ -110,7 +110,7 @@ func TestWhatNeedsAttention(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := report.NewStatus(report.Found{Survey: tt.survey, Standing: tt.standing, Registered: []string{"orders"}, Clock: report.Clock{Ledger: base}})
+			s := report.NewStatus(report.Found{Survey: tt.survey, Standing: tt.standing, Serves: func(_, name string) bool { return name == "orders" }, Clock: report.Clock{Ledger: base}})
 			if len(s.Attention) != len(tt.want) {
 				t.Fatalf("%s: %+v, want %q", tt.reason, s.Attention, tt.want)
 			}
