@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -21,6 +22,9 @@ func main() { os.Exit(start()) }
 
 // start runs the program with what the process was given.
 func start() int {
+	if err := hide(); err != nil {
+		fmt.Fprintf(os.Stderr, "readback: other programs of this user can read this one's memory and environment: %v\n", err)
+	}
 	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
 		return code
 	}
