@@ -163,6 +163,10 @@ func TestRecheck(t *testing.T) {
 			if got.Kind != d.want || got.Reason == "" {
 				t.Errorf("%s (%s), want %s: %s", got.Kind, got.Reason, d.want, d.reason)
 			}
+			changed := d.verified && (d.j.Verdict == verify.Mismatched || d.j.Verdict == verify.Collateral)
+			if got.Kind == policies.Accept && strings.Contains(got.Reason, "changed since") != changed {
+				t.Errorf("%q of a read that is %s", got.Reason, d.j.Verdict)
+			}
 		})
 	}
 }

@@ -406,5 +406,13 @@ func Recheck(c Case, verified bool) Decision {
 	case verified && gone && c.Profile.Proof == "": // else what is gone is not the effect
 		return says(Escalate, "it was verified, and a later look did not find it any more")
 	}
-	return says(Accept, "a later look found nothing that contradicts the outcome")
+	switch {
+	case verified && gone:
+		return says(Accept, "the outcome still holds; what proved it has been removed since")
+	case verified && c.Verdict != verify.Verified && c.Verdict != verify.Vacuous:
+		return says(Accept, "the outcome still holds; the record has been changed since")
+	case verified:
+		return says(Accept, "the outcome still holds: a later read found the effect")
+	}
+	return says(Accept, "the outcome still holds: a later read found no effect of this write")
 }
