@@ -78,16 +78,30 @@ func (c *clock) stepped(s step) {
 func (c *clock) atMost(moment, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	d := c.unstepped(moment, now)
+	if !moment.After(c.heard) && !c.began.IsZero() {
+		d = min(d, time.Since(c.began))
+	}
+	return max(d, 0)
+}
+
+// byClock is the time since the ledger's clock showed a moment, as that clock has it,
+// without the steps forward that this process knows of. A day that is over by it alone
+// ends no wait for a send that was made a minute ago.
+func (c *clock) byClock(moment, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.unstepped(moment, now), 0)
+}
+
+func (c *clock) unstepped(moment, now time.Time) time.Duration {
 	d := now.Sub(moment)
 	for _, s := range c.steps {
 		if s.until.After(moment) {
 			d -= max(s.ahead, 0)
 		}
 	}
-	if !moment.After(c.heard) && !c.began.IsZero() {
-		d = min(d, time.Since(c.began))
-	}
-	return max(d, 0)
+	return d
 }
 
 // sinceSend is how much time has passed for sure since the last send of a write

@@ -100,7 +100,7 @@ func (t *task) nextRecheck() time.Duration {
 			return in
 		}
 	}
-	return 0
+	return policies.StillCreates(t.policyCase()) // all are over by a clock that stepped
 }
 
 // owed is which of the rechecks is being made.

@@ -490,6 +490,8 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	if earlier, found := t.madeBy(seen); found && t.intent.Write == intent.Create {
 		rec := seen.Records[0]
 		switch {
+		case !j.Firm: // the record may be gone, though the read shows it
+			return t.cannotPrepare(k.Since, j)
 		case earlier.Settlement != ledger.Verified:
 			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and is %s", earlier.ID, earlier.Phase()))}
 		case len(verify.Diff(t.intent, t.profile.Compare, rec.Fields)) > 0:
@@ -515,7 +517,7 @@ func (t *task) madeBy(seen connectors.Observation) (maker ledger.Record, found b
 		return maker, false
 	}
 	for _, r := range writes.Records {
-		if r.State == ledger.Settled && r.Settlement != ledger.Verified {
+		if r.State == ledger.Settled && r.Settlement != ledger.Verified || r.Sends == r.Unsent {
 			continue // it should not be there: a reviewer decides
 		}
 		if w, err := intent.DecodeStored(r.Intent); err == nil && r.ID != t.rec.ID && w.Stamp() == seen.Records[0].Stamp {

@@ -319,7 +319,9 @@ func budget(all int, p connectors.Profile) int {
 
 // caseOf is what a record says for a decision at a time, without what was read.
 func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *clock) policies.Case {
-	return policies.CaseOf(r, w, p, now, counted.sinceSend(r, now), counted.atLeast(r.KeySend, now))
+	c := policies.CaseOf(r, w, p, now, counted.sinceSend(r, now), counted.atLeast(r.KeySend, now))
+	c.SinceByClock = counted.byClock(r.LastSend, now)
+	return c
 }
 
 // late reports whether the intent's deadline has passed.

@@ -195,7 +195,8 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.LastFate, r.Unknown = FateUnknown, true
 		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 		if e.SendFor > 0 {
-			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), e.SendFor // as it was announced
+			// As it was announced, and no shorter than an earlier one that may last yet.
+			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), max(e.SendFor, r.LostFor)
 		}
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now

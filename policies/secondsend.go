@@ -241,7 +241,7 @@ func KnownNotApplied(c Case) (string, bool) {
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c):
 		return "every send was provably not applied", true
-	case c.Conflict && c.MadeBy != "" && c.Firm && c.Intent.Write == intent.Create && slices.Contains(c.Profile.Unique, intent.Create):
+	case madeByAnother(c) && (!c.Unknown && c.Firm || settledFate(c)):
 		return fmt.Sprintf("write %s made the record under the unique key, so that this create cannot have been applied", c.MadeBy), true
 	case Conclusive(c) && c.Verdict == verify.Stale:
 		return "the record is as it was before the send, and no send can arrive any more", true
@@ -249,6 +249,12 @@ func KnownNotApplied(c Case) (string, bool) {
 		return "there is no record, and no send can arrive any more", true
 	}
 	return "", false
+}
+
+// madeByAnother reports whether a record of another write of ours is under the unique
+// key of a create. A send of unknown fate can still land once that record is gone.
+func madeByAnother(c Case) bool {
+	return c.Conflict && c.MadeBy != "" && c.Intent.Write == intent.Create && slices.Contains(c.Profile.Unique, intent.Create)
 }
 
 // present reports whether the last read found what a refused send should not

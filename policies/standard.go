@@ -312,6 +312,9 @@ func differing(c Case) (Decision, bool) {
 		if why, known := KnownNotApplied(c); known && c.MadeBy != "" {
 			return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
 		}
+		if madeByAnother(c) && c.Unknown && c.Since < window(c) && Counting(c) {
+			return Decision{Kind: Wait, Rule: "not applied", Reason: "a send may still land when that record goes: whether it was applied is known after the horizon"}, true
+		}
 	case c.Intent.OnMismatch == intent.MismatchCompensate:
 		if c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c) {
 			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true

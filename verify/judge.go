@@ -410,7 +410,7 @@ func judgeBeforeCreate(c Case) Judgement {
 	ours, others := split(c, c.Seen.Records)
 	switch {
 	case !c.Profile.Stamped && len(ours) > 0, len(others) > 0:
-		return Judgement{Verdict: Mismatched, Firm: true, Conflict: true, Mismatches: foreign(c.Seen.Records),
+		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: foreign(c.Seen.Records),
 			Reason: "a record under the business key exists already, and no send of this write is recorded"}
 	case len(ours) > 0: // our own earlier send, which this ledger does not remember
 		return judge(c)

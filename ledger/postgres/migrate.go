@@ -151,8 +151,9 @@ func (l *Ledger) createMeta(ctx context.Context) error {
 func (l *Ledger) migrateOnce(ctx context.Context, have int, text string) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
 		// Not the lock of its row: a migration that then alters the table deadlocks
-		// with every program that waits for the row.
-		if _, err := tx.Exec(ctx, qualified(l.schema, "LOCK TABLE @ledger_meta IN SHARE ROW EXCLUSIVE MODE")); err != nil {
+		// with every program that waits for the row. Programs that run can still
+		// update it.
+		if _, err := tx.Exec(ctx, qualified(l.schema, "LOCK TABLE @ledger_meta IN SHARE UPDATE EXCLUSIVE MODE")); err != nil {
 			return err
 		}
 		var locked int

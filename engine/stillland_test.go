@@ -1,0 +1,205 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// The only send of a create is not answered and lands late. Meanwhile the record of
+// another write of ours is in the way. Were the create called "not applied" at once, a
+// delete of that record would go on, and the late send land on the free key.
+func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
+	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	second := func() intent.WriteIntent {
+		w := order("A-1", intent.Create)
+		w.Workflow, w.Expect = "another", intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
+		return w
+	}
+	check := func(t *testing.T, b *bench, out engine.Outcome) {
+		t.Helper()
+		b.worked(time.Minute) // before any recheck
+		if left := b.fieldsNow(); left != nil {
+			t.Errorf("%s, and its record is there: %v%s", b.state(out.ID).Phase(), left, b.life(out.ID))
+		}
+	}
+	t.Run("the record is deleted by a write of ours", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			b.do(order("A-1", intent.Create))
+			b.set(late)
+			out := b.do(second())
+			if out.Status != engine.StatusNotApplied {
+				t.Fatalf("%+v%s", out, b.life(out.ID))
+			}
+			b.do(call(order("A-1", intent.Delete), 2))
+			check(t, b, out)
+		})
+	})
+	t.Run("the record is removed by another actor", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			b.do(order("A-1", intent.Create))
+			b.set(late)
+			out := b.do(second())
+			b.remove("A-1")
+			check(t, b, out)
+		})
+	})
+	t.Run("its maker is being undone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			first := b.do(compensable(order("A-1", intent.Create)))
+			b.set(late)
+			w := second()
+			done := make(chan engine.Outcome)
+			go func() { done <- b.do(w) }()
+			time.Sleep(time.Second) // the create is under way, the first in line
+			go func() { _, _ = b.engine.Undo(context.Background(), "acme", first.ID, unwanted) }()
+			out := <-done
+			check(t, b, out)
+		})
+	})
+}
+
+// A read that lags shows a record that is deleted since: a create of it is not called
+// verified without a send.
+func TestAReadThatLagsShowsNoRecordOfOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Lagging.Options(), nil)
+		b.do(order("A-1", intent.Create))
+		time.Sleep(time.Minute)
+		b.remove("A-1") // by another actor
+		w := order("A-1", intent.Create)
+		w.Workflow = "another"
+		out := b.do(w)
+		b.worked(time.Hour)
+		if got := b.state(out.ID); got.Settlement == ledger.Verified && b.fieldsNow() == nil {
+			t.Errorf("%s after %d sends, and there is no record%s", got.Phase(), got.Sends, b.life(out.ID))
+		}
+	})
+}
+
+// The second lost send has a shorter lease than the first, which may last yet.
+func TestASecondLostSendDoesNotShortenTheFirst(t *testing.T) {
+	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		step := b.steps()
+		b.do(order("A-0", intent.Create))
+		d := b.world.Destination()
+		// One process allows a send ten minutes, as its configuration has it (the
+		// others have the new one), and it hangs for as long.
+		p := d.Profiles[simulated.Kind]
+		p.SendTimeout = 10 * time.Minute
+		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) {
+			time.Sleep(9 * time.Minute)
+			b.set(late)
+		}}
+		hanging := b.engineOn(b.ledger, d, nil)
+		go func() { _, _ = hanging.Do(context.Background(), order("A-1", intent.Create)) }()
+		time.Sleep(time.Second)
+		step(time.Hour)
+		b.do(order("A-2", intent.Create)) // this process notices
+		// Another one takes over, repeats, and dies right after its announcement.
+		m := &mortal{Ledger: b.ledger, Connector: b.world.Destination().Connector, settled: func(ledger.Record) {}}
+		d2 := b.world.Destination()
+		d2.Connector = doomed{m}
+		m.doom(4, "before")
+		if _, err := b.engineOn(m, d2, nil).Do(context.Background(), order("A-1", intent.Create)); err == nil {
+			t.Fatal("the process did not die")
+		}
+		time.Sleep(2 * time.Minute)
+		first := b.do(order("A-1", intent.Create))
+		second := b.do(call(order("A-1", intent.Delete), 2))
+		b.worked(20 * time.Minute)
+		if left := b.fieldsNow(); left != nil {
+			t.Errorf("the record came back: %v%s%s", left, b.life(first.ID), b.life(second.ID))
+		}
+	})
+}
+
+// The clock steps by more than a day, so that all rechecks are made at once. A delete
+// still finds the create whose send may arrive.
+func TestAStepOverAllRechecksEndsNoWait(t *testing.T) {
+	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		step := b.steps()
+		b.set(late)
+		first := b.do(order("A-1", intent.Create))
+		step(25 * time.Hour)
+		b.worked(time.Second) // the rechecks are made
+		b.do(call(order("A-1", intent.Delete), 2))
+		b.worked(100 * time.Hour)
+		if left := b.fieldsNow(); left != nil {
+			t.Errorf("the record came back: %v; the create is %s%s", left, b.state(first.ID).Phase(), b.life(first.ID))
+		}
+	})
+}
+
+// A record that has the stamp of a write that was never sent is not that write's.
+func TestAWriteThatWasNeverSentMadeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		held := order("A-1", intent.Create)
+		held.Risk = intent.RiskApprove
+		if out := b.do(held); out.Status != engine.StatusHeld {
+			t.Fatalf("%+v", out)
+		}
+		b.seed(seeded, held.Stamp())
+		w := order("A-1", intent.Create)
+		w.Workflow = "another"
+		out := b.do(w)
+		if out.Status != engine.StatusReview {
+			t.Errorf("%s: %s%s", out.Status, out.Text, b.life(out.ID))
+		}
+	})
+}
+
+// A step of more than a day ends no wait for a send: the process has counted none of it.
+func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
+	late := simulated.Fault{Vice: simulated.LateCommit, Delay: 25 * time.Second, Times: 1}
+	t.Run("delete", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			step := b.steps()
+			b.set(late)
+			first := b.do(order("A-1", intent.Create))
+			step(25 * time.Hour)
+			b.do(call(order("A-1", intent.Delete), 2))
+			time.Sleep(time.Minute)
+			if left := b.fieldsNow(); left != nil {
+				t.Errorf("the record came back: %v%s", left, b.life(first.ID))
+			}
+		})
+	})
+	t.Run("upsert", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, simulated.Unique.Options(), nil)
+			step := b.steps()
+			b.set(late)
+			done := make(chan engine.Outcome)
+			go func() { done <- b.do(order("A-1", intent.Upsert)) }()
+			time.Sleep(31 * time.Second) // sent twice, and waits for the horizon of the first send
+			step(25 * time.Hour)
+			second := call(order("A-1", intent.Upsert), 2)
+			second.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
+			go func() { b.worked(time.Minute) }()
+			out := b.do(second)
+			first := <-done
+			b.worked(5 * time.Minute)
+			if left := b.fieldsNow(); out.Status == engine.StatusVerified && left["currency"] != "EUR" {
+				t.Errorf("%s, and there is %v%s%s", b.state(out.ID).Phase(), left, b.life(first.ID), b.life(out.ID))
+			}
+		})
+	})
+}
