@@ -252,9 +252,6 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 	if err == nil {
 		_, err = a.telling(c)
 	}
-	if err == nil && a.tenant != "" && len(reg.NamesFor(a.tenant)) == 0 && len(reg.Names()) > 0 {
-		fmt.Fprintf(a.stderr, "readback: no destination serves the tenant %s; add it to destinations.NAME.tenants\n", report.Safe(a.tenant))
-	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -264,6 +261,9 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 	}
 	if err != nil {
 		return nil, nil, err
+	}
+	if len(reg.NamesFor(d.tenant)) == 0 && len(reg.Names()) > 0 {
+		d.log.Warn("no destination serves this tenant; add it to destinations.NAME.tenants", "tenant", d.tenant)
 	}
 	return d, reg, nil
 }
