@@ -38,6 +38,9 @@ func TestOtherProcessesCannotReadSecrets(t *testing.T) {
 		cmd.Env = []string{asProgram + "=1", "SECRET=canary-in-the-environment"}
 		out, err := cmd.StdoutPipe()
 		if err == nil {
+			_, err = cmd.StdinPipe() // open until the process is killed: the shell waits for it
+		}
+		if err == nil {
 			err = cmd.Start()
 		}
 		if err != nil {
@@ -53,7 +56,7 @@ func TestOtherProcessesCannotReadSecrets(t *testing.T) {
 		}
 		return cmd.Process.Pid
 	}
-	if got, err := read(running("/bin/sh", "-c", "echo here; exec sleep 60"), "environ"); err != nil || !strings.Contains(got, "canary") {
+	if got, err := read(running("/bin/sh", "-c", "echo here; read nothing"), "environ"); err != nil || !strings.Contains(got, "canary") {
 		t.Fatalf("a program that does not hide: %q, %v", got, err)
 	}
 	pid := running(self, "simulated-orders")
