@@ -19,8 +19,9 @@ import (
 // before anything is read.
 type meddled struct {
 	*simulated.Connector
-	after intent.WriteType
-	act   func()
+	after    intent.WriteType
+	act      func()
+	nameless bool // the answers name no record
 }
 
 func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
@@ -28,6 +29,9 @@ func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.R
 	if act := m.act; act != nil && r.Intent.Write == m.after {
 		m.act = nil
 		act()
+	}
+	if m.nameless {
+		receipt.Ref, receipt.URL = "", ""
 	}
 	return receipt, err
 }
@@ -118,6 +122,33 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 				}
 				if out.Status != c.want || !cmp.Equal(left, b.fieldsNow()) {
 					t.Errorf("%s, want %s; left %v, want %v%s", out.Status, c.want, b.fieldsNow(), left, b.life(out.ID))
+				}
+			})
+		})
+	}
+}
+
+// An answered create that is absent is never sent again, whether the answer named
+// the record or not.
+func TestAnAnswerWithoutAnID(t *testing.T) {
+	for name, options := range map[string]func(*simulated.Options){
+		"plain":      func(*simulated.Options) {},
+		"unique key": func(o *simulated.Options) { o.Unique = true },
+		"native key": func(o *simulated.Options) { o.Window = simulated.DefaultWindow },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := simulated.Plain.Options()
+				options(&o)
+				o.Rollback = connectors.Bound{}
+				b := newBench(t, o, nil)
+				d := b.world.Destination()
+				d.Connector = &meddled{Connector: d.Connector.(*simulated.Connector), after: intent.Create, nameless: true, act: func() { b.remove("A-1") }}
+				b.engine = b.engineOn(b.ledger, d, nil)
+				out := b.do(order("A-1", intent.Create))
+				b.worked(time.Hour)
+				if got := b.state(out.ID); out.Status != engine.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "a send was answered") {
+					t.Errorf("%s after %d sends: %s%s", out.Status, got.Sends, got.Reason, b.life(out.ID))
 				}
 			})
 		})

@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
@@ -202,4 +205,56 @@ func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
 			}
 		})
 	})
+}
+
+// The only send of a write is not answered and lands late. Another actor meanwhile does
+// what it was to do, so that a read shows it. The next write of the record comes after
+// the late send, or the late send would undo it.
+func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
+	late := func(op simulated.Op) simulated.Fault {
+		return simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{op}, Delay: 25 * time.Second, Times: 1}
+	}
+	declared := order("A-1", intent.Update).Expect
+	theirs := intent.Fields{"order_id": "A-1"}
+	maps.Copy(theirs, declared)
+	next := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}
+	noted := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
+	for name, c := range map[string]struct {
+		class simulated.Class
+		first intent.WriteType
+		act   func(*bench)
+		then  intent.WriteType
+		want  intent.Fields
+	}{
+		"a delete":                 {simulated.Plain, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"a delete, unique":         {simulated.Unique, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"a delete, native":         {simulated.Native, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"an update":                {simulated.Plain, intent.Update, func(b *bench) { b.edit(declared) }, intent.Update, noted},
+		"a create without a stamp": {simulated.Unique, intent.Create, func(b *bench) { b.seed(theirs, "") }, intent.Delete, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := c.class.Options()
+				o.Stamps = false
+				b := newBench(t, o, nil)
+				if c.first != intent.Create {
+					b.seed(seeded, "")
+				}
+				time.Sleep(time.Minute)
+				b.set(late(simulated.Op(c.first)))
+				b.meddle(c.first, func() { c.act(b) })
+				first := b.do(order("A-1", c.first))
+				w := call(order("A-1", c.then), 2)
+				if c.want != nil {
+					w.Expect = next
+				}
+				out := b.do(w)
+				b.worked(30 * time.Second) // before any recheck
+				got := b.fieldsNow()
+				if out.Status != engine.StatusVerified || !cmp.Equal(got, c.want) {
+					t.Errorf("%s, and then %s: %v, want %v%s%s", first.Status, out.Status, got, c.want, b.life(first.ID), b.life(out.ID))
+				}
+			})
+		})
+	}
 }

@@ -160,6 +160,7 @@ func TestSecondSendAfterRefusals(t *testing.T) {
 func refusedForConflict(c *policies.Case) { c.LastConflict = true }
 func stamped(c *policies.Case)            { c.Profile.Stamped, c.Stamped = true, true }
 func own(c *policies.Case)                { c.Own = true }
+func takesBack(c *policies.Case)          { c.Profile.Rollback = connectors.Within(time.Minute) }
 
 // Budget and deadline bound every row.
 func TestSecondSendWithinBounds(t *testing.T) {
@@ -242,7 +243,8 @@ func TestSecondSendRecognised(t *testing.T) {
 		"native, refused later":       {"the refusal leaves the earlier send unknown, and its key serves", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), nativeKey},
 
 		"unique":                   {"a repeat meets the unique key, unless the record was deleted before it arrives", with(lost(), unique), rechecked(uniqueKey)},
-		"unique, answered":         {"no earlier send can arrive", with(lost(), unique, fate(connectors.FateAnswered)), uniqueKey},
+		"unique, answered":         {"another actor may have removed it", with(lost(), unique, fate(connectors.FateAnswered)), refused},
+		"unique, rolled back":      {"no earlier send can arrive", with(lost(), unique, fate(connectors.FateAnswered), takesBack), uniqueKey},
 		"unique, weak":             {"whatever we see", with(readWeakly(lost(), verify.Absent, 0), unique), rechecked(uniqueKey)},
 		"unique, other write type": {"creates are unique, updates not", with(lost(), unique, write(intent.Update)), refused},
 		"unique, irreversible":     {"the destination refuses the second", with(lost(), unique, irreversible), rechecked(uniqueKey)},
@@ -316,7 +318,7 @@ func TestSecondSendConclusive(t *testing.T) {
 // A phantom success burns the key: the next send carries a new one, after an
 // answered send and conclusive absence only.
 func TestSecondSendKeys(t *testing.T) {
-	answered := with(lost(), native, fate(connectors.FateAnswered))
+	answered := with(lost(), native, fate(connectors.FateAnswered), takesBack)
 	same := policies.Permit{Allowed: true, OwesRecheck: true, Row: policies.RowAbsence}
 	fresh := same
 	fresh.NewKey = true
@@ -324,13 +326,14 @@ func TestSecondSendKeys(t *testing.T) {
 	personFresh := person
 	personFresh.NewKey = true
 	atHorizon := func(c policies.Case) policies.Case { return read(c, verify.Absent, horizon) }
-	both := func(c *policies.Case) { c.Unknown, c.Answered = true, true }
+	both := func(c *policies.Case) { c.Unknown, c.Answered = true, true; takesBack(c) }
 	for name, r := range map[string]second{
 		"burnt":                          {"the destination would replay its yes", answered, refused},
 		"burnt, unique":                  {"a unique key does not help: the answer is replayed before it", with(answered, unique), refused},
 		"burnt, differs":                 {"a repeat would be answered and change nothing", with(read(lost(), verify.Mismatched, horizon), write(intent.Update), native, unique, fate(connectors.FateAnswered)), refused},
 		"burnt, conclusive":              {"it said yes and stored nothing: a new key", atHorizon(answered), fresh},
 		"burnt, conclusive, weak":        {"the lagging read shows enough", readWeakly(answered, verify.Absent, horizon+settle), fresh},
+		"burnt, and nothing declared":    {"another actor may have removed it", with(atHorizon(answered), func(c *policies.Case) { c.Profile.Rollback = connectors.Bound{} }), refused},
 		"burnt, not conclusive":          {"it may yet appear", read(answered, verify.Absent, horizon-1), refused},
 		"unanswered, conclusive":         {"its key is what stops it if it comes after all", with(atHorizon(lost()), window(time.Second)), same},
 		"unanswered before the answered": {"both had the key that is burnt", with(atHorizon(answered), both), fresh},
@@ -338,7 +341,7 @@ func TestSecondSendKeys(t *testing.T) {
 		"answered, then unanswered, conclusive": {"an unanswered send keeps its key",
 			with(atHorizon(lost()), window(time.Second), sends(2, 0, 4), both), same},
 		"answered, then refused": {"the new key was not used up", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), both), allowed(policies.RowNativeKey)},
-		"no native key":          {"a new generation is a new key all the same", atHorizon(with(lost(), fate(connectors.FateAnswered))), fresh},
+		"no native key":          {"a new generation is a new key all the same", atHorizon(with(lost(), fate(connectors.FateAnswered), takesBack)), fresh},
 
 		"a person, unanswered":          {"after an unanswered send never a new key, not even then", with(lost(), native, forced), person},
 		"a person, answered":            {"the key is burnt", with(answered, forced), personFresh},
@@ -391,7 +394,8 @@ func TestKnownNotApplied(t *testing.T) {
 		"unknown, then refused":    {"a refusal does not take back an earlier send", with(lost(), fate(connectors.FateRefused), func(c *policies.Case) { c.Unknown = true }), false},
 		"answered":                 {"it said yes", with(lost(), fate(connectors.FateAnswered)), false},
 		"unknown, conclusive":      {"nothing there and nothing to come", read(lost(), verify.Absent, horizon), true},
-		"answered, conclusive":     {"a phantom", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered)), true},
+		"answered, conclusive":     {"another actor may have removed it", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered)), false},
+		"answered, rolled back":    {"a phantom", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered), takesBack), true},
 		"before the horizon":       {"it may still land", read(lost(), verify.Absent, horizon-1), false},
 		"long read":                {"what landed while the read went on is not in it", with(read(lost(), verify.Absent, horizon-1), func(c *policies.Case) { c.SinceSend = time.Hour }), false},
 		"weak, horizon only":       {"it lags by the settle time", readWeakly(lost(), verify.Absent, horizon), false},

@@ -151,24 +151,32 @@ func acceptSeen(c Case) (Decision, bool) {
 		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there, which no send of this write made"}, true
 	case c.Agreeing < c.Profile.Confirm():
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
-	case mayOverwrite(c):
+	case mayStillLand(c):
 		horizon, _ := c.Profile.Horizon.Declared()
-		return Decision{Kind: Wait, After: horizon - c.SinceSend, Rule: "accept", Reason: "seen, but an earlier send may still land, over what comes next"}, true
+		return Decision{Kind: Wait, After: horizon - c.SinceSend, Rule: "accept", Reason: "seen, but a send may still land, over what comes next"}, true
 	}
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 }
 
-// mayOverwrite reports whether a send whose fate nobody knows, and that was
-// repeated since, can still land and change what a later write of the same line
-// makes: settling this one lets that go. It cannot where the destination
-// recognises it: by our key, by a condition, or as a create of what is there.
-func mayOverwrite(c Case) bool {
-	p, w := c.Profile, c.Intent.Write
-	horizon, ends := p.Horizon.Declared()
-	if !c.Unknown || c.Sends-c.Unsent < 2 || w == intent.Create && !c.Repaired || !ends || native(c) || slices.Contains(p.Conditional, w) {
+// mayStillLand reports whether a send whose fate nobody knows can still land, and change
+// what a later write of the record makes: settling this one lets that go. The only send
+// has landed where what is seen is proven to be its effect; else another actor may
+// have done the same. After a repeat an earlier one may land in any case, unless the
+// destination recognises our key. A condition refuses what lands later, and a repeated
+// create meets what is there: see StillCreates.
+func mayStillLand(c Case) bool {
+	horizon, ends := c.Profile.Horizon.Declared()
+	if !c.Unknown || !ends || c.SinceSend >= horizon || !Counting(c) {
 		return false
 	}
-	return c.SinceSend < horizon && Counting(c)
+	creates := c.Intent.Write == intent.Create && !c.Repaired
+	switch {
+	case !creates && slices.Contains(c.Profile.Conditional, c.Intent.Write):
+		return false
+	case c.Sends-c.Unsent < 2:
+		return !c.Own
+	}
+	return !creates && !native(c)
 }
 
 // StillCreates is how long a later delete or upsert of the record has to wait, since

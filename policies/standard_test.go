@@ -37,7 +37,8 @@ func ago(d time.Duration) func(*policies.Case) {
 }
 
 func TestStandardAccepts(t *testing.T) {
-	seen := read(lost(), verify.Verified, 0)
+	seen := with(read(lost(), verify.Verified, 0), own)
+	anothers := func(c *policies.Case) { c.Own = false }
 	twice := func(agreeing int) func(*policies.Case) {
 		return func(c *policies.Case) { c.Profile.ConfirmReads, c.Agreeing = 2, agreeing }
 	}
@@ -46,20 +47,26 @@ func TestStandardAccepts(t *testing.T) {
 		c.Sends, c.Unknown, c.Profile.Horizon, c.Profile.Conditional, c.Profile.NativeWindow = 2, true, connectors.Within(time.Minute), nil, nil
 	}
 	for name, d := range map[string]decided{
-		"verified":               {reason: "seen", c: seen, want: policies.Accept},
-		"vacuous":                {reason: "true before we wrote", c: read(policies.Case{}, verify.Vacuous, 0), want: policies.Accept},
-		"seen once of twice":     {reason: "two reads in a row must agree", c: with(seen, twice(1)), want: policies.Wait},
-		"seen twice":             {reason: "two reads in a row agree", c: with(seen, twice(2)), want: policies.Accept},
-		"too late, and seen":     {reason: "a deadline is for sends", c: with(seen, late), want: policies.Accept},
-		"refused, yet there":     {reason: "the record cannot be ours", c: with(seen, refusedOnce), want: policies.Escalate},
-		"conflict, yet the same": {reason: "nobody can tell whose it is", c: with(seen, refusedOnce, refusedForConflict), want: policies.Escalate},
-		"refused, our stamp":     {reason: "the stamp says that it is ours", c: with(seen, refusedOnce, stamped), want: policies.Accept},
-		"refused, our key":       {reason: "nobody else can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
-		"unknown, then refused":  {reason: "a conflict on a second send says that the first landed", c: with(seen, refusedOnce, refusedForConflict, func(c *policies.Case) { c.Unknown = true }), want: policies.Accept},
-		"update, repeated":       {reason: "the first may land over the next write", c: with(seen, repeated, write(intent.Update)), want: policies.Wait, after: time.Minute},
-		"delete, repeated":       {reason: "the first may remove what the next write makes", c: with(seen, repeated, write(intent.Delete)), want: policies.Wait, after: time.Minute},
-		"repeated, horizon over": {reason: "nothing lands any more", c: with(seen, repeated, write(intent.Update), ago(time.Minute)), want: policies.Accept},
-		"create, repeated":       {reason: "it meets what is there", c: with(seen, repeated), want: policies.Accept},
+		"verified":                 {reason: "seen", c: seen, want: policies.Accept},
+		"vacuous":                  {reason: "true before we wrote", c: read(policies.Case{}, verify.Vacuous, 0), want: policies.Accept},
+		"seen once of twice":       {reason: "two reads in a row must agree", c: with(seen, twice(1)), want: policies.Wait},
+		"seen twice":               {reason: "two reads in a row agree", c: with(seen, twice(2)), want: policies.Accept},
+		"too late, and seen":       {reason: "a deadline is for sends", c: with(seen, late), want: policies.Accept},
+		"refused, yet there":       {reason: "the record cannot be ours", c: with(seen, refusedOnce), want: policies.Escalate},
+		"conflict, yet the same":   {reason: "nobody can tell whose it is", c: with(seen, refusedOnce, refusedForConflict), want: policies.Escalate},
+		"refused, our stamp":       {reason: "the stamp says that it is ours", c: with(seen, refusedOnce, stamped), want: policies.Accept},
+		"refused, our key":         {reason: "nobody else can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
+		"unknown, then refused":    {reason: "a conflict on a second send says that the first landed", c: with(seen, refusedOnce, refusedForConflict, func(c *policies.Case) { c.Unknown = true }), want: policies.Accept},
+		"update, repeated":         {reason: "the first may land over the next write", c: with(seen, repeated, write(intent.Update)), want: policies.Wait, after: time.Minute},
+		"delete, repeated":         {reason: "the first may remove what the next write makes", c: with(seen, repeated, write(intent.Delete)), want: policies.Wait, after: time.Minute},
+		"repeated, horizon over":   {reason: "nothing lands any more", c: with(seen, repeated, write(intent.Update), ago(time.Minute)), want: policies.Accept},
+		"create, perhaps not ours": {reason: "another actor may have made the same; ours lands yet", c: with(seen, anothers), want: policies.Wait, after: horizon},
+		"the same, answered":       {reason: "it has landed", c: with(seen, anothers, fate(connectors.FateAnswered)), want: policies.Accept},
+		"the same, our key":        {reason: "no send used it up yet", c: with(seen, anothers, native), want: policies.Wait, after: horizon},
+		"delete, perhaps not ours": {reason: "ours may remove what the next write makes", c: with(seen, anothers, write(intent.Delete)), want: policies.Wait, after: horizon},
+		"the same, on condition":   {reason: "it is refused if the record changed", c: with(seen, anothers, write(intent.Update), conditional), want: policies.Accept},
+		"the same, horizon over":   {reason: "nothing lands any more", c: with(seen, anothers, ago(horizon)), want: policies.Accept},
+		"create, repeated":         {reason: "it meets what is there", c: with(seen, repeated), want: policies.Accept},
 		"repeated, our key": {reason: "the destination recognises it", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) {
 			c.Profile.NativeWindow = map[intent.WriteType]time.Duration{intent.Update: time.Hour}
 		}), want: policies.Accept},
@@ -143,7 +150,7 @@ func TestStandardIsPatient(t *testing.T) {
 		"stale":                    {reason: "a lagging replica", c: readWeakly(with(lost(), write(intent.Update)), verify.Stale, 0), want: wait},
 		"stale, conditional":       {reason: "the destination checks", c: readWeakly(with(lost(), write(intent.Update), conditional), verify.Stale, settle), want: policies.Retry, row: policies.RowConditional},
 		"burnt key, waiting":       {reason: "it may still appear", c: with(read(lost(), verify.Absent, 0), native, fate(connectors.FateAnswered)), want: wait},
-		"burnt key":                {reason: "a phantom", c: with(read(lost(), verify.Absent, horizon), native, fate(connectors.FateAnswered)), want: policies.Retry, row: policies.RowAbsence},
+		"burnt key":                {reason: "a phantom", c: with(read(lost(), verify.Absent, horizon), native, fate(connectors.FateAnswered), takesBack), want: policies.Retry, row: policies.RowAbsence},
 		"spent":                    {reason: "nothing is left to send; it may still land", c: read(with(lost(), native, sends(4, 0, 4)), verify.Absent, horizon-1), want: wait},
 		"spent, conclusive":        {reason: "known not to be there", c: read(with(lost(), native, sends(4, 0, 4)), verify.Absent, horizon), want: policies.Fail},
 		"late, conclusive":         {reason: "known not to be there", c: read(with(lost(), late), verify.Absent, horizon), want: policies.Fail},
@@ -212,7 +219,7 @@ func TestStandardObeysPeople(t *testing.T) {
 		"retry":               {reason: "the rules hold for people", c: with(lost(), directed(policies.DirectRetry)), want: policies.Escalate},
 		"retry, harmless":     {reason: "at once, without the pause", c: with(lost(), native, sends(3, 0, 4), directed(policies.DirectRetry)), want: policies.Retry, row: policies.RowNativeKey},
 		"force":               {reason: "the person vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowPerson},
-		"force, and there":    {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), forced), want: policies.Accept},
+		"force, and there":    {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), own, forced), want: policies.Accept},
 		"undo":                {reason: "a person asked", c: with(differs, undo, directed(policies.DirectCompensate)), want: policies.Compensate},
 		"undo nothing":        {reason: "nothing is there", c: with(read(lost(), verify.Absent, horizon), undo, directed(policies.DirectCompensate)), want: policies.Escalate},
 		"undo, theirs":        {reason: "not ours to undo", c: with(differs, undo, conflict, directed(policies.DirectCompensate)), want: policies.Escalate},

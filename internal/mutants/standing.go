@@ -130,7 +130,9 @@ func sharing() []Mutant {
 		{6, "Who waits behind a write with a person is told so at once.", waitGo,
 			"if head.State == ledger.Review {\n\t\t\t\treturn", "if head.State == ledger.Settled {\n\t\t\t\treturn", "", "TestBehindAReviewIsInProgress"},
 		{6, "What was sent twice keeps its line while the first send can land.", standardGo,
-			"\tcase mayOverwrite(c):\n", "\tcase mayOverwrite(c) && false:\n", "", "TestStandardAccepts/update,_repeated"},
+			"\tcase mayStillLand(c):\n", "\tcase mayStillLand(c) && false:\n", "", "TestStandardAccepts/update,_repeated"},
+		{6, "What is not proven to be our effect leaves our send under way.", standardGo,
+			"\t\treturn !c.Own\n", "\t\treturn false\n", "engine", "TestAnothersEffectDoesNotSettleASendUnderWay/a_delete"},
 	}
 }
 
