@@ -109,6 +109,59 @@ func TestARefusedLoginHoldsTheQueue(t *testing.T) {
 	}
 }
 
+// The login is refused when a lost send is read back. The write waits, the destination
+// is held, and both go on when the login works again.
+func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
+	for name, vice := range map[string]simulated.Vice{"applied": simulated.LostAnswer, "not applied": simulated.DroppedBefore} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Unique.Options(), nil)
+				d := b.world.Destination()
+				conn := &expired{Connector: d.Connector}
+				conn.reads.Store(true)
+				d.Connector = conn
+				var reg connectors.Registry
+				if err := reg.Register("orders", d); err != nil {
+					t.Fatal(err)
+				}
+				g := guards.New(b.ledger, &reg, nil)
+				defer func() { _ = g.Close() }()
+				b.engine = engine.New(b.ledger, &reg, &engine.Options{Guards: g})
+				defer b.engine.Close()
+				b.set(simulated.Fault{Vice: vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				began := time.Now()
+				first := b.enqueue(order("A-1", intent.Create))
+				b.work(time.Minute)
+				second := b.enqueue(order("A-2", intent.Create))
+				b.work(12 * time.Hour)
+				if out := engine.OutcomeOf(b.state(first)); out.Status != engine.StatusInProgress || out.WaitsFor != engine.WaitsLogin || out.Sends != 1 {
+					t.Errorf("%+v%s", out, b.life(first))
+				}
+				if out := engine.OutcomeOf(b.state(second)); out.Status != engine.StatusInProgress || out.WaitsFor != engine.WaitsLogin {
+					t.Errorf("%+v%s", out, b.life(second))
+				}
+				s, err := guards.Status(t.Context(), b.ledger)
+				if err != nil || len(s.Destinations) != 1 || s.Destinations[0].Breaker.Login.Sub(began).Abs() > time.Minute {
+					t.Errorf("%+v, %v; want since when the login is refused", s, err)
+				}
+				conn.reads.Store(false)
+				b.work(12 * time.Minute)
+				for _, id := range []ledger.ID{first, second} {
+					if rec := b.state(id); rec.Settlement != ledger.Verified {
+						t.Errorf("the login works again and %s%s", rec.Phase(), b.life(id))
+					}
+				}
+				if n := len(b.world.Effects()); n != 2 {
+					t.Errorf("%d effects, want 2", n)
+				}
+				if s, err = guards.Status(t.Context(), b.ledger); err != nil || !s.Destinations[0].Breaker.Login.IsZero() {
+					t.Errorf("%+v, %v; want the login to work", s, err)
+				}
+			})
+		})
+	}
+}
+
 // The deadline of an intent counts while the login is refused: its caller no
 // longer wants the write.
 func TestTheDeadlineCountsWhileTheLoginIsRefused(t *testing.T) {

@@ -33,11 +33,23 @@ func (e *Engine) repeated(rec ledger.Record) {
 
 // shown tells that a read is the first that showed an effect of a write.
 func (e *Engine) shown(rec ledger.Record, j verify.Judgement) {
-	if c, ok := e.opts.Guards.(Confirmer); ok && !rec.EffectSeen && rec.LastFate == ledger.FateUnknown && j.Verdict == verify.Verified {
+	if c, ok := e.opts.Guards.(ReadObserver); ok && !rec.EffectSeen && rec.LastFate == ledger.FateUnknown && j.Verdict == verify.Verified {
 		c.Confirmed(rec)
 	}
 	if m, ok := e.meter.meter.(EffectMeter); ok && !rec.EffectSeen {
 		quietly(func() { m.Shown(rec, j.Verdict, max(j.Since, 0)) })
+	}
+}
+
+// login tells the guards whether the credentials of a read were accepted.
+func (t *task) login(j verify.Judgement) {
+	o, ok := t.e.opts.Guards.(ReadObserver)
+	switch {
+	case !ok:
+	case j.Login:
+		o.LoginRefused(t.rec, t.scope().Text(j.Reason))
+	case j.Verdict != verify.Unavailable:
+		o.LoginAccepted(t.rec)
 	}
 }
 

@@ -31,11 +31,16 @@ type Stopper interface {
 	Stopped(ctx context.Context, rec ledger.Record) *Hold
 }
 
-// Confirmer is what [Guards] can be besides: a circuit breaker counts a send that
-// was not answered as a failure, and learns here that it was none.
-type Confirmer interface {
-	// Confirmed: a read verified the effect of a send of unknown fate.
+// ReadObserver is what [Guards] can be besides: a circuit breaker learns here what
+// reads show about the destination.
+type ReadObserver interface {
+	// Confirmed: a read verified the effect of a send of unknown fate, which the
+	// breaker counted as a failure.
 	Confirmed(rec ledger.Record)
+	// LoginRefused: the credentials of a read after a send were refused, with this code.
+	LoginRefused(rec ledger.Record, code string)
+	// LoginAccepted: a read after a send was answered.
+	LoginAccepted(rec ledger.Record)
 }
 
 // Hold says why a send is not made now.

@@ -261,6 +261,7 @@ func (t *task) look() error {
 	j, seen := verify.Look(ctx, t.reader(), t.query(), t.judgeCase())
 	t.wasRead(span, j, seen, false)
 	t.e.meter.Looked(t.rec, j.Verdict, time.Since(began))
+	t.login(j)
 	if j.Verdict == t.judged.Verdict {
 		t.agreeing++
 	} else {

@@ -90,7 +90,7 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 			if turn%deepTurn == 0 {
 				far = deepLine
 			}
-			head, err := e.head(ctx, lined, far)
+			head, err := head(ctx, e.ledger, lined, far)
 			if err != nil {
 				return Outcome{}, err
 			}
@@ -119,6 +119,20 @@ func behindReview(o Outcome, head ledger.ID) Outcome {
 	why := fmt.Sprintf(" A reviewer must decide about write %s first.", head)
 	o.Text += why
 	o.ForModel += why
+	return o
+}
+
+// OutcomeIn is [OutcomeOf] for a record that was looked up in l. It looks besides
+// whether the write waits for a reviewer, who must decide about an earlier write of the
+// same record; where that cannot be found out it says that the earlier one comes first.
+func OutcomeIn(ctx context.Context, l ledger.Ledger, r ledger.Record) Outcome {
+	o := OutcomeOf(r)
+	if r.Behind == "" || o.WaitsFor != WaitsQueue {
+		return o
+	}
+	if first, err := head(ctx, l, r, 1); err == nil && first.State == ledger.Review {
+		return behindReview(o, first.ID)
+	}
 	return o
 }
 
@@ -174,15 +188,15 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 // head is the write for which all others of a line wait: one of which something
 // was sent, or one that stands at most so far before this one. The zero record
 // where it is neither.
-func (e *Engine) head(ctx context.Context, rec ledger.Record, far int) (ledger.Record, error) {
+func head(ctx context.Context, l ledger.Ledger, rec ledger.Record, far int) (ledger.Record, error) {
 	ctx = context.WithoutCancel(ctx)
 	for before := rec; far > 0; far-- {
 		var err error
-		if before, err = e.ledger.Get(ctx, rec.Tenant, before.Behind); err != nil || before.Behind == "" {
+		if before, err = l.Get(ctx, rec.Tenant, before.Behind); err != nil || before.Behind == "" {
 			return before, err
 		}
 	}
-	sent, err := e.ledger.List(ctx, ledger.Filter{Tenant: rec.Tenant, KeyDigest: rec.KeyDigest,
+	sent, err := l.List(ctx, ledger.Filter{Tenant: rec.Tenant, KeyDigest: rec.KeyDigest,
 		States: []ledger.State{ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review}})
 	for _, r := range sent {
 		if r.InLine() { // one at most in each line, whatever else cannot be read

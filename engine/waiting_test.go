@@ -38,6 +38,16 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		"overdue":           {rec(func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }), "", "under way"},
 		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
 		"queued behind":     {rec(func(r *ledger.Record) { r.Behind = "wr_0" }), engine.WaitsQueue, "wr_0"},
+		"unreadable after": {rec(func(r *ledger.Record) {
+			r.State, r.Sends, r.LastFate, r.Verdict, r.Unproven = ledger.Checking, 1, "unknown", "unavailable", 2
+		}), engine.WaitsDestination, "could not be reached"},
+		"unreadable, being read": {rec(func(r *ledger.Record) {
+			r.State, r.Sends, r.LastFate, r.Verdict, r.Unproven = ledger.Checking, 1, "unknown", "unavailable", 2
+			r.Owner, r.LeaseUntil = "w", due
+		}), engine.WaitsDestination, "could not be reached"},
+		"login refused after": {rec(func(r *ledger.Record) {
+			r.State, r.Sends, r.LastFate, r.Verdict, r.Unproven, r.Rule = ledger.Checking, 1, "answered", "unavailable", 2, "login"
+		}), engine.WaitsLogin, "accepts our login again"},
 		"answered, and held": {rec(func(r *ledger.Record) {
 			r.State, r.Sends, r.LastFate, r.Rule = ledger.Checking, 1, "answered", "breaker"
 		}), "", "under way (checking)"},
@@ -69,6 +79,13 @@ func TestOutcomeBehindAReview(t *testing.T) {
 		out := b.do(call(order("A-1", intent.Update), 2))
 		if first.Status != engine.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.Behind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
 			t.Errorf("%s, then %+v", first.Status, out)
+		}
+		for n := range 2 { // the second is behind the first of them
+			third := b.enqueue(call(order("A-1", intent.Update), 3+n))
+			got := engine.OutcomeIn(t.Context(), b.ledger, b.state(third))
+			if got.WaitsFor != engine.WaitsReviewer || got.Behind != first.ID || !strings.Contains(got.ForModel, "A reviewer must decide") {
+				t.Errorf("looked up: %+v", got)
+			}
 		}
 	})
 }

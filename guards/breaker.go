@@ -25,11 +25,14 @@ type breakerNote struct {
 	Until       time.Time `json:"until,omitzero"` // when a probe may be sent
 	// Login is since when the destination has refused our credentials. Zero: the
 	// breaker opened for another reason.
-	Login  time.Time `json:"login,omitzero"`
-	Why    string    `json:"why,omitempty"`
-	By     string    `json:"by,omitempty"`
-	Failed int       `json:"failed,omitempty"` // probes that failed in a row
-	Probe  *probe    `json:"probe,omitempty"`
+	Login time.Time `json:"login,omitzero"`
+	// Read says that those of a read were refused, so that a read can show that they
+	// work again.
+	Read   bool   `json:"read,omitempty"`
+	Why    string `json:"why,omitempty"`
+	By     string `json:"by,omitempty"`
+	Failed int    `json:"failed,omitempty"` // probes that failed in a row
+	Probe  *probe `json:"probe,omitempty"`
 }
 
 // probe is the one send that may be made while the breaker is half open.
@@ -103,8 +106,24 @@ type breaker struct {
 	changed bool                                  // local was made for other settings
 	trip    *breakerNote                          // it tripped here, which is not published yet
 	probed  *finding                              // what a probe of ours found out, likewise
+	seen    *sighting                             // what a read of ours showed, likewise
 	spare   *finding                              // a permission to probe that was not used
 	spared  time.Time                             // since when
+}
+
+// sighting is what a read showed that can close an open breaker.
+type sighting struct {
+	sent  time.Time // the effect of a send made then; zero: of none
+	login bool      // the credentials of reads are accepted
+}
+
+// closes reports whether it shows that what opened the breaker is over: a send that
+// was made since took effect, or the reads that were refused are answered.
+func (s *sighting) closes(n breakerNote) bool {
+	if !n.Login.IsZero() {
+		return n.Read && s.login
+	}
+	return !n.Closed && s.sent.After(n.Since)
 }
 
 // finding is what a probe found out.
@@ -266,9 +285,10 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	b.kick()
 }
 
-// confirm counts a success: a read showed the effect of a send that was counted as
-// a failure, since it was not answered.
-func (b *breaker) confirm() {
+// confirm counts a success: a read showed the effect of a send made at a time, which
+// was counted as a failure, since it was not answered.
+func (b *breaker) confirm(sent time.Time) {
+	b.saw(sighting{sent: sent})
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.local == nil || b.off() {
@@ -276,6 +296,32 @@ func (b *breaker) confirm() {
 	}
 	if done, err := b.local.Allow(); err == nil {
 		done(true)
+	}
+}
+
+// readRefused opens the breaker: the credentials of a read were refused.
+func (b *breaker) readRefused(why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.board.clock.late()
+	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
+		Login: now, Read: true, Why: clip("a read: "+why, maxReason)}
+	b.kick()
+}
+
+func (b *breaker) readAnswered() { b.saw(sighting{login: true}) }
+
+// saw keeps what a read showed, where it closes the breaker.
+func (b *breaker) saw(s sighting) {
+	note := b.read(b.board.note(b.name))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.login && b.trip != nil && b.trip.Read {
+		b.trip = nil
+	}
+	if s.closes(note) {
+		b.seen = &s
+		b.kick()
 	}
 }
 
@@ -336,6 +382,11 @@ func (b *breaker) probing(f *finding) func(engine.Sent) {
 	}
 }
 
+// closed is the note when the breaker closes.
+func (n breakerNote) closed(why string, now time.Time, by string) breakerNote {
+	return breakerNote{Destination: n.Destination, Closed: true, Since: now, Why: why, By: by}
+}
+
 // after is the note when the probe has said what it found; false when it is not
 // the probe that the note waits for.
 func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (breakerNote, bool) {
@@ -343,16 +394,20 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 		return n, false
 	}
 	n.Probe = nil
-	switch f.result {
-	case works:
-		n.Closed, n.Since, n.By, n.Failed, n.Until, n.Login = true, now, by, 0, time.Time{}, time.Time{}
-		n.Why = "a probe succeeded: " + f.why
-	case fails, denies:
-		if f.result == denies && n.Login.IsZero() {
-			n.Login = now
+	pause := func() { n.Failed++; n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost))) }
+	switch {
+	case f.result == works && n.Read: // the read of that write shows whether reads are accepted
+		pause()
+	case f.result == works:
+		n = n.closed("a probe succeeded: "+f.why, now, by)
+	case f.result == fails, f.result == denies:
+		if f.result == denies {
+			n.Read = false // only a send shows that those of sends work
+			if n.Login.IsZero() {
+				n.Login = now
+			}
 		}
-		n.Failed++
-		n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost)))
+		pause()
 		n.Why = "the last probe failed: " + f.why
 	}
 	return n, true
@@ -364,9 +419,9 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 	if b.spare != nil && b.probed == nil && (closing || time.Since(b.spared) >= probeLook) {
 		b.probed, b.spare = b.spare, nil
 	}
-	trip, found, left := b.trip, b.probed, b.spare != nil
+	trip, found, seen, left := b.trip, b.probed, b.seen, b.spare != nil
 	b.mu.Unlock()
-	if trip == nil && found == nil {
+	if trip == nil && found == nil && seen == nil {
 		return left, nil
 	}
 	var after breakerNote
@@ -377,7 +432,10 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 		if found != nil {
 			note, changed = note.after(found, b.board.clock.late(), b.keeps(), b.owner)
 		}
-		if trip != nil && note.Closed {
+		switch {
+		case seen != nil && seen.closes(note):
+			note, changed = note.closed("a read showed that it works", b.board.clock.late(), b.owner), true
+		case trip != nil && (note.Closed || !trip.Login.IsZero() && note.Login.IsZero()):
 			note, changed = *trip, true
 		}
 		if after = note; !changed {
@@ -402,5 +460,8 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 	if b.probed == found {
 		b.probed = nil
 	}
-	return b.trip != nil || b.probed != nil || b.spare != nil, nil
+	if b.seen == seen {
+		b.seen = nil
+	}
+	return b.trip != nil || b.probed != nil || b.seen != nil || b.spare != nil, nil
 }

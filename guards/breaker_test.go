@@ -378,3 +378,78 @@ func TestARefusedLoginHoldsTheDestination(t *testing.T) {
 		})
 	}
 }
+
+// A destination that answers no send, and of which a read verifies every effect, is not
+// kept waiting once the breaker has opened: the effect of the probe closes it.
+func TestAVerifiedEffectOfAProbeClosesTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer c.close()
+		w := c.workers[0]
+		old := write(crm)
+		old.LastSend = time.Now()
+		c.open(w)
+		time.Sleep(time.Second)
+		w.Confirmed(old) // what was sent before it opened shows nothing
+		time.Sleep(time.Second)
+		held(t, w, write(crm), "breaker")
+		time.Sleep(30 * time.Second)
+		probe := write(crm)
+		probe.LastSend = time.Now()
+		passes(t, w, probe)(unknown)
+		time.Sleep(time.Second)
+		held(t, w, write(crm), "breaker")
+		w.Confirmed(probe)
+		time.Sleep(time.Second)
+		for range 20 {
+			passes(t, w, write(crm))(unknown)
+			w.Confirmed(write(crm))
+		}
+	})
+}
+
+// The credentials of a read are refused: nothing is sent, and status says since when,
+// until a read or a probe is accepted.
+func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
+	for name, set := range map[string]guards.Breaker{"default": {}, "switched off": {Failures: -1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCrew(t, 2, breaking(set))
+				defer c.close()
+				login := func() time.Time {
+					t.Helper()
+					time.Sleep(time.Second)
+					s, err := guards.Status(t.Context(), c.notes)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s.Destinations[0].Breaker.Login
+				}
+				w := c.workers[0]
+				at := time.Now()
+				w.LoginRefused(write(crm), "401")
+				first := login()
+				w.LoginRefused(write(crm), "401")
+				if got := login(); !got.Equal(first) || got.Before(at) || got.After(at.Add(time.Second)) {
+					t.Errorf("the login is refused since %s and then %s, want %s", first, got, at)
+				}
+				held(t, c.workers[1], write(crm), "login")
+				time.Sleep(30 * time.Second)
+				passes(t, c.workers[1], write(crm))(answered) // no send shows whether reads are accepted
+				if got := login(); !got.Equal(first) {
+					t.Errorf("after a send the login of reads is refused since %s, want %s", got, first)
+				}
+				c.workers[1].LoginAccepted(write(crm))
+				if got := login(); !got.IsZero() {
+					t.Errorf("a read was accepted, and the login is refused since %s", got)
+				}
+				passes(t, w, write(crm))(engine.Sent{Fate: connectors.FateLogin, Code: "401", Took: 1})
+				w.LoginAccepted(write(crm)) // with the credentials of reads
+				if login().IsZero() {
+					t.Error("the login of sends is refused, and a read is said to show that it works")
+				}
+				held(t, w, write(crm), "login")
+			})
+		})
+	}
+}

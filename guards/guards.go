@@ -102,7 +102,7 @@ var (
 	_ engine.Guards  = (*Guards)(nil)
 	_ engine.Stopper = (*Guards)(nil)
 
-	_ engine.Confirmer = (*Guards)(nil)
+	_ engine.ReadObserver = (*Guards)(nil)
 )
 
 // destination is everything about one destination.
@@ -278,8 +278,16 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	}, nil
 }
 
-// Confirmed implements [engine.Confirmer].
-func (g *Guards) Confirmed(rec ledger.Record) { g.at(rec.Destination).breaker.confirm() }
+// Confirmed implements [engine.ReadObserver].
+func (g *Guards) Confirmed(rec ledger.Record) { g.at(rec.Destination).breaker.confirm(rec.LastSend) }
+
+// LoginRefused implements [engine.ReadObserver].
+func (g *Guards) LoginRefused(rec ledger.Record, why string) {
+	g.at(rec.Destination).breaker.readRefused(why)
+}
+
+// LoginAccepted implements [engine.ReadObserver].
+func (g *Guards) LoginAccepted(rec ledger.Record) { g.at(rec.Destination).breaker.readAnswered() }
 
 // permitted waits for a permit of the rate and makes sure that it is still good
 // when the stops have been asked again. It ends, since permit waits for the

@@ -253,6 +253,10 @@ func patience(c Case) (Decision, bool) {
 	inTime := c.Since < window(c) && Counting(c)
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
+		if c.Login {
+			return Decision{Kind: Wait, After: PausePreparing(max(c.SinceSend, c.SinceByClock)), Rule: "login",
+				Reason: explain(c, "it is read when the destination accepts our login again")}, true
+		}
 		// A worker that comes late has made few reads, however long ago the send
 		// was: the destination gets as many chances to answer as in time.
 		if inTime || c.Unproven < unprovenReads {

@@ -66,6 +66,9 @@ type Judgement struct {
 	// explains it otherwise must be excluded. Only then may it be undone, or
 	// replaced, without a reviewer.
 	Own bool
+	// Login says, with Unavailable, that the destination refused the credentials of the
+	// read. That concerns the destination, and ends when an operator renews them.
+	Login bool
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }

@@ -173,7 +173,7 @@ func Look(ctx context.Context, c connectors.Connector, q connectors.Query, k Cas
 	began := time.Now()
 	seen, err := Read(ctx, c, k.Profile, q)
 	if err != nil {
-		return Judgement{Verdict: Unavailable, Since: k.Since, Reason: "the destination could not be read: " + err.Error()}, seen
+		return Judgement{Verdict: Unavailable, Since: k.Since, Login: connectors.FateOf(err) == connectors.FateLogin, Reason: "the destination could not be read: " + err.Error()}, seen
 	}
 	if age := began.Sub(seen.At); age > 0 {
 		k.Since -= age

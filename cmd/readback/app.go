@@ -283,7 +283,7 @@ func (a *app) outcomeOf(ctx context.Context, d *desk, e *engine.Engine, out engi
 		return 0, &engine.Error{ID: out.ID, Known: engine.KnownNothing, Err: err}
 	}
 	rec = shown(rec)[0]
-	now := engine.OutcomeOf(rec)
+	now := engine.OutcomeIn(context.WithoutCancel(ctx), d.ledger, rec)
 	now.Replayed = out.Replayed
 	code := codeOf(now.Status)
 	d.log.Info("outcome", "write", now.ID, "correlation", rec.CorrelationID, "status", now.Status, "exit", code)

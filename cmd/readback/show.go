@@ -41,7 +41,7 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 		Record  ledger.Record  `json:"record"`
 		Events  []ledger.Event `json:"events"`
 		Known   []report.Known `json:"known"`
-	}{engine.OutcomeOf(rec), rec, events, knownAt(rec, events)}
+	}{engine.OutcomeIn(ctx, d.ledger, rec), rec, events, knownAt(rec, events)}
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
 }
 

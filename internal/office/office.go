@@ -160,7 +160,7 @@ func (o *Office) outcome(ctx context.Context, who Who, id ledger.ID, wait time.D
 		if err != nil {
 			return engine.Outcome{}, err
 		}
-		return told(who, engine.OutcomeOf(r)), nil
+		return told(who, engine.OutcomeIn(ctx, o.parts.Ledger, r)), nil
 	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
 	defer cancel()
@@ -208,7 +208,7 @@ func (o *Office) View(ctx context.Context, who Who, id ledger.ID) (View, error) 
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Record: Shown(r), Outcome: engine.OutcomeOf(r)}
+	v := View{Record: Shown(r), Outcome: engine.OutcomeIn(ctx, o.parts.Ledger, r)}
 	if !r.Tombstone {
 		events, err := o.parts.Ledger.Events(ctx, who.Tenant, id)
 		if err != nil {
