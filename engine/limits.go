@@ -21,8 +21,6 @@ const (
 	// maxEvidence bounds what one read leaves in the ledger. Records of SaaS
 	// APIs have a few KiB; a page of them fits.
 	maxEvidence = 256 << 10
-	// clockSteps bounds how many steps of the ledger's clock a process remembers.
-	clockSteps = 64
 	// lateCreates bounds how many writes of one record are looked through for a
 	// create that may still arrive; one queue rarely has two that owe a recheck.
 	lateCreates = 1000

@@ -3,7 +3,7 @@ package main
 const (
 	guardGo   = "engine/guard.go"
 	fenceGo   = "engine/fence.go"
-	clockGo   = "engine/clock.go"
+	clockGo   = "internal/elapsed/clock.go"
 	workGo    = "engine/work.go"
 	queueGo   = "engine/queue.go"
 	waitGo    = "engine/wait.go"
@@ -42,13 +42,13 @@ func guarding() []Mutant {
 		{6, "The window of a native key is checked right before the send.", fenceGo,
 			"!policies.InWindow(c, 0)", "!policies.InWindow(c, 0) && false", "", "TestKeyIsNotRepeatedAfterItsWindow"},
 		{6, "A ledger's clock that steps forward lets no time pass.", clockGo,
-			"\t\t\td -= max(s.ahead, 0)\n", "", "", "TestAClockStepProvesNoAbsence/one_process"},
+			"\t\t\td -= max(s.ahead, 0)\n", "", "engine", "TestAClockStepProvesNoAbsence/one_process"},
 		{6, "A delete that is the first that a process does waits for a create that may still arrive.", runGo,
 			"\t\tt.e.clock.hear(r.Now, asked) // this", "\t\t// this", "", "TestADeletedRecordDoesNotComeBack/by_a_process_that_has_just_begun,_after_a_clock_step"},
 		{6, "A process believes in no time before it heard the ledger's clock.", clockGo,
-			"d = min(d, time.Since(c.began))", "d = min(d, time.Duration(1<<63-1))", "", "TestAClockStepProvesNoAbsence/a_process_that_has_just_begun"},
+			"d = min(d, at.Sub(c.began))", "d = min(d, time.Duration(1<<63-1))", "engine", "TestAClockStepProvesNoAbsence/a_process_that_has_just_begun"},
 		{6, "A ledger's clock that stood still prolongs no window.", clockGo,
-			"\t\t\td -= min(s.ahead, 0)\n", "", "", "TestAClockThatStandsStillProlongsNoWindow"},
+			"\t\t\td -= min(s.ahead, 0)\n", "", "engine", "TestAClockThatStandsStillProlongsNoWindow"},
 		{6, "Where no process counts the horizon a reviewer decides.", standardGo,
 			"c.SinceByClock < maxUncounted", "c.SinceByClock < 1000*maxUncounted", "engine", "TestProcessesThatEndTooSoon"},
 		{6, "A record that a verified write of this ledger made is no other actor's.", runGo,
@@ -66,7 +66,7 @@ func guarding() []Mutant {
 		{6, "A clock step of more than a day ends no wait.", "engine/task.go",
 			"c.SinceByClock = counted.byClock(r.LastSend, now)\n", "\n", "", "TestAStepOfMoreThanADayEndsNoWait"},
 		{6, "A send whose end nobody recorded can last for its whole lease, by the count of the process that waits.", clockGo,
-			"since = min(since, max(c.atMost(r.LostSend, now)-r.LostFor, 0))", "_ = since", "", "TestADeletedRecordDoesNotComeBack/while_a_send_hangs_whose_lease_a_clock_step_ended"},
+			"since = min(since, max(c.AtMost(r.LostSend, now, at)-r.LostFor, 0))", "_ = since", "engine", "TestADeletedRecordDoesNotComeBack/while_a_send_hangs_whose_lease_a_clock_step_ended"},
 		{6, "A create cannot have been applied over a record that another write of ours made under the unique key.", secondGo,
 			"case madeByAnother(c) && (", "case false && (", "engine", "TestARecordOfAnEarlierWrite/the_refusal_lost_on_its_way"},
 		{6, "Who cannot ask does not send.", fenceGo,
