@@ -2,12 +2,20 @@ package explorer
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/readback-go/readback/intent"
 )
+
+// TestMain collects garbage less often: half of the time would go there.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}
 
 // result is what an exploration found.
 type result struct {
@@ -28,24 +36,40 @@ func (r result) String() string {
 // there are no more.
 func (s *scenario) explore() (r result) {
 	type node struct {
-		from  int32
-		label string
+		from int32
+		move int16
 	}
-	nodes := []node{{-1, "two writes are accepted"}}
+	nodes := []node{{-1, 0}}
 	type visit struct {
 		world
 		node int32
 	}
-	first := s.start()
-	seen := map[[16]byte]struct{}{first.digest(): {}}
-	queue := []visit{{first, 0}}
-	broken := func(at int32, label, problem string) result {
-		r.states, r.problem = len(seen), problem
-		if label != "" {
-			r.path = []string{label}
+	start := s.start()
+	known := map[[16]byte]struct{}{s.digest(&start): {}}
+	queue := []visit{{start, 0}}
+	broken := func(at int32, last, problem string) result {
+		r.states, r.problem = len(known), problem
+		var way []int16
+		for ; nodes[at].from >= 0; at = nodes[at].from {
+			way = append(way, nodes[at].move)
 		}
-		for ; at >= 0; at = nodes[at].from {
-			r.path = append([]string{nodes[at].label}, r.path...)
+		slices.Reverse(way)
+		s.labels = true
+		defer func() { s.labels = false }()
+		w := s.start()
+		for _, n := range way {
+			m := s.moves(&w, false)[n]
+			r.path = append(r.path, m.label)
+			w = m.to
+		}
+		r.path = append(r.path, last)
+		if last == "" {
+			for _, m := range s.moves(&w, false) {
+				if m.problem == problem {
+					r.path[len(r.path)-1] = m.label
+					break
+				}
+			}
 		}
 		return r
 	}
@@ -53,20 +77,20 @@ func (s *scenario) explore() (r result) {
 		var next []visit
 		for n := range queue {
 			v := &queue[n]
-			for _, m := range s.moves(&v.world, false) {
+			for at, m := range s.moves(&v.world, false) {
 				r.transitions++
 				if m.problem != "" {
-					return broken(v.node, m.label, m.problem)
+					return broken(v.node, "", m.problem)
 				}
-				id := m.to.digest()
-				if _, known := seen[id]; known {
+				id := s.digest(&m.to)
+				if _, visited := known[id]; visited {
 					continue
 				}
-				seen[id] = struct{}{}
-				nodes = append(nodes, node{v.node, m.label})
+				known[id] = struct{}{}
+				nodes = append(nodes, node{v.node, int16(at)})
 				next = append(next, visit{m.to, int32(len(nodes) - 1)})
 			}
-			if v.real == s.bounds.ticks && len(s.moves(&v.world, true)) == 0 {
+			if v.real == int32(s.bounds.ticks) && len(s.moves(&v.world, true)) == 0 {
 				if problem := s.ends(v.world); problem != "" {
 					return broken(v.node, "nothing goes wrong any more", problem)
 				}
@@ -74,69 +98,116 @@ func (s *scenario) explore() (r result) {
 		}
 		queue = next
 	}
-	r.states = len(seen)
+	r.states = len(known)
 	return r
 }
 
-// alone has no other actor, crowded has one, and in stepping the ledger's clock does
-// not keep time.
+// What may happen beside two writes: crashes and faults, another actor, a clock that
+// steps.
 var (
-	alone    = bounds{ticks: 3, crashes: 1, faults: 1}
-	crowded  = bounds{ticks: 2, faults: 1, interference: 1}
-	stepping = bounds{ticks: 3, faults: 1, steps: 1}
+	alone   = bounds{ticks: 3, crashes: 1, faults: 1}
+	crowded = bounds{ticks: 2, faults: 1, interference: 1}
+	stepped = bounds{ticks: 2, faults: 1, steps: 1}
 )
+
+// explored explores a scenario to its end.
+func explored(t *testing.T, s *scenario, how string) {
+	t.Run(s.name+", "+how, func(t *testing.T) {
+		r := s.explore()
+		t.Log(r)
+		if r.problem != "" {
+			t.Fail()
+		}
+	})
+}
 
 // TestExplore visits all that can happen to two writes of one record.
 func TestExplore(t *testing.T) {
-	pairs := [][2]intent.WriteType{
-		{intent.Create, intent.Delete}, {intent.Create, intent.Create}, {intent.Update, intent.Update}, {intent.Upsert, intent.Delete},
-	}
-	states, transitions := 0, 0
 	for _, class := range []string{"plain", "native", "unique", "conditional", "stamped", "no stamps", "irreversible", "lagging"} {
-		for _, pair := range pairs {
-			for name, b := range map[string]bounds{"alone": alone, "beside another actor": crowded, "with a clock that steps": stepping} {
-				if b.steps > 0 && (!slices.Contains([]string{"plain", "native", "unique", "lagging"}, class) || pair == pairs[1]) {
-					continue // to the others time means what it means to these
-				}
-				s := newScenario(class, pair[0], pair[1], b)
-				t.Run(s.name+", "+name, func(t *testing.T) {
-					r := s.explore()
-					states, transitions = states+r.states, transitions+r.transitions
-					t.Log(r)
-					if r.problem != "" {
-						t.Fail()
-					}
-				})
+		for _, pair := range [][2]intent.WriteType{
+			{intent.Create, intent.Delete}, {intent.Create, intent.Create}, {intent.Update, intent.Update}, {intent.Upsert, intent.Delete},
+		} {
+			for how, b := range map[string]bounds{"alone": alone, "beside another actor": crowded} {
+				explored(t, newScenario(class, pair[0], pair[1], b), how)
 			}
 		}
 	}
-	t.Logf("together %d states, %d transitions", states, transitions)
+}
+
+// TestExploreClock does so where the ledger's clock steps.
+func TestExploreClock(t *testing.T) {
+	for _, class := range []string{"plain", "native", "unique", "conditional", "lagging"} {
+		for _, pair := range [][2]intent.WriteType{{intent.Create, intent.Delete}, {intent.Update, intent.Update}} {
+			explored(t, newScenario(class, pair[0], pair[1], stepped), "the clock steps")
+		}
+	}
+	explored(t, newScenario("plain", intent.Upsert, intent.Delete, stepped), "the clock steps")
+}
+
+// TestExploreMending does so where a send can be stored in part, and where a reviewer
+// has the first write undone.
+func TestExploreMending(t *testing.T) {
+	for _, class := range []string{"plain", "conditional", "no stamps", "lagging"} {
+		for _, one := range []intent.WriteType{intent.Create, intent.Update} {
+			for _, how := range []intent.MismatchPolicy{intent.MismatchCompensate, intent.MismatchRepair} {
+				explored(t, newScenario(class, one, intent.Update, crowded).mending(0, how), "beside another actor")
+			}
+		}
+	}
+	for _, c := range []struct {
+		class    string
+		one, two intent.WriteType
+		bounds   bounds
+	}{
+		{"plain", intent.Create, intent.Update, bounds{ticks: 2, faults: 1, interference: 1, undos: 1}},
+		{"plain", intent.Update, intent.Update, bounds{ticks: 1, faults: 1, interference: 1, undos: 1}},
+		{"conditional", intent.Update, intent.Update, bounds{ticks: 1, faults: 1, interference: 1, undos: 1}},
+		{"lagging", intent.Create, intent.Update, bounds{ticks: 1, faults: 1, interference: 1, undos: 1}},
+		{"plain", intent.Delete, intent.Create, bounds{ticks: 2, faults: 1, undos: 1}}, // see TestExploreKnown
+	} {
+		s := newScenario(c.class, c.one, c.two, c.bounds)
+		s.writes[0].Reversibility = intent.Compensable
+		explored(t, s, "undone")
+	}
 }
 
 // TestExploreFindsBrokenRules breaks one rule of the model at a time.
 func TestExploreFindsBrokenRules(t *testing.T) {
+	create, update, remove := intent.Create, intent.Update, intent.Delete
 	for _, c := range []struct {
 		broken, class string
-		writes        [2]intent.WriteType
+		one, two      intent.WriteType
+		how           intent.MismatchPolicy
 		bounds        bounds
 	}{
-		{"an executor sends although its lease is over", "plain", [2]intent.WriteType{intent.Create, intent.Update}, bounds{ticks: 5}},
-		{"nothing waits for the horizon", "plain", [2]intent.WriteType{intent.Create, intent.Update}, bounds{ticks: 3, faults: 1}},
-		{"a delete does not wait for a create that may still arrive", "unique", [2]intent.WriteType{intent.Create, intent.Delete}, bounds{ticks: 3, faults: 2}},
-		{"a step of the ledger's clock counts as time that has passed", "plain", [2]intent.WriteType{intent.Create, intent.Update}, bounds{ticks: 3, faults: 1, steps: 1}},
-		{"a lost send ends with its lease", "unique", [2]intent.WriteType{intent.Create, intent.Delete}, bounds{ticks: 3, faults: 1, steps: 1}},
-		{"the destination forgets the key sooner than it declares", "native", [2]intent.WriteType{intent.Create, intent.Update}, bounds{ticks: 4, faults: 1}},
+		{"an executor sends although its lease is over", "plain", create, update, "", bounds{ticks: 6}},
+		{"nothing waits for the horizon", "plain", create, update, "", bounds{ticks: 3, faults: 1}},
+		{"a delete does not wait for a create that may still arrive", "unique", create, remove, "", bounds{ticks: 3, faults: 2}},
+		{"the destination forgets the key sooner than it declares", "native", create, update, "", bounds{ticks: 4, faults: 1}},
+		{"a clock step counts as time that passed", "plain", create, update, "", bounds{ticks: 2, faults: 1, steps: 1}},
+		{"a lost send counts as ended when its lease ends", "unique", create, remove, "", bounds{ticks: 2, faults: 1, steps: 1}},
+		{"a repeat does not ask what the last read showed", "plain", update, update, "", bounds{ticks: 2, faults: 1, interference: 1}},
+		{"the undo does not ask whose the record is", "no stamps", update, update, intent.MismatchCompensate, bounds{ticks: 2, faults: 1, interference: 1}},
+		{"the undo does not require what the write left", "plain", create, update, intent.MismatchCompensate, bounds{ticks: 2, faults: 1, interference: 1}},
+		{"a write counts as undone when its undo was sent", "plain", create, update, intent.MismatchCompensate, bounds{ticks: 2, faults: 2}},
+		{"the repair does not ask whose the record is", "plain", update, update, intent.MismatchRepair, bounds{ticks: 2, faults: 1, interference: 1}},
 	} {
 		t.Run(c.broken, func(t *testing.T) {
-			s := newScenario(c.class, c.writes[0], c.writes[1], c.bounds)
+			scenario := func() *scenario {
+				s := newScenario(c.class, c.one, c.two, c.bounds)
+				if c.how != "" {
+					s.mending(0, c.how)
+				}
+				return s
+			}
+			s := scenario()
 			s.broken = c.broken
 			r := s.explore()
 			t.Log(r)
 			if r.problem == "" {
 				t.Error("the explorer found nothing")
 			}
-			s.broken = ""
-			if r := s.explore(); r.problem != "" {
+			if r := scenario().explore(); r.problem != "" {
 				t.Errorf("with the rule kept: %s", r)
 			}
 		})
@@ -147,19 +218,21 @@ func TestExploreFindsBrokenRules(t *testing.T) {
 // again leaves this table.
 func TestExploreKnown(t *testing.T) {
 	for name, c := range map[string]struct {
-		class   string
-		writes  [2]intent.WriteType
-		bounds  bounds
-		putBack bool
+		one, two intent.WriteType
+		bounds   bounds
+		strict   bool
+		putBack  bool
 	}{
-		"a repeat without a condition replaces what another actor did since the last read": {
-			"plain", [2]intent.WriteType{intent.Update, intent.Update}, bounds{ticks: 3, faults: 1, interference: 1}, false},
+		"a repeat without a condition replaces what another actor did between its read and its arrival": {
+			intent.Update, intent.Update, bounds{ticks: 3, faults: 1, interference: 1}, true, false},
 		"an answered update is sent again after another actor has set the earlier value": {
-			"plain", [2]intent.WriteType{intent.Update, intent.Update}, bounds{ticks: 3, interference: 1}, true},
+			intent.Update, intent.Update, bounds{ticks: 3, interference: 1}, false, true},
+		"a delete is verified since another actor deleted the record, and arrives over what comes after it": {
+			intent.Delete, intent.Create, bounds{ticks: 2, faults: 1, interference: 1}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScenario(c.class, c.writes[0], c.writes[1], c.bounds)
-			s.strict, s.putBack = !c.putBack, c.putBack
+			s := newScenario("plain", c.one, c.two, c.bounds)
+			s.strict, s.putBack = c.strict, c.putBack
 			r := s.explore()
 			t.Log(r)
 			if r.problem == "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -20,27 +21,38 @@ type move struct {
 	problem string
 }
 
-// moves are all the steps that can come next. Quiet is a world in which nothing goes
-// wrong any more.
+// say is a label, where they are wanted.
+func (s *scenario) say(format string, args ...any) string {
+	if !s.labels {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// moves are all the steps that can come next, until it is called again. Quiet is a
+// world in which nothing goes wrong any more.
 func (s *scenario) moves(w *world, quiet bool) []move {
-	var all []move
+	all := s.all[:0]
+	defer func() { s.all = all }()
 	add := func(label string, change func(*world) string) {
-		next := *w
-		problem := change(&next)
-		all = append(all, move{label, next, problem})
+		all = append(all, move{label: label, to: *w})
+		m := &all[len(all)-1]
+		m.problem = change(&m.to)
 	}
 	for e := range w.exec {
 		x := &w.exec[e]
-		name := fmt.Sprintf("executor %d", e+1)
+		name := s.say("executor %d", e+1)
 		if x.holds < 0 {
-			if e > 0 && w.exec[0] == w.exec[1] {
+			if e > 0 && !x.reads && w.exec[0].holds < 0 && !w.exec[0].reads {
 				continue // the other one can do the same
 			}
 			for i := range w.rec {
-				if w.rec[i].Claimable(w.now(), false) {
-					add(fmt.Sprintf("%s takes write %d, which is %s", name, i+1, w.rec[i].Phase()), func(w *world) string {
-						w.rec[i] = w.rec[i].Lend("worker", leaseFor, w.now())
-						w.exec[e] = executor{holds: int8(i), fence: w.rec[i].Fence, leased: w.real, began: x.began}
+				if s.claimable(w, i) {
+					add(s.say("%s takes %s, which is %s", name, named(uint8(i)), w.rec[i].Phase()), func(w *world) string {
+						lent := w.rec[i].Lend("worker", leaseFor, w.now())
+						w.rec[i] = &lent
+						w.exec[e] = executor{holds: int8(i), fence: lent.Fence, counted: x.counted, reads: x.reads, now: x.now, at: x.at, leased: w.real}
+						w.hear(e)
 						return ""
 					})
 				}
@@ -48,20 +60,26 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 			continue
 		}
 		s.executes(w, e, name, quiet, add)
-		if !quiet && w.crashes > 0 {
-			add(name+" dies, and another process begins", func(w *world) string {
-				w.givesUp(e)
-				w.exec[e] = executor{holds: -1, began: int16(w.real)}
-				w.crashes--
+		if !quiet && w.may.crashes > 0 {
+			add(name+" dies", func(w *world) string {
+				if x.result != nil { // a send that was under way may still arrive
+					for n := range w.flights {
+						if f := &w.flights[n]; f.write == uint8(x.holds) && f.nth == x.send.nth {
+							f.until = min(f.until, uint8(w.real+horizon))
+						}
+					}
+				}
+				w.exec[e] = executor{holds: -1}
+				w.may.crashes--
 				return ""
 			})
 		}
 	}
 	for n, f := range w.flights {
 		if f.nth > 0 && !quiet {
-			add(fmt.Sprintf("send %d of write %d arrives late", f.nth, f.write+1), func(w *world) string {
+			add(s.say("send %d of %s arrives late", f.nth, named(f.write)), func(w *world) string {
 				w.flights[n] = flight{}
-				_, problem := s.arrive(w, f)
+				_, problem := s.arrive(w, f, false)
 				return problem
 			})
 		}
@@ -69,86 +87,54 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 	if quiet {
 		return all
 	}
-	if w.interference > 0 {
+	if w.may.interference > 0 {
 		s.interferes(w, add)
 	}
-	if w.real < s.bounds.ticks && !slices.ContainsFunc(w.exec[:], func(x executor) bool { return x.hangs > 0 && w.real >= x.leased+lease }) {
-		add("a tick passes", func(w *world) string { w.passes(1); return "" })
-		if w.stepped < s.bounds.steps {
-			steps := func(ahead int8) func(*world) string {
-				return func(w *world) string {
-					w.passes(1)
-					w.ahead += ahead
-					w.steps[w.stepped] = step{at: int16(w.real), until: w.tick(), ahead: ahead}
-					w.stepped++
-					return ""
-				}
-			}
-			add("a tick passes, and the ledger's clock steps forward", steps(max(lease, horizon)))
-			add("a tick passes, and the ledger's clock stands still", steps(-1))
+	if w.may.undos > 0 {
+		s.reviewer(w, add)
+	}
+	if w.may.steps > 0 {
+		steps := func(label string, by int32) {
+			add(label, func(w *world) string {
+				w.may.steps--
+				w.ahead += by
+				w.clock = max(w.clock, w.real+w.ahead)
+				return ""
+			})
 		}
+		steps("the ledger's clock steps forward", leap)
+		steps("the ledger's clock is set back", -leap)
+	}
+	if w.real < int32(s.bounds.ticks) {
+		add("a tick passes", func(w *world) string { w.passes(1); return "" })
 	}
 	return all
 }
 
-// givesUp ends the wait of an executor for its send, which may still arrive.
-func (w *world) givesUp(e int) {
-	x := &w.exec[e]
-	for n := range w.flights {
-		if f := &w.flights[n]; x.hangs > 0 && f.nth == x.hangs && f.write == uint8(x.holds) {
-			f.until = min(f.until, w.real+horizon)
-		}
+// claimable reports whether a write can be taken. One whose undo is under way would
+// only be put back.
+func (s *scenario) claimable(w *world, i int) bool {
+	r := w.rec[i]
+	if r == nil || !r.Claimable(w.now(), false) {
+		return false
 	}
-	x.hangs = 0
+	child := w.rec[undoing]
+	if r.Child == "" || child == nil || r.State != ledger.Compensating && r.State != ledger.Review {
+		return true
+	}
+	return child.State == ledger.Settled || child.State == ledger.Review && child.Due.IsZero() ||
+		s.broken == "a write counts as undone when its undo was sent" && child.Sends > 0
 }
 
-func (w *world) passes(ticks uint8) {
-	w.old = w.rows
-	w.real += ticks
+func (w *world) passes(n int32) {
+	w.old, w.shown = w.rows, w.changes
+	w.real += n
+	w.clock = max(w.clock, w.real+w.ahead)
 	for n, f := range w.flights {
-		if w.real >= f.until {
+		if w.real >= int32(f.until) {
 			w.flights[n] = flight{}
 		}
 	}
-}
-
-func (s *scenario) interferes(w *world, add func(string, func(*world) string)) {
-	at := slices.IndexFunc(w.rows[:], func(r row) bool { return r.id > 0 })
-	spend := func(w *world) {
-		w.interference--
-		if at >= 0 && w.rows[at].author < another {
-			w.notOurs[w.rows[at].author-1] = true
-		}
-	}
-	if at < 0 {
-		add("another actor creates a record under the key", func(w *world) string {
-			spend(w)
-			w.ids++
-			w.rows[0] = row{id: w.ids, author: edited, version: w.ids * 16}
-			return ""
-		})
-		return
-	}
-	edits := func(label string, author uint8) {
-		add(label, func(w *world) string {
-			spend(w)
-			w.rows[at].author = author
-			w.rows[at].version++
-			if s.profile.StampsUpdates {
-				w.rows[at].stamp = another
-			}
-			return ""
-		})
-	}
-	edits("another actor edits the record", edited)
-	if s.putBack && s.there && w.rows[at].author != another {
-		edits("another actor sets the value that was there first", another)
-	}
-	add("another actor deletes the record", func(w *world) string {
-		spend(w)
-		w.rows[at] = row{}
-		return ""
-	})
 }
 
 // executes are the next steps of an executor that holds a write. One whose lease is
@@ -156,38 +142,39 @@ func (s *scenario) interferes(w *world, add func(string, func(*world) string)) {
 func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(string, func(*world) string)) {
 	x := &w.exec[e]
 	i := int(x.holds)
-	rec := &w.rec[i]
-	who := fmt.Sprintf("%s, write %d: ", name, i+1)
+	rec := w.rec[i]
+	who := s.say("%s, %s: ", name, named(uint8(i)))
+	idle := func(w *world) {
+		x := &w.exec[e]
+		*x = executor{holds: -1, counted: x.counted, reads: x.reads, now: x.now, at: x.at}
+	}
 	record := func(w *world, events ...ledger.Event) string {
-		free := executor{holds: -1, began: x.began}
+		was := w.rec[i]
 		if err := s.append(w, i, x.fence, events...); err != nil {
-			w.exec[e] = free // another one has taken it over
+			idle(w) // another one has taken it over
 			return ""
 		}
-		if w.rec[i].Owner == "" || w.rec[i].State == ledger.Settled || w.rec[i].State == ledger.Review {
-			w.exec[e] = free
+		w.hear(e)
+		now := w.rec[i]
+		if now.Owner == "" || now.State == ledger.Settled || now.State == ledger.Review {
+			idle(w)
 		} else {
-			w.exec[e] = executor{holds: int8(i), fence: x.fence, leased: w.real, began: x.began}
-			if events[len(events)-1].Kind == ledger.EvAnnounced {
-				w.exec[e].announced, w.exec[e].base = true, w.version()
+			x := &w.exec[e]
+			x.leased, x.result, x.sent = w.real, nil, 0
+			if x.announced = events[len(events)-1].Kind == ledger.EvAnnounced; !x.announced {
+				x.send = flight{}
 			}
 		}
-		return s.settled(w, i)
-	}
-	if x.hangs > 0 {
-		add(fmt.Sprintf("%sgives up send %d", who, x.hangs), func(w *world) string {
-			w.givesUp(e)
-			w.exec[e].result, w.exec[e].sent = &ledger.Event{Kind: ledger.EvSent}, w.real
-			return ""
-		})
-		return
+		return s.settled(w, i, was)
 	}
 	if x.result != nil {
-		add(who+"records that the send was "+fate(x.result.Fate), func(w *world) string {
-			result := *x.result
-			result.Ago = time.Duration(w.real-x.sent) * tick
-			return record(w, result)
-		})
+		if w.real >= x.sent {
+			add(s.say("%srecords that the send was %s", who, fate(x.result.Fate)), func(w *world) string {
+				result := *x.result
+				result.Ago = time.Duration(w.real-x.sent) * tick
+				return record(w, result)
+			})
+		}
 		return
 	}
 	if x.announced {
@@ -200,9 +187,28 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	}
 	if rec.State == ledger.Sending {
 		add(who+"finds it announced by an executor that is gone", func(w *world) string {
-			return record(w, ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: leaseFor})
+			ev := ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: leaseFor}
+			if s.broken == "a lost send counts as ended when its lease ends" {
+				ev.SendFor = 0
+			}
+			return record(w, ev)
 		})
 		return
+	}
+	if rec.State == ledger.Compensating {
+		s.compensates(w, e, who, record, add)
+		return
+	}
+	if rec.State == ledger.Review && rec.Child != "" && w.rec[undoing] != nil {
+		switch child := w.rec[undoing]; {
+		case child.Settlement == ledger.Verified:
+			add(who+"finds it undone", func(w *world) string { return record(w, s.compensated(w, e, i)) })
+			return
+		case child.Settlement == ledger.NotApplied && !rec.Passed:
+		default:
+			add(who+"leaves it to a reviewer, with its undo", func(w *world) string { return record(w, ledger.Event{Kind: ledger.EvEscalated}) })
+			return
+		}
 	}
 	if rec.State == ledger.Queued {
 		if wait := s.waitsForCreate(w, e, i); wait > 0 {
@@ -211,121 +217,196 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 			})
 			return
 		}
+		if !s.needsBefore(w, i) {
+			add(who+"announces its send", func(w *world) string {
+				return record(w, s.announces(w, e, i, policies.Permit{}, nil, verify.Judgement{}, 0))
+			})
+			return
+		}
 	}
 	for n, rows := range [][3]row{w.rows, w.old} {
-		if n == 1 && (!s.lags || w.old == w.rows) {
-			break
-		}
-		how := ""
+		how, known := "", w.changes
 		if n == 1 {
-			how = " from a replica that lags"
+			if !s.lags || w.old == w.rows {
+				break
+			}
+			how, known = " from a replica that lags", w.shown
 		}
-		seen := s.observe(rows, i, rec.Ref)
+		look := s.observe(rows)
+		next := *w // decided before the ledger is asked again
+		var events []ledger.Event
 		if rec.State == ledger.Queued {
-			events := s.prepares(w, i, seen)
-			add(fmt.Sprintf("%sreads %s before the send%s: %s", who, found(seen), how, outcome(events)), func(w *world) string {
-				if last := events[len(events)-1]; last.Kind == ledger.EvAnnounced {
-					w.before[i] = &seen
-				}
-				return record(w, events...)
-			})
-			continue
+			events = s.prepares(&next, e, i, look, known)
+		} else {
+			events = s.checks(&next, e, i, look, known)
 		}
-		events := s.checks(w, e, i, seen)
-		add(fmt.Sprintf("%sreads %s%s: %s", who, found(seen), how, outcome(events)), func(w *world) string { return record(w, events...) })
+		add(s.say("%sreads %s%s: %s", who, s.found(look), how, outcome(events)), func(w *world) string {
+			*w = next
+			return record(w, events...)
+		})
 	}
 }
 
-// sends are the fates of an announced send. What the engine asks immediately before it
-// is whether the write and enough of the lease are still its own.
+// sends are the fates of an announced send. Where time has passed since the announcement
+// the engine asks immediately before it whether the write and enough of the lease are
+// still its own.
 func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(string, func(*world) string)) {
-	x := &w.exec[e]
-	i := int(x.holds)
-	rec := &w.rec[i]
-	done := func(w *world, result ledger.Event) {
-		w.exec[e].announced, w.exec[e].result, w.exec[e].sent = false, &result, w.real
+	i := int(w.exec[e].holds)
+	rec, f := w.rec[i], w.exec[e].send
+	done := func(w *world, result ledger.Event, took int32) {
+		x := &w.exec[e]
+		x.announced, x.result, x.sent = false, &result, w.real+took
 	}
-	lost := x.fence != rec.Fence || rec.State != ledger.Sending || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor() || w.real >= x.leased+lease
+	asked := *w
+	if w.real > w.exec[e].leased {
+		asked.hear(e)
+		if s.broken != "an executor sends although its lease is over" {
+			w = &asked
+		}
+	}
+	x := &asked.exec[e]
+	c := s.caseOf(&asked, e, *rec, s.intent(w, i), asked.own(e))
+	lost := asked.real > x.leased && (x.fence != rec.Fence || rec.State != ledger.Sending || rec.LeaseUntil.Sub(w.now()) < s.profile.SendFor()) ||
+		rec.Rule == policies.RowNativeKey && !policies.InWindow(c, 0) || time.Duration(w.real-x.leased)*tick > leaseFor-s.profile.SendFor()
 	if lost && s.broken != "an executor sends although its lease is over" {
 		add(who+"does not send: its lease is over", func(w *world) string {
-			done(w, ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent)})
+			*w = asked
+			done(w, ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateNotSent)}, 0)
 			return ""
 		})
 		return
 	}
-	f := flight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent), generation: uint8(rec.Generation), base: x.base}
-	if b := w.before[i]; b != nil && len(b.Records) == 1 && slices.Contains(s.profile.Conditional, s.writes[i].Write) {
-		version, _ := strconv.Atoi(b.Records[0].Version) // "" where there is none
-		f.condition = uint8(version)
+	send := s.say("%ssend %d ", who, f.nth)
+	if f.repair {
+		send += "as a repair "
 	}
-	send := fmt.Sprintf("%ssend %d ", who, f.nth)
 	unknown := ledger.Event{Kind: ledger.EvSent}
-	add(send+"is answered", func(w *world) string {
-		answer, problem := s.arrive(w, f)
-		done(w, answer)
+	sent := func(label string, change func(*world) string) {
+		add(send+label, func(w *world) string {
+			*w = asked
+			return change(w)
+		})
+	}
+	sent("is answered", func(w *world) string {
+		answer, problem := s.arrive(w, f, false)
+		if s.bounds.undos > 0 && i == s.undoes && answer.Fate == ledger.FateAnswered {
+			w.answer = connectors.Receipt{Ref: answer.Ref, Version: answer.Version}
+		}
+		done(w, answer, 0)
 		return problem
 	})
-	if quiet || w.faults == 0 {
+	if quiet || w.may.faults == 0 {
 		return
 	}
-	add(send+"arrives, and the answer is lost", func(w *world) string {
-		w.faults--
-		_, problem := s.arrive(w, f)
-		done(w, unknown)
+	fault := func(label string, change func(*world) string) {
+		sent(label, func(w *world) string {
+			w.may.faults--
+			return change(w)
+		})
+	}
+	fault("arrives, and the answer is lost", func(w *world) string {
+		_, problem := s.arrive(w, f, false)
+		done(w, unknown, 0)
 		return problem
 	})
-	add(send+"is lost", func(w *world) string {
-		w.faults--
-		done(w, unknown)
+	if s.notes && f.sets&setsNote != 0 {
+		fault("is answered, and the note is not stored", func(w *world) string {
+			answer, problem := s.arrive(w, f, true)
+			if s.bounds.undos > 0 && i == s.undoes && answer.Fate == ledger.FateAnswered {
+				w.answer = connectors.Receipt{Ref: answer.Ref, Version: answer.Version}
+			}
+			done(w, answer, 0)
+			return problem
+		})
+	}
+	fault("is lost", func(w *world) string {
+		done(w, unknown, 0)
 		return ""
 	})
-	travels := func(w *world, until uint8) {
-		w.faults--
-		f.until = until
+	late := func(w *world, took int32) string {
+		f.until = uint8(w.real + took + horizon)
 		for n := range w.flights {
 			if w.flights[n].nth == 0 {
 				w.flights[n] = f
 				break
 			}
 		}
-	}
-	add(send+"is not answered, and may arrive late", func(w *world) string {
-		travels(w, w.real+horizon)
-		done(w, unknown)
+		done(w, unknown, took)
 		return ""
-	})
-	if s.bounds.steps > 0 { // else its lease does not end before it does
-		add(send+"hangs", func(w *world) string {
-			travels(w, w.real+lease+horizon)
-			w.exec[e].announced, w.exec[e].hangs = false, f.nth
-			return ""
-		})
+	}
+	fault("is not answered, and may arrive late", func(w *world) string { return late(w, 0) })
+	if s.bounds.steps > 0 { // else a lease lasts longer than a send
+		fault("hangs, is not answered, and may arrive late", func(w *world) string { return late(w, sendFor) })
 	}
 }
 
-// version is that of the record there is, 0 where there is none.
-func (w *world) version() uint8 {
-	for _, r := range w.rows {
-		if r.id > 0 {
-			return r.version
-		}
+// caseOf is a record's case for an executor that has counted the time itself.
+func (s *scenario) caseOf(w *world, e int, r ledger.Record, in *intent.WriteIntent, now time.Time) policies.Case {
+	counted := &w.exec[e].counted
+	since := counted.SinceSend(r, now, ticks(w.real))
+	if s.broken == "a clock step counts as time that passed" {
+		since = max(now.Sub(r.LastSend), 0)
 	}
-	return 0
+	return policies.CaseOf(r, *in, s.believed(), now, since, counted.AtLeast(r.KeySend, now))
 }
 
-func (s *scenario) waitsForCreate(w *world, e, i int) time.Duration {
-	if t := s.writes[i].Write; t != intent.Delete && t != intent.Upsert || s.broken == "a delete does not wait for a create that may still arrive" {
+// waitsForCreate is how long a write waits for a create of its record.
+func (s *scenario) waitsForCreate(w *world, e, i int) (wait time.Duration) {
+	t, r := s.intent(w, i).Write, w.rec[i]
+	if r.KeyDigest == "" || t != intent.Delete && t != intent.Upsert || s.broken == "a delete does not wait for a create that may still arrive" {
 		return 0
 	}
-	return policies.StillCreates(s.caseOf(w, e, w.rec[1-i], s.writes[1-i]))
+	asked := *w
+	asked.hear(e)
+	for k, o := range w.rec {
+		if k == i || o == nil || o.KeyDigest != r.KeyDigest || o.State == ledger.Settled && o.Due.IsZero() {
+			continue
+		}
+		wait = max(wait, policies.StillCreates(s.caseOf(&asked, e, *o, s.intent(w, k), asked.now())))
+	}
+	return wait
 }
 
-func (s *scenario) judging(w *world, i int, seen connectors.Observation, since time.Duration) verify.Case {
-	k := verify.Case{Intent: s.writes[i], Profile: s.believed(), Stamp: s.writes[i].Stamp(), Before: w.before[i], Seen: seen, Since: since}
-	if w.rec[i].Answered {
-		k.Receipt = &connectors.Receipt{Ref: w.rec[i].Ref, Version: w.rec[i].Version}
+// needsBefore reports whether the state before is read, as the engine does.
+func (s *scenario) needsBefore(w *world, i int) bool {
+	in := s.intent(w, i)
+	return in.Write != intent.Create || in.Reversibility == intent.Compensable || !s.profile.Stamped || !slices.Contains(s.profile.Unique, intent.Create)
+}
+
+type judgeKey struct {
+	write        int
+	inverse      uint8
+	before, seen uint16
+	answered     bool
+	ref, version string
+	since        time.Duration
+	first        bool
+}
+
+// judges is what a read says, before the first send or after one.
+func (s *scenario) judges(w *world, i int, look *seen, since time.Duration, before bool) verify.Judgement {
+	rec := w.rec[i]
+	of := judgeKey{write: i, seen: look.nr, answered: rec.Answered, since: since, first: before}
+	k := verify.Case{Intent: *s.intent(w, i), Profile: s.believed(), Stamp: s.stamps[i], Seen: look.Observation, Since: since}
+	if b := w.before[i]; b != nil {
+		k.Before, of.before = &b.Observation, b.nr+1
 	}
-	return k
+	if i == undoing {
+		of.inverse = w.undo.nr
+	}
+	if rec.Answered {
+		of.ref, of.version = rec.Ref, rec.Version
+		k.Receipt = &connectors.Receipt{Ref: rec.Ref, Version: rec.Version}
+	}
+	if j, known := s.judged[of]; known {
+		return j
+	}
+	j := verify.Judge
+	if before {
+		j = verify.JudgeBefore
+	}
+	s.judged[of] = j(k)
+	return s.judged[of]
 }
 
 // believed is the profile that the rules are given.
@@ -337,22 +418,52 @@ func (s *scenario) believed() connectors.Profile {
 	return p
 }
 
+// announces announces a send, on the ground of a read that could show the changes known.
+func (s *scenario) announces(w *world, e, i int, p policies.Permit, base *seen, j verify.Judgement, known uint8) ledger.Event {
+	rec, in := w.rec[i], s.intent(w, i)
+	f := flight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent + 1), generation: uint8(rec.Generation), sets: sets(in), repair: p.Repair, known: known}
+	if p.NewKey {
+		f.generation++
+	}
+	kind := in.Write
+	if p.Repair {
+		kind, f.sets = intent.Update, 0
+		for _, m := range j.Mismatches {
+			f.sets |= map[string]uint8{"amount": setsAmount, "note": setsNote}[strings.TrimPrefix(m.Path, "/")]
+		}
+	}
+	conditional := base != nil && slices.Contains(s.profile.Conditional, kind)
+	if conditional && len(base.Records) == 1 {
+		version, _ := strconv.Atoi(base.Records[0].Version)
+		f.condition = uint8(version)
+	}
+	w.exec[e].send = f
+	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Row, Generation: int(f.generation), SendFor: leaseFor,
+		Conditional: conditional, Repair: p.Repair, OwesRecheck: p.OwesRecheck}
+}
+
 // prepares is what follows from the state before the first send.
-func (s *scenario) prepares(w *world, i int, seen connectors.Observation) []ledger.Event {
-	rec := &w.rec[i]
-	age := w.now().Sub(rec.QueuedAt)
-	j := verify.JudgeBefore(s.judging(w, i, seen, age))
+func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledger.Event {
+	age := w.own(e).Sub(w.rec[i].QueuedAt)
+	j := s.judges(w, i, look, age, true)
 	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String()}
 	if j.Record != nil {
 		read.Ref = j.Record.Ref
 	}
+	in := s.intent(w, i)
 	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age))}
+	unsure := i == undoing && !j.Firm && !slices.Contains(s.profile.Conditional, in.Write)
 	switch {
-	case j.Verdict == verify.Indeterminate:
-		end = ledger.Event{Kind: ledger.EvAnnounced, SendFor: leaseFor}
+	case j.Verdict == verify.Indeterminate && !unsure:
+		if i == undoing && s.changedSince(w, look) {
+			end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
+			break
+		}
+		w.before[i], w.base[i] = look, known
+		end = s.announces(w, e, i, policies.Permit{}, look, j, known)
 	case j.Verdict == verify.Vacuous, j.Verdict == verify.Verified:
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
-	case s.writes[i].Write == intent.Create:
+	case in.Write == intent.Create && !unsure:
 		end = ledger.Event{Kind: ledger.EvEscalated}
 	case j.Firm, policies.PreparingTooLong(s.profile, j, age):
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
@@ -362,22 +473,29 @@ func (s *scenario) prepares(w *world, i int, seen connectors.Observation) []ledg
 
 // checks is what follows from a read after a send: of a write that is open, that a
 // reviewer has, or that needs a recheck.
-func (s *scenario) checks(w *world, e, i int, seen connectors.Observation) []ledger.Event {
-	rec := &w.rec[i]
-	j := verify.Judge(s.judging(w, i, seen, s.sinceSend(w, e, *rec)))
+func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.Event {
+	rec, in, now := w.rec[i], s.intent(w, i), w.own(e)
+	since := s.caseOf(w, e, *rec, in, now).SinceSend
+	j := s.judges(w, i, look, since, false)
+	switch {
+	case s.broken == "the undo does not ask whose the record is" || s.broken == "the repair does not ask whose the record is":
+		j.Own = true
+	case s.broken == "a repeat does not ask what the last read showed" && j.Verdict == verify.Mismatched:
+		j.Verdict, j.Conflict = verify.Stale, false
+	}
 	read := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Effect: rec.Sends > 0 && j.Shows(),
 		Unproven: j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate}
 	if j.Record != nil {
 		read.Ref, read.Version = j.Record.Ref, j.Record.Version
 	}
-	after, err := ledger.Apply(*rec, read, w.now())
+	after, err := ledger.Apply(*rec, read, now)
 	if err != nil {
 		panic(err)
 	}
-	c := s.caseOf(w, e, after, s.writes[i])
-	c.Judgement, c.Agreeing, c.Budget = j, 1, s.profile.Sends
+	c := s.caseOf(w, e, after, in, now)
+	c.Judgement, c.Agreeing, c.Budget, c.Invertible = j, 1, s.profile.Sends, true
 	if rec.State == ledger.Settled {
-		return []ledger.Event{read, s.rechecked(w, i, c)}
+		return []ledger.Event{read, s.rechecked(w, e, i, c, look)}
 	}
 	d := policies.Decide(c, policies.Standard())
 	events := []ledger.Event{read}
@@ -387,38 +505,54 @@ func (s *scenario) checks(w *world, e, i int, seen connectors.Observation) []led
 		}
 		events = append(events, ledger.Event{Kind: ledger.EvDirected, By: "worker", Reason: "a later read"})
 	}
-	settle := func(how ledger.Settlement) ledger.Event {
-		ev := ledger.Event{Kind: ledger.EvSettled, Settlement: how}
-		if at := policies.Rechecks(after, s.profile, how, 0); len(at) > 0 {
-			ev.In = max(at[0]-c.SinceSend, tick)
-		}
-		return ev
-	}
 	switch d.Kind {
 	case policies.Accept:
-		return append(events, settle(ledger.Verified))
+		if s.bounds.undos > 0 && i == s.undoes {
+			w.left, w.leftSince = look, since
+		}
+		return append(events, s.settles(after, ledger.Verified, c))
 	case policies.Fail:
-		return append(events, settle(ledger.NotApplied))
+		return append(events, s.settles(after, ledger.NotApplied, c))
 	case policies.Wait:
 		return append(events, ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(d.After)})
 	case policies.Retry:
-		generation := rec.Generation
-		if d.Permit.NewKey {
-			generation++
+		base := w.before[i]
+		if d.Permit.Repair {
+			base = look
 		}
-		return append(events, ledger.Event{Kind: ledger.EvAnnounced, Rule: d.Permit.Row, Reason: d.Permit.Row, Generation: generation,
-			SendFor: leaseFor, OwesRecheck: d.Permit.OwesRecheck})
+		ev := s.announces(w, e, i, d.Permit, base, j, known)
+		if !d.Permit.Conditional || ev.Conditional {
+			return append(events, ev)
+		}
+	case policies.Compensate:
+		if by := s.inverse(w, i, look, false); by != nil {
+			w.undo, w.left, w.leftSince = by, look, since
+			return append(events, ledger.Event{Kind: ledger.EvCompensating, Child: by.rec.ID, Evidence: by.rec.Intent, Rule: d.Rule})
+		}
 	}
 	return append(events, ledger.Event{Kind: ledger.EvEscalated, Reason: d.Reason, In: tick})
 }
 
+// settles is the end of a write.
+func (s *scenario) settles(r ledger.Record, how ledger.Settlement, c policies.Case) ledger.Event {
+	ev := ledger.Event{Kind: ledger.EvSettled, Settlement: how}
+	if at := policies.Rechecks(r, s.profile, how, 0); len(at) > 0 {
+		ev.In = max(at[0]-c.SinceSend, tick)
+	}
+	return ev
+}
+
 // rechecked is what follows from a recheck. Another write of the record that was sent
 // later explains what differs.
-func (s *scenario) rechecked(w *world, i int, c policies.Case) ledger.Event {
-	rec, later := &w.rec[i], &w.rec[1-i]
-	c.Again = s.writes[i].Write == intent.Create && c.Record != nil && rec.Ref != "" && c.Record.Ref != rec.Ref && (c.Stamped || !s.profile.Stamped)
+func (s *scenario) rechecked(w *world, e, i int, c policies.Case, look *seen) ledger.Event {
+	rec := w.rec[i]
+	c.Again = c.Intent.Write == intent.Create && c.Record != nil && rec.Ref != "" && c.Record.Ref != rec.Ref && (c.Stamped || !s.profile.Stamped)
+	b := w.before[i]
+	c.Undone = c.Undone || rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && b != nil && len(b.Records) > 0
 	d := policies.Recheck(c, rec.Settlement == ledger.Verified)
-	explained := later.Sends > later.Unsent && later.FirstSend.After(rec.FirstSend) && c.Verdict != verify.Duplicated && !c.Again
+	stamp := s.stamps[i]
+	came := rec.Settlement != ledger.Verified && slices.ContainsFunc(look.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
+	explained := c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && c.Stamped) && !came && s.superseded(w, i, c.Verdict)
 	switch {
 	case d.Kind == policies.Wait:
 		return ledger.Event{Kind: ledger.EvDeferred, In: tick}
@@ -426,27 +560,68 @@ func (s *scenario) rechecked(w *world, i int, c policies.Case) ledger.Event {
 		return ledger.Event{Kind: ledger.EvEscalated, Reason: d.Reason}
 	}
 	next := ledger.Event{Kind: ledger.EvRechecked}
+	by := max(w.own(e).Sub(rec.LastSend), 0)
 	for _, at := range policies.Rechecks(*rec, s.profile, rec.Settlement, 0) {
-		if at > c.SinceSend {
-			next.In = at - c.SinceSend
+		if at > by {
+			next.In = at - by
 			break
 		}
 	}
 	return next
 }
 
+// superseded reports whether a later write has, or may have, changed the record.
+func (s *scenario) superseded(w *world, i int, found verify.Verdict) bool {
+	r := w.rec[i]
+	for k, o := range w.rec {
+		if k == i || o == nil || r.KeyDigest == "" || o.KeyDigest != r.KeyDigest || o.ID == r.Child {
+			continue
+		}
+		later := o.FirstSend.After(r.FirstSend) || k > i && o.FirstSend.Equal(r.FirstSend)
+		removes := o.Child != "" || s.intent(w, k).Write == intent.Delete
+		if later && o.Sends > o.Unsent && o.Settlement != ledger.NotApplied && (found != verify.Absent || removes) {
+			return true
+		}
+	}
+	return false
+}
+
+// append records events as the ledger does.
+func (s *scenario) append(w *world, i int, fence int64, events ...ledger.Event) error {
+	gone := *w.rec[i]
+	after, _, err := ledger.Advance(gone, fence, events, w.now())
+	if err != nil {
+		return err
+	}
+	w.rec[i] = &after
+	if !ledger.Left(gone, after) {
+		return nil
+	}
+	for k, o := range w.rec {
+		if o != nil && o.Behind == gone.ID {
+			freed, _, err := ledger.Free(*o, gone, w.now())
+			if err != nil {
+				return err
+			}
+			w.rec[k] = &freed
+		}
+	}
+	return nil
+}
+
 // settled names the promise that a write breaks by the way it has just been settled.
-func (s *scenario) settled(w *world, i int) string {
-	r := &w.rec[i]
-	if r.State != ledger.Settled || !r.SettledAt.Equal(w.now()) {
+func (s *scenario) settled(w *world, i int, was *ledger.Record) string {
+	r := w.rec[i]
+	if r.State != ledger.Settled || was.State == ledger.Settled {
 		return ""
 	}
-	vacuous := r.Sends == 0
 	switch {
-	case r.Settlement == ledger.Verified && !vacuous && w.effects[i] == 0:
+	case r.Settlement == ledger.Verified && r.Sends > 0 && w.effects[i] == 0:
 		return s.unproven(w, i)
 	case r.Settlement == ledger.NotApplied && w.effects[i] > 0 && !w.notOurs[i]:
-		return fmt.Sprintf("write %d is settled as not applied, and it took effect", i+1)
+		return named(uint8(i)) + " is settled as not applied, and it took effect"
+	case r.Settlement == ledger.Compensated:
+		return s.undone(w, i)
 	}
 	return ""
 }
@@ -454,10 +629,10 @@ func (s *scenario) settled(w *world, i int) string {
 // unproven allows "verified" without an effect of ours where another actor did what was
 // asked for: the state is as declared.
 func (s *scenario) unproven(w *world, i int) string {
-	if s.writes[i].Write == intent.Delete && w.interference < s.bounds.interference {
+	if s.intent(w, i).Write == intent.Delete && w.changes > 0 {
 		return ""
 	}
-	return fmt.Sprintf("write %d is settled as verified, and it took no effect", i+1)
+	return named(uint8(i)) + " is settled as verified, and it took no effect"
 }
 
 // ends runs a state on with nothing going wrong any more, and names what stays open or
@@ -471,54 +646,50 @@ func (s *scenario) ends(w world) string {
 			w = all[0].to
 			continue
 		}
-		next := time.Time{}
-		for i := range w.rec {
-			for _, at := range []time.Time{w.rec[i].Due, w.rec[i].LeaseUntil} {
-				if at.After(w.now()) && (next.IsZero() || at.Before(next)) {
-					next = at
+		next := int32(0) // in so many ticks
+		soonest := func(in int32) {
+			if in > 0 && (next == 0 || in < next) {
+				next = in
+			}
+		}
+		for _, r := range w.rec {
+			if r == nil {
+				continue
+			}
+			for _, at := range []time.Time{r.Due, r.LeaseUntil} {
+				if at.After(w.now()) {
+					soonest(int32(wholeTicks(at.Sub(epoch))/tick) - w.real - w.ahead)
 				}
 			}
 		}
-		if next.IsZero() {
+		for _, x := range w.exec {
+			soonest(x.sent - w.real)
+		}
+		if next == 0 {
 			return s.final(&w)
 		}
-		w.skip(next)
+		w.passes(next)
+		w.flights = [2]flight{}
 	}
 	return "a write stays open for ever"
 }
 
-// skip lets the time pass until a moment. All that is recorded is set back instead, so
-// that ticks stay small numbers.
-func (w *world) skip(until time.Time) {
-	w.passes(1)
-	w.flights = [2]flight{}
-	if left := until.Sub(w.now()); left > 0 {
-		ticks := int16(left / tick)
-		for i := range w.exec {
-			w.exec[i].began -= ticks
-		}
-		for i := range w.steps[:w.stepped] {
-			w.steps[i].at, w.steps[i].until = w.steps[i].at-ticks, w.steps[i].until-ticks
-		}
-		for i := range w.rec {
-			r := &w.rec[i]
-			for _, at := range []*time.Time{&r.LostSend, &r.FirstSend, &r.KeySend, &r.LastSend, &r.Due, &r.LeaseUntil, &r.QueuedAt, &r.SettledAt, &r.Updated, &r.Created} {
-				if !at.IsZero() {
-					*at = at.Add(-left)
-				}
-			}
-		}
-	}
-}
-
 func (s *scenario) final(w *world) string {
-	for i := range w.rec {
-		r := &w.rec[i]
+	for i, r := range w.rec {
+		if r == nil {
+			continue
+		}
+		child := w.rec[undoing]
+		waits := r.Behind != "" || r.State == ledger.Compensating && child != nil && child.Behind != "" // for a write that a reviewer has
 		switch {
-		case r.State != ledger.Settled && r.State != ledger.Review && r.Behind == "":
-			return fmt.Sprintf("write %d stays %s for ever", i+1, r.State)
+		case r.State != ledger.Settled && r.State != ledger.Review && !waits:
+			return fmt.Sprintf("%s stays %s for ever", named(uint8(i)), r.State)
 		case r.State == ledger.Settled && r.Settlement == ledger.NotApplied && w.effects[i] > 0 && !w.notOurs[i]:
-			return fmt.Sprintf("write %d stays settled as not applied, and it took effect", i+1)
+			return named(uint8(i)) + " stays settled as not applied, and it took effect"
+		case r.Settlement == ledger.Compensated:
+			if problem := s.undone(w, i); problem != "" {
+				return problem
+			}
 		}
 	}
 	return ""
@@ -535,18 +706,33 @@ func fate(f string) string {
 	return f
 }
 
-func found(seen connectors.Observation) string {
-	if len(seen.Records) == 0 {
+func (s *scenario) found(look *seen) string {
+	if !s.labels {
+		return ""
+	}
+	if len(look.Records) == 0 {
 		return "no record"
 	}
-	text := ""
-	for n, r := range seen.Records {
-		if n > 0 {
-			text += " and "
+	whose := func(v any) string {
+		switch n := fmt.Sprint(v); n {
+		case "<nil>":
+			return "none"
+		case "1", "2":
+			return "that of write " + n
+		case "4":
+			return "the first"
 		}
-		text += fmt.Sprintf("record %s with the value of %s", r.Ref, map[string]string{"1": "write 1", "2": "write 2", "3": "another actor", "4": "another actor, set later"}[fmt.Sprint(r.Fields["amount"])])
+		return "another actor's"
 	}
-	return text
+	var all []string
+	for _, r := range look.Records {
+		text := fmt.Sprintf("record %s with the amount: %s", r.Ref, whose(r.Fields["amount"]))
+		if s.notes {
+			text += ", and the note: " + whose(r.Fields["note"])
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " and ")
 }
 
 func outcome(events []ledger.Event) string {

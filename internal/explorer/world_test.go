@@ -2,130 +2,134 @@ package explorer
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/elapsed"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/verify"
 )
 
 const (
 	tick     = time.Minute
-	lease    = 2 // ticks
-	leaseFor = lease * tick
+	leaseFor = 2 * tick
+	sendFor  = 1 // ticks that a send can take
 	horizon  = 2 // ticks in which a send that was given up may still arrive
 	window   = 6 // ticks for which the destination remembers an idempotency key
-	another  = 3 // the author of what is neither write's, and was there first
-	edited   = 4 // the same of what came later
+	leap     = 3 // ticks of a step of the ledger's clock: more than a lease, and than the horizon
+)
+
+// The two writes are 0 and 1, the write that undoes one of them is 2.
+const undoing = 2
+
+// Authors of values: 1 and 2 are the two writes, 3 is the undo.
+const (
+	undo  = 3
+	first = 4 // who made the record that was there first
+	other = 5 // other+n is the change n of another actor
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// row is a record at the destination. Author is who set its value: 1 and 2 are the
-// two writes.
-type row struct{ id, stamp, author, version uint8 }
+// field is a value and who set it. Value 0 is no value.
+type field struct{ value, by uint8 }
 
-// flight is a send that may arrive before the tick until: the executor gave it up, or
-// waits for it. Base is the version that the destination had when the read was made
-// that permitted it.
+// row is a record at the destination.
+type row struct {
+	id, maker, stamp, version uint8
+	amount, note              field
+}
+
+// The fields that a send sets.
+const (
+	setsAmount = 1 << iota
+	setsNote
+)
+
+// flight is a send: one that is announced, and one that the executor gave up and that
+// may arrive before the tick until.
 type flight struct {
-	write, nth, generation, condition, base, until uint8
+	write, nth, generation, condition, sets, until uint8
+	repair                                         bool
+	known                                          uint8 // the changes of another actor that the read which permitted it could show
 }
 
 // executor is one process. Holds is the write that it works on, -1 for none.
 type executor struct {
-	holds     int8
-	fence     int64
-	announced bool // the present announcement is its own, and its send is to be made
-	base      uint8
-	leased    uint8 // the tick at which its lease began
-	hangs     uint8 // the number of the send that it waits for, 0 for none
-	result    *ledger.Event
-	sent      uint8 // the tick of the send whose result is not recorded yet
-	began     int16 // the tick at which the process began
-}
-
-// step is a tick at which the ledger's clock went more than a tick ahead, or stood
-// still. Until is what it showed then.
-type step struct {
-	at, until int16
-	ahead     int8
+	holds   int8
+	fence   int64
+	counted elapsed.Clock
+	// now is what the ledger's clock showed when it last answered, at the tick at; leased
+	// is the tick at which it last extended the lease.
+	reads           bool // it has read the ledger's clock
+	now, at, leased int32
+	announced       bool // the present announcement is its own, and its send is to be made
+	send            flight
+	result          *ledger.Event
+	sent            int32 // the tick at which the send ended whose result is not recorded yet
 }
 
 // key is an idempotency key that the destination has seen.
 type key struct{ write, generation, at, ref uint8 }
 
-// world is one state. Real is the tick that every process counts; the ledger's clock
-// is ahead of that by the sum of its steps.
+// seen is an observation with its number. What looks the same has the same number.
+type seen struct {
+	connectors.Observation
+	nr uint16
+}
+
+// world is one state. Real is the true time in ticks, clock what the ledger's clock
+// shows: it never goes back, and stands still until real and ahead have come to it.
 type world struct {
-	real         uint8
-	ahead        int8
-	steps        [2]step
-	stepped      uint8
-	rec          [2]ledger.Record
-	before       [2]*connectors.Observation
-	exec         [2]executor
-	rows, old    [3]row // old is what a read that lags may still show
-	ids          uint8
-	flights      [2]flight
-	keys         [4]key
-	effects      [2]uint8
-	notOurs      [2]bool // another actor changed or deleted what the write left
-	crashes      uint8
-	faults       uint8
-	interference uint8
+	real, clock, ahead int32
+	rec                [3]*ledger.Record // never changed, only replaced
+	before             [3]*seen
+	base               [3]uint8 // the changes of another actor that before could show
+	undo               *inverse // how a write is undone, once it is
+	left               *seen    // what the read showed by which that was settled or is undone
+	leftSince          time.Duration
+	answer             connectors.Receipt // of that write
+	exec               [2]executor
+	rows, old          [3]row // old is what a read that lags may still show
+	ids                uint8
+	changes, shown     uint8 // of another actor; shown are those that old has
+	flights            [2]flight
+	keys               [4]key
+	effects            [3]uint8
+	notOurs            [3]bool // another actor changed or deleted what the write left
+	may                bounds  // what may still happen
 }
 
 // now is what the ledger's clock shows.
-func (w *world) now() time.Time { return epoch.Add(time.Duration(w.tick()) * tick) }
+func (w *world) now() time.Time { return ticks(w.clock) }
 
-func (w *world) tick() int16 { return int16(w.real) + int16(w.ahead) }
-
-// atMost is the time since the ledger's clock showed a moment as an executor has
-// counted it: what [engine/clock.go] calls so. A process knows of the steps since it
-// began, and believes in no time before that.
-func (w *world) atMost(e int, moment time.Time) time.Duration {
-	began, d := w.exec[e].began, w.now().Sub(moment)
-	heard := began // what the ledger's clock showed when the process began
-	for _, st := range w.steps[:w.stepped] {
-		switch {
-		case st.at <= began:
-			heard += int16(st.ahead)
-		case epoch.Add(time.Duration(st.until) * tick).After(moment):
-			d -= time.Duration(max(st.ahead, 0)) * tick
-		}
-	}
-	if !moment.After(epoch.Add(time.Duration(heard) * tick)) {
-		d = min(d, time.Duration(int16(w.real)-began)*tick)
-	}
-	return max(d, 0)
+// own is the same as the executor knows it, which has counted on since it read it.
+func (w *world) own(e int) time.Time {
+	x := &w.exec[e]
+	return ticks(x.now + w.real - x.at)
 }
 
-// atLeast is how much time can have passed since then.
-func (w *world) atLeast(e int, moment time.Time) time.Duration {
-	d := w.now().Sub(moment)
-	for _, st := range w.steps[:w.stepped] {
-		if st.at > w.exec[e].began && epoch.Add(time.Duration(st.until)*tick).After(moment) {
-			d -= time.Duration(min(st.ahead, 0)) * tick
-		}
-	}
-	return d
+// hear is an answer of the ledger to an executor.
+func (w *world) hear(e int) {
+	x := &w.exec[e]
+	x.counted.Read(w.now(), ticks(w.real), ticks(w.real))
+	x.reads, x.now, x.at = true, w.clock, w.real
 }
 
-// sinceSend is the time since the last send of a write ended.
-func (s *scenario) sinceSend(w *world, e int, r ledger.Record) time.Duration {
-	if s.broken == "a step of the ledger's clock counts as time that has passed" {
-		return max(w.now().Sub(r.LastSend), 0)
-	}
-	since := w.atMost(e, r.LastSend)
-	if !r.LostSend.IsZero() && s.broken != "a lost send ends with its lease" {
-		since = min(since, max(w.atMost(e, r.LostSend)-r.LostFor, 0))
-	}
-	return since
+func ticks(n int32) time.Time { return epoch.Add(time.Duration(n) * tick) }
+
+// inverse is the write that undoes another one.
+type inverse struct {
+	intent intent.WriteIntent
+	rec    ledger.Record
+	nr     uint8
 }
 
 // scenario is a destination and two writes.
@@ -133,21 +137,34 @@ type scenario struct {
 	name    string
 	profile connectors.Profile
 	lags    bool
-	strict  bool // a repeat without a condition replaces nothing that another actor did since the read that permitted it
+	notes   bool // records have a second field, and a send can be stored in part
+	strict  bool // nothing excuses a repeat that replaces what another actor did since its read
 	putBack bool // another actor may set the very value that was there first
 	there   bool // a record of another actor is there first
+	undoes  int  // the write that is compensated or undone
 	writes  [2]intent.WriteIntent
 	bounds  bounds
 	broken  string // the rule that the model breaks on purpose
+
+	inverter connectors.Inverter
+	stamps   [3]string
+	labels   bool // moves are described
+	buf      []byte
+	all      []move
+	looks    map[[3]row]*seen
+	judged   map[judgeKey]verify.Judgement
+	inverses map[[3]uint16]*inverse
 }
 
-type bounds struct{ ticks, crashes, faults, interference, steps uint8 }
+// bounds is what may happen. Undos are how often a reviewer has the write undone.
+type bounds struct{ ticks, crashes, faults, interference, steps, undos uint8 }
 
-func newScenario(class string, first, second intent.WriteType, b bounds) *scenario {
+func newScenario(class string, one, two intent.WriteType, b bounds) *scenario {
 	all := []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
-	s := &scenario{name: fmt.Sprintf("%s, %s then %s", class, first, second), bounds: b, there: first != intent.Create}
-	s.profile = connectors.Profile{Destination: "orders", Kind: "order", Stamped: true, Settle: connectors.Within(0),
-		Horizon: connectors.Within(horizon * tick), Sends: 3}
+	s := &scenario{name: fmt.Sprintf("%s, %s then %s", class, one, two), bounds: b, there: one != intent.Create,
+		looks: map[[3]row]*seen{}, judged: map[judgeKey]verify.Judgement{}, inverses: map[[3]uint16]*inverse{}}
+	s.profile = connectors.Profile{Destination: "orders", Kind: simulated.Kind, Stamped: true, Settle: connectors.Within(0),
+		Horizon: connectors.Within(horizon * tick), Sends: 3, SendTimeout: sendFor * tick}
 	switch class {
 	case "native":
 		s.profile.NativeWindow = map[intent.WriteType]time.Duration{}
@@ -167,206 +184,208 @@ func newScenario(class string, first, second intent.WriteType, b bounds) *scenar
 	case "lagging":
 		s.lags, s.profile.Settle = true, connectors.Within(tick)
 	}
-	for i, t := range []intent.WriteType{first, second} {
+	for i, t := range []intent.WriteType{one, two} {
 		w := intent.WriteIntent{Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("s", i), Tool: "orders." + string(t), Destination: "orders",
-			Kind: "order", Key: intent.Fields{"order_id": "S-1"}, Write: t}
+			Kind: simulated.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t}
 		if t != intent.Delete {
-			w.Expect = intent.Fields{"amount": json.Number(fmt.Sprint(i + 1))}
+			w.Expect = intent.Fields{"amount": number(i + 1)}
 		}
 		s.writes[i] = w
 	}
+	o := simulated.Plain.Options()
+	o.Stamps = s.profile.Stamped
+	destination, err := simulated.New(o)
+	if err != nil {
+		panic(err)
+	}
+	s.inverter = destination.Connector()
 	return s
 }
 
+// mending gives the records a second field, which a send can lose, and the write i a
+// policy for that.
+func (s *scenario) mending(i int, how intent.MismatchPolicy) *scenario {
+	s.notes, s.undoes = true, i
+	for n := range s.writes {
+		if s.writes[n].Write != intent.Delete {
+			s.writes[n].Expect["note"] = number(n + 1)
+		}
+	}
+	s.writes[i].OnMismatch, s.writes[i].Reversibility = how, intent.Compensable
+	s.name += fmt.Sprintf(", on_mismatch of %d: %s", i+1, how)
+	return s
+}
+
+func number(n int) json.Number { return json.Number(strconv.Itoa(n)) }
+
 func (s *scenario) start() world {
-	w := world{crashes: s.bounds.crashes, faults: s.bounds.faults, interference: s.bounds.interference}
+	w := world{may: s.bounds}
 	for i := range w.exec {
 		w.exec[i].holds = -1
 	}
 	if s.there {
 		w.ids = 1
-		w.rows[0] = row{id: 1, author: another, version: 16}
+		w.rows[0] = row{id: 1, maker: first, version: 16, amount: field{first, first}}
+		if s.notes {
+			w.rows[0].note = field{first, first}
+		}
 	}
 	w.old = w.rows
 	var behind ledger.ID
 	for i, in := range s.writes {
+		s.stamps[i] = in.Stamp()
 		rec, err := ledger.NewRecord(in)
 		if err == nil {
-			w.rec[i], _, err = ledger.Begin(ledger.Reservation{Record: rec}, behind, w.now())
+			rec, _, err = ledger.Begin(ledger.Reservation{Record: rec}, behind, w.now())
 		}
 		if err != nil {
 			panic(err)
 		}
-		behind = rec.ID
+		w.rec[i], behind = &rec, rec.ID
 	}
+	by := s.writes[s.undoes]
+	by.Compensates = string(w.rec[s.undoes].ID)
+	s.stamps[undoing] = by.Stamp()
 	return w
 }
 
+// intent is that of a write, which for an undo follows from what it undoes.
+func (s *scenario) intent(w *world, i int) *intent.WriteIntent {
+	if i == undoing {
+		return &w.undo.intent
+	}
+	return &s.writes[i]
+}
+
 // digest identifies a state. The executors are alike, so that their order says nothing.
-func (w *world) digest() [16]byte {
-	buf := make([]byte, 0, 512)
-	at := func(t time.Time) int {
+func (s *scenario) digest(w *world) [16]byte {
+	b := s.buf[:0]
+	num := func(n int64) { b = binary.AppendVarint(b, n) }
+	text := func(t string) { b = append(append(b, t...), 0) }
+	at := func(t time.Time) {
 		if t.IsZero() {
-			return -1
+			num(-1)
+			return
 		}
-		return int(t.Sub(epoch) / tick)
+		num(int64(t.Sub(epoch) / tick))
 	}
-	for i := range w.rec {
-		r := &w.rec[i]
-		buf = fmt.Append(buf, r.State, r.Settlement, r.Sends, r.Unsent, r.Generation, r.Unknown, r.Answered, r.LastFate, r.LastConflict,
-			r.OwesRecheck, r.EffectSeen, r.Ref, r.Version, r.Behind, r.Passed, r.Unproven, r.Directed, r.Owner != "",
-			" ", at(r.LostSend), " ", at(r.FirstSend), " ", at(r.KeySend), " ", at(r.LastSend), " ", at(r.Due), " ", at(r.LeaseUntil), " ", at(r.QueuedAt), "|")
-		if b := w.before[i]; b != nil {
-			for _, seen := range b.Records {
-				buf = append(buf, seen.Ref+seen.Version+seen.Stamp...)
+	flags := func(all ...bool) {
+		n := int64(0)
+		for i, f := range all {
+			if f {
+				n |= 1 << i
 			}
-			buf = append(buf, '!')
 		}
+		num(n)
 	}
-	var texts [2]string
-	for i, x := range w.exec {
-		if x.holds < 0 {
-			texts[i] = fmt.Sprint(x.began)
+	look := func(l *seen) {
+		if l == nil {
+			num(-1)
+			return
+		}
+		num(int64(l.nr))
+	}
+	for i, r := range w.rec {
+		if r == nil {
+			b = append(b, '-')
 			continue
 		}
-		result := ""
-		if x.result != nil {
-			result = fmt.Sprint(x.result.Fate, x.result.Conflict, x.result.Ref, x.sent)
+		text(string(r.State) + string(r.Settlement))
+		text(r.LastFate)
+		text(r.Ref)
+		text(r.Version)
+		text(string(r.Behind))
+		text(r.Directed)
+		num(int64(r.Sends))
+		num(int64(r.Unsent))
+		num(int64(r.Generation))
+		num(int64(min(r.Unproven, 10)))
+		num(int64(r.LostFor))
+		flags(r.Unknown, r.Answered, r.LastConflict, r.OwesRecheck, r.EffectSeen, r.Passed, r.Owner != "", r.Repaired, r.Child != "", r.KeyDigest != "")
+		for _, t := range []time.Time{r.FirstSend, r.KeySend, r.LastSend, r.LostSend, r.Due, r.LeaseUntil, r.QueuedAt} {
+			at(t)
 		}
-		texts[i] = fmt.Sprint(x.holds, x.fence-w.rec[x.holds].Fence, x.announced, x.base, x.leased, x.hangs, result, x.began)
+		look(w.before[i])
+		num(int64(w.base[i]))
 	}
-	slices.Sort(texts[:])
-	buf = fmt.Append(buf, texts, w.real, w.ahead, w.steps, w.rows, w.old, w.ids, w.flights, w.keys, w.effects, w.notOurs, w.crashes, w.faults, w.interference)
-	sum := sha256.Sum256(buf)
+	look(w.left)
+	num(int64(w.leftSince))
+	text(w.answer.Ref)
+	text(w.answer.Version)
+	if w.undo != nil {
+		num(int64(w.undo.nr))
+	}
+	start := len(b)
+	b = s.view(w, 0, b)
+	middle := len(b)
+	b = s.view(w, 1, b)
+	if slices.Compare(b[start:middle], b[middle:]) > 0 {
+		one := slices.Clone(b[start:middle])
+		b = append(append(b[:start], b[middle:]...), one...)
+	}
+	num(int64(w.real))
+	num(int64(w.clock))
+	num(int64(w.ahead))
+	for _, rows := range [][3]row{w.rows, w.old} {
+		for _, r := range rows {
+			b = append(b, r.id, r.maker, r.stamp, r.version, r.amount.value, r.amount.by, r.note.value, r.note.by)
+		}
+	}
+	b = append(b, w.ids, w.changes, w.shown)
+	for _, f := range w.flights {
+		b = f.append(b)
+	}
+	for _, k := range w.keys {
+		b = append(b, k.write, k.generation, k.at, k.ref)
+	}
+	b = append(b, w.effects[:]...)
+	flags(w.notOurs[:]...)
+	b = append(b, w.may.crashes, w.may.faults, w.may.interference, w.may.steps, w.may.undos)
+	s.buf = b
+	sum := sha256.Sum256(b)
 	return [16]byte(sum[:16])
 }
 
-// observe is what a read by key, stamp and ref shows.
-func (s *scenario) observe(rows [3]row, i int, ref string) connectors.Observation {
-	seen := connectors.Observation{Strength: connectors.Strong}
-	if s.lags {
-		seen.Strength = connectors.Weak
+func (f flight) append(b []byte) []byte {
+	b = append(b, f.write, f.nth, f.generation, f.condition, f.sets, f.until, f.known)
+	if f.repair {
+		b = append(b, 1)
 	}
-	for _, r := range rows {
-		if r.id == 0 {
+	return b
+}
+
+// view appends what there is to know of an executor: what it does, and what it would
+// count of the time since each moment that is on record.
+func (s *scenario) view(w *world, e int, b []byte) []byte {
+	x := &w.exec[e]
+	b = append(b, byte(x.holds))
+	if x.holds >= 0 {
+		b = binary.AppendVarint(b, x.fence-w.rec[x.holds].Fence)
+		if x.announced {
+			b = x.send.append(append(b, 'a', byte(x.leased)))
+		}
+		if r := x.result; r != nil {
+			b = append(append(b, 'r', byte(x.sent)), r.Fate+r.Ref+r.Version...)
+			if r.Conflict {
+				b = append(b, 'c')
+			}
+		}
+	}
+	if !x.reads {
+		return append(b, '.')
+	}
+	now, far := w.own(e), 100*tick
+	b = binary.AppendVarint(b, int64(w.now().Sub(now)/tick))
+	for _, r := range w.rec {
+		if r == nil || r.Sends == 0 {
 			continue
 		}
-		shown := connectors.Record{Ref: fmt.Sprint(r.id), Fields: intent.Fields{"order_id": "S-1", "amount": json.Number(fmt.Sprint(r.author))}}
-		if s.profile.Conditional != nil {
-			shown.Version = fmt.Sprint(r.version)
-		}
-		if s.profile.Stamped && (r.stamp == 1 || r.stamp == 2) {
-			shown.Stamp = s.writes[r.stamp-1].Stamp()
-		}
-		seen.Records = append(seen.Records, shown)
-	}
-	return seen
-}
-
-// arrive lets a send take effect and returns what the destination answers. Problem
-// names a broken promise.
-func (s *scenario) arrive(w *world, f flight) (answer ledger.Event, problem string) {
-	i, in := f.write, s.writes[f.write]
-	refuse := func(conflict bool) (ledger.Event, string) {
-		return ledger.Event{Kind: ledger.EvSent, Fate: string(connectors.FateRefused), Conflict: conflict, Reason: "refused"}, ""
-	}
-	if s.profile.NativeWindow != nil {
-		for _, k := range w.keys {
-			remembered := uint8(window)
-			if s.broken == "the destination forgets the key sooner than it declares" {
-				remembered = 1
-			}
-			if k.ref > 0 && k.write == i && k.generation == f.generation && w.real < k.at+remembered {
-				return ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ref: fmt.Sprint(k.ref)}, ""
+		for _, moment := range []time.Time{r.LastSend, r.LostSend} {
+			if !moment.IsZero() {
+				b = binary.AppendVarint(b, int64(x.counted.AtMost(moment, now.Add(far), ticks(w.real).Add(far))/tick))
 			}
 		}
+		b = binary.AppendVarint(b, int64(x.counted.AtLeast(r.KeySend, now)/tick))
 	}
-	at := slices.IndexFunc(w.rows[:], func(r row) bool { return r.id > 0 })
-	creates := in.Write == intent.Create || in.Write == intent.Upsert && at < 0
-	switch {
-	case creates && at >= 0 && s.profile.Unique != nil:
-		return refuse(true)
-	case !creates && at < 0:
-		return refuse(false)
-	case !creates && f.condition > 0 && w.rows[at].version != f.condition:
-		return refuse(true)
-	}
-	var target *row
-	if creates {
-		at = slices.IndexFunc(w.rows[:], func(r row) bool { return r.id == 0 })
-		if at < 0 {
-			return refuse(false)
-		}
-		w.ids++
-		w.rows[at] = row{id: w.ids, author: i + 1, version: w.ids * 16}
-		if s.profile.Stamped {
-			w.rows[at].stamp = i + 1
-		}
-		w.effects[i]++
-		target = &w.rows[at]
-	} else {
-		target = &w.rows[at]
-		seen := func(b *connectors.Observation) bool { // what is replaced is what was there before the write
-			return b != nil && len(b.Records) == 1 && b.Records[0].Ref == fmt.Sprint(target.id) && b.Records[0].Fields["amount"] == json.Number(fmt.Sprint(target.author))
-		}
-		switch {
-		case target.author >= another && f.nth > 1 && (s.strict || target.version == f.base) && !seen(w.before[i]):
-			problem = fmt.Sprintf("send %d of write %d replaces or deletes what another actor left", f.nth, i+1)
-		case target.author == 2 && i == 0:
-			problem = "a send of write 1 arrives over what write 2, which comes after it, left"
-		}
-		if in.Write == intent.Delete {
-			w.effects[i]++
-			answer.Ref = fmt.Sprint(target.id)
-			*target = row{}
-		} else if target.author != i+1 {
-			w.effects[i]++
-			target.author = i + 1
-			target.version++
-			if s.profile.StampsUpdates {
-				target.stamp = i + 1
-			}
-		}
-	}
-	ref := max(target.id, 1)
-	if s.profile.NativeWindow != nil {
-		if k := slices.IndexFunc(w.keys[:], func(k key) bool { return k.ref == 0 }); k >= 0 {
-			w.keys[k] = key{write: i, generation: f.generation, at: w.real, ref: ref}
-		}
-	}
-	if w.notOurs[i] && (w.rec[i].OwesRecheck && f.nth == 1 || !w.rec[i].Answered && !w.rec[i].EffectSeen) {
-		// No read tells what another actor took back from what never arrived; and a
-		// record that was made again is for the recheck to find.
-		w.effects[i] = 1
-	}
-	switch {
-	case w.effects[i] > 1:
-		problem = fmt.Sprintf("write %d took effect %d times", i+1, w.effects[i])
-	case w.rec[i].State == ledger.Settled && w.rec[i].Settlement == ledger.NotApplied && w.rec[i].Due.IsZero():
-		problem = fmt.Sprintf("write %d is settled as not applied, no recheck is pending, and it takes effect", i+1)
-	}
-	answer.Kind, answer.Fate, answer.Ref = ledger.EvSent, ledger.FateAnswered, fmt.Sprint(ref)
-	return answer, problem
-}
-
-// append records events as the ledger does.
-func (s *scenario) append(w *world, i int, fence int64, events ...ledger.Event) error {
-	gone := w.rec[i]
-	if s.broken == "the ledger accepts events of an executor that lost its lease" {
-		fence = gone.Fence
-	}
-	after, _, err := ledger.Advance(gone, fence, events, w.now())
-	if err != nil {
-		return err
-	}
-	w.rec[i] = after
-	if other := 1 - i; ledger.Left(gone, after) && w.rec[other].Behind == gone.ID {
-		w.rec[other], _, err = ledger.Free(w.rec[other], gone, w.now())
-	}
-	return err
-}
-
-// caseOf is a record's case for an executor.
-func (s *scenario) caseOf(w *world, e int, r ledger.Record, in intent.WriteIntent) policies.Case {
-	return policies.CaseOf(r, in, s.believed(), w.now(), s.sinceSend(w, e, r), w.atLeast(e, r.KeySend))
+	return b
 }
