@@ -77,6 +77,9 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 	}
 	for n, f := range w.flights {
 		if f.nth > 0 && !quiet {
+			if s.lateDelete(w, f) {
+				continue
+			}
 			add(s.say("send %d of %s arrives late", f.nth, named(f.write)), func(w *world) string {
 				w.flights[n] = flight{}
 				_, problem := s.arrive(w, f, false)
@@ -102,13 +105,25 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 				return ""
 			})
 		}
-		steps("the ledger's clock steps forward", leap)
-		steps("the ledger's clock is set back", -leap)
+		steps("the ledger's clock steps forward", s.leap)
+		if s.leap < aDay { // nobody waits a day for a clock to come back
+			steps("the ledger's clock is set back", -s.leap)
+		}
 	}
 	if w.real < int32(s.bounds.ticks) {
 		add("a tick passes", func(w *world) string { w.passes(1); return "" })
 	}
 	return all
+}
+
+// lateDelete is what the engine is known to get wrong, and TestExplore leaves out: another
+// actor deleted the record, the delete that was not answered is verified for that at
+// once, and arrives when the next write of the record is under way or done. Once such a
+// delete waits until it can no longer arrive, TestExploreKnown fails: then remove this
+// function, its one call, scenario.deletes, and the row there.
+func (s *scenario) lateDelete(w *world, f flight) bool {
+	r := w.rec[f.write]
+	return !s.deletes && s.intent(w, int(f.write)).Write == intent.Delete && r.Passed && !r.Answered && w.effects[f.write] == 0
 }
 
 // claimable reports whether a write can be taken. One whose undo is under way would
@@ -213,7 +228,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	if rec.State == ledger.Queued {
 		if wait := s.waitsForCreate(w, e, i); wait > 0 {
 			add(who+"waits for a create that may still arrive", func(w *world) string {
-				return record(w, ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(wait)})
+				return record(w, ledger.Event{Kind: ledger.EvDeferred, In: max(wholeTicks(wait), s.pace(w))})
 			})
 			return
 		}
@@ -335,8 +350,10 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 		return ""
 	}
 	fault("is not answered, and may arrive late", func(w *world) string { return late(w, 0) })
-	if s.bounds.steps > 0 { // else a lease lasts longer than a send
-		fault("hangs, is not answered, and may arrive late", func(w *world) string { return late(w, sendFor) })
+	if s.bounds.steps > 0 { // else its lease does not end before it does
+		fault("hangs for as long as its lease lasts, is not answered, and may arrive late", func(w *world) string {
+			return late(w, w.exec[e].leased+leaseTicks-w.real)
+		})
 	}
 }
 
@@ -347,7 +364,11 @@ func (s *scenario) caseOf(w *world, e int, r ledger.Record, in *intent.WriteInte
 	if s.broken == "a clock step counts as time that passed" {
 		since = max(now.Sub(r.LastSend), 0)
 	}
-	return policies.CaseOf(r, *in, s.believed(), now, since, counted.AtLeast(r.KeySend, now))
+	c := policies.CaseOf(r, *in, s.believed(), now, since, counted.AtLeast(r.KeySend, now))
+	if s.broken != "a step of more than a day ends the wait for a send" {
+		c.SinceByClock = counted.ByClock(r.LastSend, now)
+	}
+	return c
 }
 
 // waitsForCreate is how long a write waits for a create of its record.
@@ -452,6 +473,7 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 	}
 	in := s.intent(w, i)
 	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age))}
+	maker := s.madeBy(w, i, look)
 	unsure := i == undoing && !j.Firm && !slices.Contains(s.profile.Conditional, in.Write)
 	switch {
 	case j.Verdict == verify.Indeterminate && !unsure:
@@ -461,6 +483,18 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 		}
 		w.before[i], w.base[i] = look, known
 		end = s.announces(w, e, i, policies.Permit{}, look, j, known)
+	case in.Write == intent.Create && maker != nil && !unsure:
+		declared := maker.Settlement == ledger.Verified && len(verify.Diff(*in, s.profile.Compare, look.Records[0].Fields)) == 0
+		switch {
+		case !j.Firm && s.broken != "a create is fulfilled by a read that lags":
+			if policies.PreparingTooLong(s.profile, j, age) {
+				end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
+			}
+		case declared:
+			end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
+		default:
+			end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
+		}
 	case j.Verdict == verify.Vacuous, j.Verdict == verify.Verified:
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
 	case in.Write == intent.Create && !unsure:
@@ -469,6 +503,24 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
 	}
 	return []ledger.Event{read, end}
+}
+
+// madeBy is another write whose stamp the one record bears that a read shows, and that
+// is verified or not settled.
+func (s *scenario) madeBy(w *world, i int, look *seen) *ledger.Record {
+	r := w.rec[i]
+	if len(look.Records) != 1 || look.Records[0].Stamp == "" || r.KeyDigest == "" {
+		return nil
+	}
+	for k, o := range w.rec {
+		if k == i || o == nil || o.KeyDigest != r.KeyDigest || o.Sends == o.Unsent || o.State == ledger.Settled && o.Settlement != ledger.Verified {
+			continue
+		}
+		if s.stamps[k] == look.Records[0].Stamp {
+			return o
+		}
+	}
+	return nil
 }
 
 // checks is what follows from a read after a send: of a write that is open, that a
@@ -494,6 +546,9 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	}
 	c := s.caseOf(w, e, after, in, now)
 	c.Judgement, c.Agreeing, c.Budget, c.Invertible = j, 1, s.profile.Sends, true
+	if maker := s.madeBy(w, i, look); maker != nil && j.Conflict && in.Write == intent.Create {
+		c.MadeBy = string(maker.ID)
+	}
 	if rec.State == ledger.Settled {
 		return []ledger.Event{read, s.rechecked(w, e, i, c, look)}
 	}
@@ -514,7 +569,7 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	case policies.Fail:
 		return append(events, s.settles(after, ledger.NotApplied, c))
 	case policies.Wait:
-		return append(events, ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(d.After)})
+		return append(events, ledger.Event{Kind: ledger.EvDeferred, In: max(wholeTicks(d.After), s.pace(w))})
 	case policies.Retry:
 		base := w.before[i]
 		if d.Permit.Repair {
@@ -531,6 +586,12 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 		}
 	}
 	return append(events, ledger.Event{Kind: ledger.EvEscalated, Reason: d.Reason, In: tick})
+}
+
+// pace is how long an executor waits between two reads: a tick, and ever longer once
+// nothing goes wrong any more.
+func (s *scenario) pace(w *world) time.Duration {
+	return max(time.Duration(w.real-int32(s.bounds.ticks))*tick, tick)
 }
 
 // settles is the end of a write.
@@ -555,11 +616,14 @@ func (s *scenario) rechecked(w *world, e, i int, c policies.Case, look *seen) le
 	explained := c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && c.Stamped) && !came && s.superseded(w, i, c.Verdict)
 	switch {
 	case d.Kind == policies.Wait:
-		return ledger.Event{Kind: ledger.EvDeferred, In: tick}
+		return ledger.Event{Kind: ledger.EvDeferred, In: s.pace(w)}
 	case d.Kind == policies.Escalate && !explained:
 		return ledger.Event{Kind: ledger.EvEscalated, Reason: d.Reason}
 	}
 	next := ledger.Event{Kind: ledger.EvRechecked}
+	if s.broken != "the last recheck does not wait for a create that may still arrive" {
+		next.In = policies.StillCreates(c) // where all are over by a clock that stepped
+	}
 	by := max(w.own(e).Sub(rec.LastSend), 0)
 	for _, at := range policies.Rechecks(*rec, s.profile, rec.Settlement, 0) {
 		if at > by {
@@ -615,7 +679,12 @@ func (s *scenario) settled(w *world, i int, was *ledger.Record) string {
 	if r.State != ledger.Settled || was.State == ledger.Settled {
 		return ""
 	}
+	open := slices.ContainsFunc(w.flights[:], func(f flight) bool { return f.nth > 0 && int(f.write) == i })
 	switch {
+	case open && r.Settlement != ledger.Verified:
+		return fmt.Sprintf("%s is settled as %s, and a send of it can still arrive", named(uint8(i)), r.Settlement)
+	case r.Settlement == ledger.Verified && r.Sends == 0 && !s.declared(w, i):
+		return named(uint8(i)) + " is settled as verified without a send, and it is not as declared"
 	case r.Settlement == ledger.Verified && r.Sends > 0 && w.effects[i] == 0:
 		return s.unproven(w, i)
 	case r.Settlement == ledger.NotApplied && w.effects[i] > 0 && !w.notOurs[i]:
@@ -624,6 +693,29 @@ func (s *scenario) settled(w *world, i int, was *ledger.Record) string {
 		return s.undone(w, i)
 	}
 	return ""
+}
+
+// declared reports whether a write was as declared at some time since it came first in
+// the queue. A replica that lags shows the state of the tick before.
+func (s *scenario) declared(w *world, i int) bool {
+	is := func(rows [3]row) bool {
+		n := 0
+		for _, r := range rows {
+			in := s.intent(w, i)
+			if r.id == 0 {
+				continue
+			}
+			n++
+			for name, value := range map[string]uint8{"amount": r.amount.value, "note": r.note.value} {
+				if _, asked := in.Expect[name]; asked && valueOf(in.Expect, name) != value {
+					return false
+				}
+			}
+		}
+		return (n == 0) == (s.intent(w, i).Write == intent.Delete)
+	}
+	late := s.lags && (w.ahead != 0 || w.now().After(w.rec[i].QueuedAt))
+	return is(w.rows) || late && is(w.old)
 }
 
 // unproven allows "verified" without an effect of ours where another actor did what was

@@ -61,7 +61,7 @@ func (s *scenario) compensates(w *world, e int, who string, record func(*world, 
 	switch {
 	case rec.Passed && rec.Unknown && rec.Sends-rec.Unsent > 1 && policies.Counting(c) && wait > 0:
 		add(who+"waits before the undo: a send may still land", func(w *world) string {
-			return record(w, ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(wait)})
+			return record(w, ledger.Event{Kind: ledger.EvDeferred, In: max(wholeTicks(wait), s.pace(w))})
 		})
 	case child == nil:
 		add(who+"begins the undo", func(w *world) string {
