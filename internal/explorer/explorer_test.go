@@ -1,6 +1,7 @@
 package explorer
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -110,6 +111,14 @@ var (
 	stepped = bounds{ticks: 2, faults: 1, steps: 1}
 )
 
+var (
+	classes = []string{"plain", "native", "unique", "conditional", "stamped", "no stamps", "irreversible", "lagging"}
+	pairs   = [][2]intent.WriteType{
+		{intent.Create, intent.Delete}, {intent.Create, intent.Create}, {intent.Update, intent.Update}, {intent.Upsert, intent.Delete},
+		{intent.Delete, intent.Create},
+	}
+)
+
 // explored explores a scenario to its end.
 func explored(t *testing.T, s *scenario, how string) {
 	t.Run(s.name+", "+how, func(t *testing.T) {
@@ -123,11 +132,8 @@ func explored(t *testing.T, s *scenario, how string) {
 
 // TestExplore visits all that can happen to two writes of one record.
 func TestExplore(t *testing.T) {
-	for _, class := range []string{"plain", "native", "unique", "conditional", "stamped", "no stamps", "irreversible", "lagging"} {
-		for _, pair := range [][2]intent.WriteType{
-			{intent.Create, intent.Delete}, {intent.Create, intent.Create}, {intent.Update, intent.Update}, {intent.Upsert, intent.Delete},
-			{intent.Delete, intent.Create},
-		} {
+	for _, class := range classes {
+		for _, pair := range pairs {
 			for how, b := range map[string]bounds{"alone": alone, "beside another actor": crowded} {
 				explored(t, newScenario(class, pair[0], pair[1], b), how)
 			}
@@ -147,10 +153,9 @@ func TestExploreClock(t *testing.T) {
 	}
 	explored(t, newScenario("plain", intent.Upsert, intent.Delete, stepped), "the clock steps")
 	for _, class := range []string{"plain", "unique", "lagging"} {
-		for _, pair := range [][2]intent.WriteType{{intent.Create, intent.Delete}, {intent.Update, intent.Update}, {intent.Upsert, intent.Upsert}} {
-			explored(t, newScenario(class, pair[0], pair[1], stepped).leaping(), "the clock steps by more than a day")
-		}
+		explored(t, newScenario(class, intent.Create, intent.Delete, stepped).leaping(), "the clock steps by more than a day")
 	}
+	explored(t, newScenario("plain", intent.Upsert, intent.Upsert, stepped).leaping(), "the clock steps by more than a day")
 }
 
 // TestExploreMending does so where a send can be stored in part, and where a reviewer
@@ -177,6 +182,32 @@ func TestExploreMending(t *testing.T) {
 		s := newScenario(c.class, c.one, c.two, c.bounds)
 		s.writes[0].Reversibility = intent.Compensable
 		explored(t, s, "undone")
+	}
+}
+
+var far = flag.Bool("explorer.far", false, "visit all that can happen within larger bounds: half an hour")
+
+// TestExploreFar does all of that within larger bounds.
+func TestExploreFar(t *testing.T) {
+	if !*far {
+		t.Skip("-explorer.far visits all that can happen within larger bounds")
+	}
+	for _, class := range classes {
+		for _, pair := range pairs {
+			for how, b := range map[string]bounds{
+				"alone":                {ticks: 4, crashes: 1, faults: 2},
+				"beside another actor": {ticks: 3, faults: 1, interference: 1},
+				"the clock steps":      {ticks: 3, faults: 1, steps: 1},
+			} {
+				explored(t, newScenario(class, pair[0], pair[1], b), how)
+			}
+			explored(t, newScenario(class, pair[0], pair[1], bounds{ticks: 3, faults: 1, steps: 1}).leaping(), "the clock steps by more than a day")
+		}
+		for _, one := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert} {
+			for _, how := range []intent.MismatchPolicy{intent.MismatchCompensate, intent.MismatchRepair} {
+				explored(t, newScenario(class, one, intent.Update, bounds{ticks: 3, faults: 1, interference: 1}).mending(0, how), "beside another actor")
+			}
+		}
 	}
 }
 
