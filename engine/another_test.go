@@ -155,6 +155,25 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 	}
 }
 
+// An answered update that another actor sets back to exactly what was there before is
+// not sent again over that.
+func TestAnAnsweredUpdateThatIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Plain.Options()
+		o.Rollback = connectors.Bound{}
+		b := newBench(t, o, nil)
+		b.seed(seeded, "")
+		time.Sleep(time.Minute)
+		before := b.fieldsNow()
+		b.meddle(intent.Update, func() { b.edit(before) })
+		out := b.do(order("A-1", intent.Update))
+		b.worked(time.Hour)
+		if got := b.state(out.ID); out.Status != engine.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "set it back") || !cmp.Equal(before, b.fieldsNow()) {
+			t.Errorf("%s after %d sends: %s; left %v%s", out.Status, got.Sends, got.Reason, b.fieldsNow(), b.life(out.ID))
+		}
+	})
+}
+
 // The record that our create was answered with is never taken for absent: it is
 // found by its id when another actor has taken our stamp and key from it, and when
 // it is gone a reviewer decides, unless the destination takes effects back.

@@ -129,24 +129,25 @@ func untouched(c Case) bool {
 	return (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
 }
 
-// gone reports whether an effect of this write is not there any more: it was seen,
-// or a send was answered, and there is no record. Another actor may have removed it on
-// purpose, unless the destination is declared to take effects back and was read in time.
+// gone reports whether an effect of this write is not there any more: it was seen, or a
+// send was answered. Another actor may have taken it back on purpose, unless the
+// destination is declared to do that by itself and was read in time.
 func gone(c Case) bool {
 	within, declared := c.Profile.Rollback.Declared()
 	if !untouched(c) || declared && c.Since <= within+window(c) {
 		return false
 	}
-	return c.EffectSeen || c.Verdict == verify.Absent && c.Answered
+	return c.EffectSeen || c.Answered
 }
 
 func whyGone(c Case) string {
 	switch {
-	case c.Verdict != verify.Absent || !c.Answered:
-	case c.Named != "":
+	case c.Named != "" && c.Verdict == verify.Absent:
 		return fmt.Sprintf("a send was answered with record %q, which is not there: it was rolled back, or another actor removed it", c.Named)
-	case !c.EffectSeen:
+	case !c.EffectSeen && c.Verdict == verify.Absent:
 		return "a send was answered with yes, and no record is there: it was not stored, was rolled back, or another actor removed it"
+	case !c.EffectSeen:
+		return "a send was answered with yes, and the record is as before: it was not stored, was rolled back, or another actor set it back"
 	}
 	return "its effect was seen before and is gone: another actor may have taken it back on purpose"
 }

@@ -77,9 +77,6 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 	}
 	for n, f := range w.flights {
 		if f.nth > 0 && !quiet {
-			if s.lateDelete(w, f) {
-				continue
-			}
 			add(s.say("send %d of %s arrives late", f.nth, named(f.write)), func(w *world) string {
 				w.flights[n] = flight{}
 				_, problem := s.arrive(w, f, false)
@@ -114,16 +111,6 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 		add("a tick passes", func(w *world) string { w.passes(1); return "" })
 	}
 	return all
-}
-
-// lateDelete is what the engine is known to get wrong, and TestExplore leaves out: another
-// actor deleted the record, the delete that was not answered is verified for that at
-// once, and arrives when the next write of the record is under way or done. Once such a
-// delete waits until it can no longer arrive, TestExploreKnown fails: then remove this
-// function, its one call, scenario.deletes, and the row there.
-func (s *scenario) lateDelete(w *world, f flight) bool {
-	r := w.rec[f.write]
-	return !s.deletes && s.intent(w, int(f.write)).Write == intent.Delete && r.Passed && !r.Answered && w.effects[f.write] == 0
 }
 
 // claimable reports whether a write can be taken. One whose undo is under way would

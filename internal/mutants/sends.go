@@ -183,7 +183,7 @@ func walk() []Mutant {
 		{6, "Nor is its write called not applied.", secondGo,
 			"return untouched(c) && !gone(c) && settledFate(c)", "return untouched(c) && settledFate(c)", "engine", "TestTheRecordThatTheAnswerNamed/removed"},
 		{6, "An answered create that is absent is not made again, named or not.", secondGo,
-			"c.Verdict == verify.Absent && c.Answered\n", "c.Verdict == verify.Absent && c.Named != \"\"\n", "engine", "TestAnAnswerWithoutAnID/unique_key"},
+			"return c.EffectSeen || c.Answered\n", "return c.EffectSeen || c.Verdict == verify.Absent && c.Named != \"\"\n", "engine", "TestAnAnswerWithoutAnID/unique_key"},
 		{6, "The record that our answer named is ours without our stamp.", judgeGo,
 			"c.Stamp != \"\" || answered(c, r) {", "c.Stamp != \"\" {", "engine", "TestTheRecordThatTheAnswerNamed/its_stamp_is_gone"},
 		{6, "It is shown without our stamp and key.", "connectors/rest/merge.go",
