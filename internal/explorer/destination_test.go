@@ -264,7 +264,7 @@ func (s *scenario) interferes(w *world, add func(string, func(*world) string)) {
 	if s.notes {
 		edits("another actor sets the note", false, by)
 	}
-	if s.there && w.rows[at].amount.value != first {
+	if s.putBack && s.there && w.rows[at].amount.value != first {
 		edits("another actor sets the value that was there first", true, first)
 	}
 	add("another actor deletes the record", func(w *world) string {

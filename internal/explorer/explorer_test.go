@@ -273,6 +273,9 @@ func TestExploreKnown(t *testing.T) {
 		"a repeat without a condition replaces what another actor did between its read and its arrival": {
 			intent.Update, intent.Update, bounds{ticks: 3, faults: 1, interference: 1},
 			func(s *scenario) { s.strict = true }, "send 2 of write 1 replaces or deletes what another actor left"},
+		"an update that was not answered is sent again after another actor has set the earlier value": {
+			intent.Update, intent.Update, bounds{ticks: 3, faults: 1, interference: 1},
+			func(s *scenario) { s.putBack = true }, "send 2 of write 1 replaces or deletes what another actor left"},
 		"a process that begins after the clock stepped by more than a day takes that for time in which none counted": {
 			intent.Create, intent.Delete, stepped,
 			func(s *scenario) {

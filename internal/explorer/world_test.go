@@ -141,6 +141,7 @@ type scenario struct {
 	lags    bool
 	notes   bool // records have a second field, and a send can be stored in part
 	strict  bool // nothing excuses a repeat that replaces what another actor did since its read
+	putBack bool // another actor may set the very value that was there first
 	there   bool // a record of another actor is there first
 	undoes  int  // the write that is compensated or undone
 	leap    int32
