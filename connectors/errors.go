@@ -125,3 +125,33 @@ func FateOf(err error) Fate {
 	}
 	return FateUnknown
 }
+
+// FieldError is an error of [Checker] that says where the intent is wrong, so that
+// who made the intent of something else can name the place there. Whether another
+// value would help, it says too.
+type FieldError struct {
+	// Path is the place in the intent, a JSON Pointer such as "/expect/to".
+	Path string
+	// Value says that the field is right, and its type: another value may be
+	// accepted there. Default false: no value is.
+	Value bool
+	// Example is such a value, nil where none is known. Only with Value.
+	Example any
+	Err     error
+}
+
+// Error is the text of the cause, which names the place.
+func (e *FieldError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// WrongField says that no value is accepted at a place of an intent, or none of that
+// type, or that one is missing there.
+func WrongField(path string, err error) error { return &FieldError{Path: path, Err: err} }
+
+// WrongValue says that a value is not accepted at a place of an intent, where another
+// one may be; example is such a value, nil where none is known.
+func WrongValue(path string, example any, err error) error {
+	return &FieldError{Path: path, Value: true, Example: example, Err: err}
+}

@@ -157,7 +157,7 @@ func (p Profile) Check(w intent.WriteType) error {
 	if len(p.Writes) == 0 || slices.Contains(p.Writes, w) {
 		return nil
 	}
-	return fmt.Errorf("%w: /write: %q has no %s of kind %q; it has %v", intent.ErrInvalid, p.Destination, w, p.Kind, p.Writes)
+	return WrongField("/write", fmt.Errorf("%w: /write: %q has no %s of kind %q; it has %v", intent.ErrInvalid, p.Destination, w, p.Kind, p.Writes))
 }
 
 // Valid says what a profile claims that cannot be, or nil: a blind destination

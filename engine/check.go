@@ -113,7 +113,7 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 		return false, err
 	}
 	if d.Permit.Repair {
-		if unfit := t.e.fits(t.conn, t.profile, t.repair()); unfit != nil {
+		if unfit := verify.Fits(t.conn, t.profile, t.repair()); unfit != nil {
 			d.Reason = "it cannot be repaired by an update: " + unfit.Error()
 			return false, t.escalate(d)
 		}

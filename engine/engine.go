@@ -314,7 +314,7 @@ func (e *Engine) Check(w intent.WriteIntent) error {
 	if err != nil {
 		return err
 	}
-	return e.fits(conn, profile, w)
+	return verify.Fits(conn, profile, w)
 }
 
 // Profile is what the destination of an intent can do with its kind of record.
@@ -338,25 +338,11 @@ func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledge
 	if err != nil {
 		return err
 	}
-	if err = e.fits(conn, profile, w); err == nil {
+	if err = verify.Fits(conn, profile, w); err == nil {
 		return nil
 	}
 	if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
 		return nil
-	}
-	return err
-}
-
-// fits asks whether a destination can ever serve an intent.
-func (e *Engine) fits(conn connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
-	err := p.Check(w.Write)
-	if err == nil && w.OnMismatch == intent.MismatchRepair {
-		if err = p.Check(intent.Update); err != nil {
-			err = fmt.Errorf("/on_mismatch is repair, which is an update: %w", err)
-		}
-	}
-	if err == nil {
-		err = verify.Check(conn, w)
 	}
 	return err
 }

@@ -404,7 +404,7 @@ func (t *task) queued() (parked bool, err error) {
 		return false, err
 	}
 	var events []ledger.Event
-	switch unfit := t.e.fits(t.conn, t.profile, t.intent); {
+	switch unfit := verify.Fits(t.conn, t.profile, t.intent); {
 	case t.life.ending.Err() != nil:
 		events = []ledger.Event{handBack}
 	case t.late():

@@ -233,7 +233,7 @@ func (t *task) removesOne(w intent.WriteIntent) error {
 	case len(w.Require) == 0:
 		return errors.New("the connector's removal requires nothing of the record")
 	}
-	return t.e.fits(t.conn, t.profile, w)
+	return verify.Fits(t.conn, t.profile, w)
 }
 
 // removeBy asks the connector; one that panics knows no removal.

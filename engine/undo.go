@@ -259,7 +259,7 @@ func (t *task) wayBack(u Undoing, left connectors.Observation) (w intent.WriteIn
 		if w, err = t.toldWay(*u.Intent, left); err != nil {
 			return w, "", err
 		}
-		return w, "", t.e.fits(t.conn, t.profile, w)
+		return w, "", verify.Fits(t.conn, t.profile, w)
 	}
 	inverter, ok := t.conn.(connectors.Inverter)
 	if !ok {

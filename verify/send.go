@@ -62,6 +62,20 @@ func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
 	return nil
 }
 
+// Fits asks whether a destination can ever serve an intent: by its profile, and as
+// [Check] does. The error wraps [intent.ErrInvalid].
+func Fits(c connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
+	if err := p.Check(w.Write); err != nil {
+		return err
+	}
+	if w.OnMismatch == intent.MismatchRepair {
+		if err := p.Check(intent.Update); err != nil {
+			return connectors.WrongField("/on_mismatch", fmt.Errorf("/on_mismatch is repair, which is an update: %w", err))
+		}
+	}
+	return Check(c, w)
+}
+
 // Prepare has the connector build what is sent, where it is a
 // [connectors.Preparer]; nil where it is none. An error, a panic and too many
 // bytes mean that the write cannot be sent.

@@ -75,11 +75,11 @@ func (m *content) take(name string, v any) error {
 }
 
 func dateOf(v any) (time.Time, *mailtext.Problem) {
-	s, _ := v.(string)
+	s, isText := v.(string)
 	t, err := time.Parse(time.RFC3339, s)
 	_, offset := t.Zone()
 	if err != nil || t.Nanosecond() != 0 || offset%60 != 0 {
-		return time.Time{}, &mailtext.Problem{Is: "is not a date that a header can hold", Want: "whole seconds as in 2026-01-02T15:04:05+01:00"}
+		return time.Time{}, &mailtext.Problem{Is: "is not a date that a header can hold", Want: "whole seconds as in 2026-01-02T15:04:05+01:00", Value: isText, Example: "2026-01-02T15:04:05+01:00"}
 	}
 	return t, nil
 }
@@ -105,17 +105,17 @@ func (f *flagSet) take(name string, v any) error {
 	path := "/expect/" + name
 	list, ok := v.([]any)
 	if !ok || len(list) > maxFlags {
-		return unusable(path, "is not a list", fmt.Sprintf("at most %d of them; [] for none", maxFlags))
+		return problemAt(path, &mailtext.Problem{Is: "is not a list", Want: fmt.Sprintf("at most %d of them; [] for none", maxFlags), Value: ok})
 	}
 	set := make([]imap.Flag, 0, len(list))
 	for i, item := range list {
 		at := fmt.Sprintf("%s/%d", path, i)
-		s, _ := item.(string)
+		s, isText := item.(string)
 		if name == "flags" && !slices.ContainsFunc(systemFlags, func(f imap.Flag) bool { return sameFlag(f, imap.Flag(s)) }) {
-			return unusable(at, fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), `\Seen, \Answered, \Flagged, \Deleted or \Draft; others are keywords`)
+			return problemAt(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `\Seen, \Answered, \Flagged, \Deleted or \Draft; others are keywords`, Value: isText, Example: `\Seen`})
 		}
 		if name == "keywords" && !isKeyword(s) {
-			return unusable(at, fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), `printable ASCII without blanks and ( ) { % * " \ ]`)
+			return problemAt(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `printable ASCII without blanks and ( ) { % * " \ ]`, Value: isText, Example: "x"})
 		}
 		if !hasFlag(set, imap.Flag(s)) {
 			set = append(set, imap.Flag(s))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/emersion/go-imap/v2"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/mailtext"
 )
@@ -102,9 +103,13 @@ func (c *Connector) mailbox(w intent.WriteIntent) (string, error) {
 		}
 		return c.o.Mailbox, nil
 	}
-	name, _ := v.(string)
+	name, isText := v.(string)
 	if p := mailboxProblem(name); p != "" {
-		return "", fmt.Errorf("%w: /key/mailbox %s", ErrIntent, p)
+		err := fmt.Errorf("%w: /key/mailbox %s", ErrIntent, p)
+		if isText {
+			return "", connectors.WrongValue("/key/mailbox", "INBOX", err)
+		}
+		return "", connectors.WrongField("/key/mailbox", err)
 	}
 	return name, nil
 }
@@ -120,11 +125,8 @@ func mailboxProblem(name string) string {
 
 // givenID is the Message-ID that the key names.
 func givenID(w intent.WriteIntent) (string, error) {
-	id, _ := w.Key["message_id"].(string)
-	if !mailtext.IsMessageID(id) {
-		return "", unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(w.Key["message_id"]))), "a Message-ID in its angle brackets, <left@right>")
-	}
-	return id, nil
+	id, p := mailtext.MessageIDOf(w.Key["message_id"])
+	return id, problemAt("/key/message_id", p)
 }
 
 // checkFresh refuses a create of KindMessage under any Message-ID but the one

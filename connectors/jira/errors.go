@@ -43,7 +43,13 @@ var (
 
 // unusable is an error about one field of an intent.
 func unusable(path, problem, want string) error {
-	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
+}
+
+// unfit is an error about the value of a field, which takes others, such as the
+// example.
+func unfit(path, problem, want string, example any) error {
+	return connectors.WrongValue(path, example, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
 }
 
 // impossible is an intent that Jira cannot serve as it stands: nothing was sent,

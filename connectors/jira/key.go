@@ -64,11 +64,11 @@ func locate(w intent.WriteIntent) (target, error) {
 
 func (t target) check(w intent.WriteIntent) error {
 	if t.project != "" && (!projectForm.MatchString(t.project) || len(t.project) > maxProject) {
-		return unusable("/key/project", "is "+clip(t.project), "a project key in capital letters, OPS for example")
+		return unfit("/key/project", "is "+clip(t.project), "a project key in capital letters, OPS for example", "OPS")
 	}
 	if t.reference != "" {
 		if problem := referenceProblem(t.reference); problem != "" {
-			return unusable("/key/reference", problem, fmt.Sprintf("1 to %d bytes without blanks, as labels are", maxText))
+			return unfit("/key/reference", problem, fmt.Sprintf("1 to %d bytes without blanks, as labels are", maxText), "x")
 		}
 	}
 	switch {
@@ -76,7 +76,7 @@ func (t target) check(w intent.WriteIntent) error {
 	case idForm.MatchString(t.issue) && t.project == "":
 		return unusable("/key/project", "is missing beside the id of an issue", "the project that the issue is in: without it a 404 tells nothing")
 	case !idForm.MatchString(t.issue) && !issueKeyForm.MatchString(t.issue):
-		return unusable("/key/issue", "is "+clip(t.issue), "the key of an issue, OPS-12 for example, or its id")
+		return unfit("/key/issue", "is "+clip(t.issue), "the key of an issue, OPS-12 for example, or its id", "OPS-12")
 	}
 	if t.kind == KindComment {
 		return t.checkComment(w)
@@ -103,7 +103,7 @@ func (t target) checkComment(w intent.WriteIntent) error {
 	case t.comment != "" && w.Write == intent.Create:
 		return unusable("/key/comment", "is given for a create", "a reference: Jira chooses the id of the comment")
 	case t.comment != "" && !idForm.MatchString(t.comment):
-		return unusable("/key/comment", "is "+clip(t.comment), "the id of a comment")
+		return unfit("/key/comment", "is "+clip(t.comment), "the id of a comment", "10001")
 	case t.comment == "" && t.reference == "":
 		return unusable("/key/reference", "is missing", "your own name for the comment, or its id in /key/comment")
 	}

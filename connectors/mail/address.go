@@ -23,9 +23,10 @@ func addressOf(v any) (mailtext.Address, *mailtext.Problem) {
 	a, p := mailtext.AddressOf(v)
 	switch {
 	case p != nil:
-		return a, &mailtext.Problem{At: p.At, Is: p.Is, Want: wantAddress}
+		p.Want = wantAddress
+		return a, p
 	case !isAddress(a.Plain) || strings.ContainsFunc(a.Name, mailtext.IsControl) || encoded(a.Name) || long(a.Line):
-		return a, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(a.String())), Want: wantAddress}
+		return a, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(a.String())), Want: wantAddress, Value: true, Example: mailtext.ExampleAddress}
 	}
 	return a, nil
 }

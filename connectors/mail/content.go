@@ -34,7 +34,8 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	var m content
 	for field, is := range map[string]string{"account": c.o.Account, "message_id": n.messageID} {
 		if v, there := w.Expect[field]; there && v != is {
-			return content{}, unusable("/expect/"+field, fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(v))), "it left out, or "+is+", which it will be")
+			_, isText := v.(string)
+			return content{}, problemAt("/expect/"+field, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(v))), Want: "it left out, or " + is + ", which it will be", Value: isText, Example: is})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
@@ -117,13 +118,13 @@ func taken(header string) *mailtext.Problem {
 func attachmentsOf(v any) ([]attachment, *mailtext.Problem) {
 	items, ok := v.([]any)
 	if !ok || len(items) == 0 || len(items) > maxAttachments {
-		return nil, &mailtext.Problem{Is: "is not a list of files", Want: fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxAttachments)}
+		return nil, &mailtext.Problem{Is: "is not a list of files", Want: fmt.Sprintf("1 to %d of them; leave the field out where there is none", maxAttachments), Value: ok}
 	}
 	all := make([]attachment, len(items))
 	for i, item := range items {
 		a, p := attachmentOf(item)
 		if p != nil {
-			return nil, &mailtext.Problem{At: fmt.Sprintf("/%d", i) + p.At, Is: p.Is, Want: p.Want}
+			return nil, p.Below(fmt.Sprintf("/%d", i))
 		}
 		all[i] = a
 	}
@@ -131,7 +132,7 @@ func attachmentsOf(v any) ([]attachment, *mailtext.Problem) {
 }
 
 func attachmentOf(v any) (attachment, *mailtext.Problem) {
-	members, _ := v.(map[string]any)
+	members, isObject := v.(map[string]any)
 	name, _ := members["name"].(string)
 	kind, _ := members["type"].(string)
 	text, isText := members["content"].(string)
@@ -140,7 +141,8 @@ func attachmentOf(v any) (attachment, *mailtext.Problem) {
 	control := strings.ContainsFunc(name, func(r rune) bool { return mailtext.IsControl(r) || r == '/' || r == '\\' })
 	switch {
 	case len(members) != 3:
-		return attachment{}, &mailtext.Problem{Is: "is not a file", Want: "name, type and content"}
+		return attachment{}, &mailtext.Problem{Is: "is not a file", Want: "name, type and content", Value: isObject,
+			Example: map[string]any{"name": "x.txt", "type": "text/plain", "content": "eA=="}}
 	case name == "" || len(name) > maxFileName || control || !utf8.ValidString(name):
 		return attachment{}, &mailtext.Problem{At: "/name", Is: fmt.Sprintf("is %q", mailtext.Clip(name)), Want: fmt.Sprintf("a file name of at most %d bytes, without folders", maxFileName)}
 	case errKind != nil || len(params) > 0 || !strings.Contains(media, "/") || strings.HasPrefix(media, "multipart/") || strings.HasPrefix(media, "message/"):

@@ -33,13 +33,14 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 		}
 	}
 	if account, there := w.Key["account"]; there && account != c.o.Account {
-		return name{}, unusable("/key/account", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(account))), c.o.Account+", which this destination sends from")
+		_, isText := account.(string)
+		return name{}, problemAt("/key/account", &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(account))), Want: c.o.Account + ", which this destination sends from", Value: isText, Example: c.o.Account})
 	}
 	given, there := w.Key["message_id"]
 	if there {
-		id, _ := given.(string)
-		if !mailtext.IsMessageID(id) {
-			return name{}, unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(given))), "a Message-ID in its angle brackets, <left@right>")
+		id, p := mailtext.MessageIDOf(given)
+		if p != nil {
+			return name{}, problemAt("/key/message_id", p)
 		}
 		return name{messageID: id, made: w.Kind == KindMessage && stamp != "" && id == c.idOf(stamp)}, nil
 	}

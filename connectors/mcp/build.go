@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -18,7 +19,7 @@ func (w *write) build(in intent.WriteIntent) (intent.Fields, error) {
 	}
 	for _, s := range w.expect {
 		if s.replace != nil {
-			return nil, arguments("/payload has no %s: the tool %s cannot be called without", carried, w.tool)
+			return nil, noPlace("/payload/"+carried, "/payload has no %s: the tool %s cannot be called without", carried, w.tool)
 		}
 	}
 	if w.kind.each {
@@ -27,7 +28,7 @@ func (w *write) build(in intent.WriteIntent) (intent.Fields, error) {
 	args := map[string]any{}
 	for _, name := range w.kind.keys {
 		if s := w.key[name]; s.argument() && !s.path.put(args, in.Key[name]) {
-			return nil, arguments("/key/%s has no place in the arguments of %s", name, w.tool)
+			return nil, noPlace("/key/"+name, "/key/%s has no place in the arguments of %s", name, w.tool)
 		}
 	}
 	for _, part := range []struct {
@@ -57,9 +58,9 @@ func (w *write) place(args map[string]any, in intent.WriteIntent, part, name str
 	case known && s.argument() && s.path.put(args, v):
 		return nil
 	case known && s.fixed:
-		return arguments("/%s/%s cannot be chosen: %s always has it otherwise", part, name, w.tool)
+		return misfit("/"+part+"/"+name, s.value, "/%s/%s cannot be chosen: %s always has it otherwise", part, name, w.tool)
 	}
-	return arguments("/%s/%s has no place in the arguments of %s; it has %s", part, name, w.tool, listOf(w.expect))
+	return noPlace("/"+part+"/"+name, "/%s/%s has no place in the arguments of %s; it has %s", part, name, w.tool, listOf(w.expect))
 }
 
 func listOf(m map[string]source) string {
@@ -81,7 +82,7 @@ func carriedBy(in intent.WriteIntent) (intent.Fields, error) {
 	if v, there := in.Payload[carried]; there {
 		m, ok := object(v)
 		if !ok || len(in.Payload) > 1 {
-			return nil, arguments("/payload/%s is no object, or does not stand alone", carried)
+			return nil, noPlace("/payload/"+carried, "/payload/%s is no object, or does not stand alone", carried)
 		}
 		return maps.Clone(m), nil
 	}
@@ -92,9 +93,18 @@ func carriedBy(in intent.WriteIntent) (intent.Fields, error) {
 	var args intent.Fields
 	text, ok := v.(string)
 	if !ok || json.Unmarshal([]byte(text), &args) != nil || args == nil {
-		return nil, arguments("/key/%s is no JSON object as text", carried)
+		return nil, aboutText("/key/"+carried, v, "{}", arguments("/key/%s is no JSON object as text", carried))
 	}
 	return args, nil
+}
+
+// aboutText is an error about what stands at a place, which takes other texts, such
+// as the example, and nothing else.
+func aboutText(path string, v any, example string, err error) error {
+	if _, isText := v.(string); isText {
+		return connectors.WrongValue(path, example, err)
+	}
+	return connectors.WrongField(path, err)
 }
 
 // buildEach makes the list of records of a call.

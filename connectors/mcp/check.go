@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -22,7 +23,7 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 		return err
 	}
 	if len(in.Absent) > 0 {
-		return invalid("/absent: no tool takes single fields away; want none")
+		return connectors.WrongField("/absent", invalid("/absent: no tool takes single fields away; want none"))
 	}
 	if in.Want() != 1 {
 		return invalid("/count: a call of a tool is about one record, or one set of them; want 1")
@@ -70,12 +71,12 @@ func (k *kind) checkKey(in intent.WriteIntent) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Key)) {
 		if !slices.Contains(names, name) && !(name == carried && in.Write == intent.Delete) {
-			return invalid("/key/%s is no field of the key of %s; it has %s", name, k.name, strings.Join(names, ", "))
+			return connectors.WrongField("/key/"+name, invalid("/key/%s is no field of the key of %s; it has %s", name, k.name, strings.Join(names, ", ")))
 		}
 	}
 	for _, name := range names {
 		if _, there := in.Key[name]; !there {
-			return invalid("/key/%s is missing; the key of %s has %s", name, k.name, strings.Join(names, ", "))
+			return connectors.WrongField("/key/"+name, invalid("/key/%s is missing; the key of %s has %s", name, k.name, strings.Join(names, ", ")))
 		}
 	}
 	if !k.each {

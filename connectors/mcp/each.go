@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -180,8 +181,29 @@ func (k *kind) comparisons(all []element) (map[string]intent.Comparison, error) 
 func (k *kind) keysOf(w intent.WriteIntent) ([]element, error) {
 	text, ok := w.Key[eachKey].(string)
 	if !ok {
-		return nil, arguments("/key has no %s: want the list of keys as JSON text", eachKey)
+		return nil, noPlace("/key/"+eachKey, "/key has no %s: want the list of keys as JSON text", eachKey)
 	}
+	all, err := k.keysIn(text)
+	if err != nil {
+		return nil, connectors.WrongValue("/key/"+eachKey, k.exampleKeys(), err)
+	}
+	return all, nil
+}
+
+// exampleKeys is a list of one key.
+func (k *kind) exampleKeys() string {
+	key := intent.Fields{}
+	for _, name := range k.keys {
+		key[name] = "x"
+	}
+	text, err := intent.Canonical([]any{bare(k.keys, key)})
+	if err != nil {
+		panic(err) // texts alone
+	}
+	return string(text)
+}
+
+func (k *kind) keysIn(text string) ([]element, error) {
 	var holder intent.Fields
 	if err := json.Unmarshal([]byte(`{"keys":`+text+`}`), &holder); err != nil || len(holder) != 1 {
 		return nil, arguments("/key/%s is no JSON", eachKey)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -42,6 +43,18 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 func arguments(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrArguments, fmt.Errorf(format, args...))
+}
+
+// noPlace is an error about one place of an intent: no value is taken there, or none
+// of that type, or one is missing.
+func noPlace(path, format string, args ...any) error {
+	return connectors.WrongField(path, arguments(format, args...))
+}
+
+// misfit is an error about a value at one place of an intent, where another may be
+// taken, such as the example.
+func misfit(path string, example any, format string, args ...any) error {
+	return connectors.WrongValue(path, example, arguments(format, args...))
 }
 
 func answer(format string, args ...any) error {

@@ -17,7 +17,7 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	}
 	w := k.writes[in.Write]
 	if w == nil {
-		return fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, in.Write)
+		return unserved("/write", "/write: there is no %s of this kind", in.Write)
 	}
 	if err := c.canLookUp(k, connectors.Query{Intent: in, Stamp: in.Stamp()}); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (c *Connector) canLookUp(k *kind, q connectors.Query) error {
 		}
 	}
 	if !asked {
-		return fmt.Errorf("%w: /key: no look-up can be made by it", ErrIntent)
+		return unserved("/key", "/key: no look-up can be made by it")
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -23,6 +25,18 @@ var (
 	// declaration does not name. It is never sent.
 	ErrHost = errors.New("the host is not declared")
 )
+
+// unserved is an error about one place of an intent: no value is taken there, or
+// none of that type, or one is missing.
+func unserved(path, format string, args ...any) error {
+	return connectors.WrongField(path, fmt.Errorf("%w: %w", ErrIntent, fmt.Errorf(format, args...)))
+}
+
+// unfit is an error about a value at one place of an intent, where another may be
+// taken, such as the example.
+func unfit(path string, example any, format string, args ...any) error {
+	return connectors.WrongValue(path, example, fmt.Errorf("%w: %w", ErrIntent, fmt.Errorf(format, args...)))
+}
 
 // Problem is one thing wrong with a declaration.
 type Problem = yamlfile.Problem

@@ -298,10 +298,10 @@ func (k *kind) formOf(key intent.Fields) ([]string, error) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(k.forms, func(form []string) bool { return slices.Contains(form, name) }) {
-			return nil, fmt.Errorf("%w: /key/%s: is no field of the business key; want %s", ErrIntent, name, strings.Join(forms, " or "))
+			return nil, unserved("/key/"+name, "/key/%s: is no field of the business key; want %s", name, strings.Join(forms, " or "))
 		}
 	}
-	return nil, fmt.Errorf("%w: /key: has the fields %v; want %s", ErrIntent, names, strings.Join(forms, " or "))
+	return nil, unserved("/key", "/key: has the fields %v; want %s", names, strings.Join(forms, " or "))
 }
 
 // checkKey refuses a key that cannot be asked for.
@@ -312,10 +312,10 @@ func (k *kind) checkKey(key intent.Fields) error {
 	for name, v := range key {
 		s, ok := scalarText(v)
 		if !ok {
-			return fmt.Errorf("%w: /key/%s: is %s; want text, a number, true or false", ErrIntent, name, kindOfValue(v))
+			return unserved("/key/"+name, "/key/%s: is %s; want text, a number, true or false", name, kindOfValue(v))
 		}
 		if p := k.patterns[name]; p != nil && !p.MatchString(s) {
-			return fmt.Errorf("%w: /key/%s: cannot be asked for exactly; want a value that matches %s", ErrIntent, name, p)
+			return unfit("/key/"+name, exampleOf(p), "/key/%s: cannot be asked for exactly; want a value that matches %s", name, p)
 		}
 	}
 	return nil

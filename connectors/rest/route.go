@@ -71,11 +71,11 @@ func (r *route) expand(v values) (string, error) {
 		s, ok := scalarText(got)
 		switch {
 		case !ok:
-			return "", fmt.Errorf("%w: %s is %s; want text, a number, true or false", ErrIntent, h.field(), kindOfValue(got))
+			return "", unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), kindOfValue(got))
 		case s == "", s == ".", s == "..":
-			return "", fmt.Errorf("%w: %s is %q, which would make the URL another one", ErrIntent, h.field(), s)
+			return "", unfit(h.place(), "x", "%s is %q, which would make the URL another one", h.field(), s)
 		case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):
-			return "", fmt.Errorf("%w: %s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", ErrIntent, h.field())
+			return "", unfit(h.place(), "x", "%s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", h.field())
 		}
 		vars.Set(h.name, uritemplate.String(octets(s)))
 	}

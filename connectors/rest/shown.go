@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,16 +28,16 @@ func (r *record) seen(w intent.WriteIntent, account values) error {
 	}{{"expect", w.Expect}, {"require", w.Require}} {
 		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
 			if unseen(name) {
-				return fmt.Errorf("%w: /%s/%s: is not among what reads can show", ErrIntent, part.name, name)
+				return unserved("/"+part.name+"/"+name, "/%s/%s: is not among what reads can show", part.name, name)
 			}
 		}
 	}
 	for _, path := range w.Absent {
 		if unseen(firstName(path)) {
-			return fmt.Errorf("%w: /absent: %s is not among what reads can show", ErrIntent, path)
+			return unserved("/absent", "/absent: %s is not among what reads can show", path)
 		}
 		if r.nulls {
-			return fmt.Errorf("%w: /absent: %s: what has no value is shown as null; want null expected instead", ErrIntent, path)
+			return unserved("/absent", "/absent: %s: what has no value is shown as null; want null expected instead", path)
 		}
 	}
 	return nil

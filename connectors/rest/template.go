@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -189,7 +188,7 @@ func (p pattern) literal() (string, bool) {
 
 // missing is the error about a placeholder without a value.
 func missing(h *hole) error {
-	return fmt.Errorf("%w: %s is missing", ErrIntent, h.field())
+	return unserved(h.place(), "%s is missing", h.field())
 }
 
 // field is the place in an intent that a placeholder stands for, as far as it
@@ -200,6 +199,23 @@ func (h *hole) field() string {
 		return "/" + strings.Join(h.path, "/")
 	}
 	return "{" + h.name + "}"
+}
+
+// place is the JSON Pointer to what a placeholder stands for, "" where that is no
+// place of an intent. A field that is expected or carried is named as expected.
+func (h *hole) place() string {
+	path := h.path
+	switch path[0] {
+	case "key", "expect", "payload":
+	case "fields":
+		if len(path) > 2 { // below a field of either part
+			return ""
+		}
+		path = append([]string{"expect"}, path[1:]...)
+	default:
+		return ""
+	}
+	return "/" + strings.Join(path, "/")
 }
 
 // plainText is what may stand inside a longer text of a read: what no query
@@ -233,10 +249,10 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		}
 		s, ok := scalarText(got)
 		if !ok {
-			return "", false, fmt.Errorf("%w: %s is %s; want text, a number, true or false", ErrIntent, h.field(), kindOfValue(got))
+			return "", false, unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), kindOfValue(got))
 		}
 		if guarded && p.only() == nil && !plainText.MatchString(s) {
-			return "", false, fmt.Errorf("%w: %s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", ErrIntent, h.field())
+			return "", false, unfit(h.place(), nil, "%s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", h.field())
 		}
 		b.WriteString(s)
 	}

@@ -213,7 +213,7 @@ func (t *tree) fillList(f filling) (any, presence, error) {
 			case !ok:
 				there = there.and(lacked)
 			case !isList:
-				return nil, none, fmt.Errorf("%w: %s is %s; want a list, since its elements are spread", ErrIntent, e.text.only().field(), kindOfValue(v))
+				return nil, none, unserved(e.text.only().place(), "%s is %s; want a list, since its elements are spread", e.text.only().field(), kindOfValue(v))
 			default:
 				all, there = append(all, list...), filled
 			}
@@ -259,7 +259,7 @@ func (t *tree) fillObject(f filling) (any, presence, error) {
 		}
 		object, isObject := v.(map[string]any)
 		if !isObject {
-			return nil, none, fmt.Errorf("%w: %s is %s; want an object, since its members are spread", ErrIntent, h.field(), kindOfValue(v))
+			return nil, none, unserved(h.place(), "%s is %s; want an object, since its members are spread", h.field(), kindOfValue(v))
 		}
 		there = filled
 		for name, value := range object {

@@ -146,7 +146,7 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
 			_, isKey := in.Key[name]
 			if !isKey && !w.covers["fields"] && !w.covers[part.name] && !w.mentions["fields."+name] && !w.mentions[part.name+"."+name] {
-				return fmt.Errorf("%w: /%s/%s: is not among what a %s can write", ErrIntent, part.name, name, in.Write)
+				return unserved("/"+part.name+"/"+name, "/%s/%s: is not among what a %s can write", part.name, name, in.Write)
 			}
 		}
 	}

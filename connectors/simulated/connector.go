@@ -234,12 +234,16 @@ func orderIDOf(w intent.WriteIntent) (string, error) {
 	}
 	for name := range w.Key {
 		if name != fieldOrderID {
-			return "", fmt.Errorf("%w: /key/%s: orders are found by %s alone", ErrIntent, name, fieldOrderID)
+			return "", connectors.WrongField("/key/"+name, fmt.Errorf("%w: /key/%s: orders are found by %s alone", ErrIntent, name, fieldOrderID))
 		}
 	}
-	id, _ := w.Key[fieldOrderID].(string)
+	id, isText := w.Key[fieldOrderID].(string)
 	if id == "" || len(id) > maxOrderID || id == "." || id == ".." {
-		return "", fmt.Errorf("%w: /key/%s: want a string of 1 to %d bytes", ErrIntent, fieldOrderID, maxOrderID)
+		err := fmt.Errorf("%w: /key/%s: want a string of 1 to %d bytes", ErrIntent, fieldOrderID, maxOrderID)
+		if isText {
+			return "", connectors.WrongValue("/key/"+fieldOrderID, "x", err)
+		}
+		return "", connectors.WrongField("/key/"+fieldOrderID, err)
 	}
 	for _, m := range []struct {
 		path   string

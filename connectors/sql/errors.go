@@ -48,7 +48,7 @@ var (
 
 // unusable is an error about one field of an intent.
 func unusable(path, problem, want string) error {
-	return fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want)
+	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
 }
 
 // serverWords is an error that may hold the server's own words: cut short and

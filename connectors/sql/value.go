@@ -4,12 +4,15 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
 
@@ -100,15 +103,47 @@ func encode(path string, c Column, v any) (value, error) {
 	}
 	switch {
 	case want != "":
-		return value{}, unusable(path, "does not fit the column", want)
+		return value{}, c.misfit(v, unusable(path, "does not fit the column", want))
 	case strings.ContainsRune(text, 0) || len(text) > maxText:
-		return value{}, unusable(path, "has a NUL or too many bytes", fmt.Sprintf("at most %d bytes without NUL", maxText))
+		return value{}, c.misfit(v, unusable(path, "has a NUL or too many bytes", fmt.Sprintf("at most %d bytes without NUL", maxText)))
 	}
 	if out.text = text; c.Type == Bytes {
 		raw, _ := base64.StdEncoding.DecodeString(text) // was decoded before
 		out.text = `\x` + hex.EncodeToString(raw)
 	}
 	return out, nil
+}
+
+// examples are values of the types that do not take every text.
+var examples = map[Type]string{
+	Integer: "1", Numeric: "1", Float: "1", UUID: "00000000-0000-4000-8000-000000000000", Timestamp: "2006-01-02T15:04:05Z",
+	LocalTime: "2006-01-02T15:04:05", Date: "2006-01-02", Bytes: "AA==",
+}
+
+// misfit says of an error about a value whether the column takes others of its
+// JSON type.
+func (c Column) misfit(v any, err error) error {
+	var at *connectors.FieldError
+	if !errors.As(err, &at) {
+		return err
+	}
+	var example any
+	switch v.(type) {
+	case string:
+		if at.Value = c.Type != Bool && c.Type != Array; examples[c.Type] != "" {
+			example = examples[c.Type]
+		}
+	case json.Number:
+		if at.Value = slices.Contains([]Type{Integer, Numeric, Float}, c.Type); at.Value {
+			example = json.Number("1")
+		}
+	case []any:
+		at.Value = c.Type == Array || c.Type == JSON
+	case map[string]any:
+		at.Value = c.Type == JSON
+	}
+	at.Example = example
+	return err
 }
 
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)

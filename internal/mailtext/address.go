@@ -25,13 +25,16 @@ func Shown(a *mail.Address) string {
 	return a.Name + " <" + a.Address + ">"
 }
 
+// ExampleAddress is an address that is right everywhere.
+const ExampleAddress = "a@example.org"
+
 // AddressOf takes an address in the one spelling that a read gives back, since
 // another could never be found equal.
 func AddressOf(v any) (Address, *Problem) {
 	const want = `"a@example.org" or "Alice A <a@example.org>"`
 	s, ok := v.(string)
 	if !ok || len(s) > MaxHeaderText || !utf8.ValidString(s) {
-		return Address{}, &Problem{Is: "is not an address", Want: want}
+		return Address{}, &Problem{Is: "is not an address", Want: want, Value: ok, Example: ExampleAddress}
 	}
 	a := Address{Plain: s}
 	if i := strings.LastIndex(s, " <"); i > 0 && strings.HasSuffix(s, ">") {
@@ -41,7 +44,7 @@ func AddressOf(v any) (Address, *Problem) {
 	back, err := mail.ParseAddress(a.Line)
 	quoted := len(a.Name) > 1 && strings.HasPrefix(a.Name, `"`) && strings.HasSuffix(a.Name, `"`) // as headers write it: they would stand in the name
 	if err != nil || quoted || Shown(back) != s || strings.ContainsFunc(s, EndsLine) {
-		return Address{}, &Problem{Is: fmt.Sprintf("is %q", Clip(s)), Want: want}
+		return Address{}, &Problem{Is: fmt.Sprintf("is %q", Clip(s)), Want: want, Value: true, Example: ExampleAddress}
 	}
 	return a, nil
 }
@@ -51,13 +54,13 @@ func AddressOf(v any) (Address, *Problem) {
 func Addresses(v any, most int, one func(any) (Address, *Problem)) ([]Address, *Problem) {
 	items, ok := v.([]any)
 	if !ok || len(items) == 0 || len(items) > most {
-		return nil, &Problem{Is: "is not a list of addresses", Want: fmt.Sprintf("1 to %d of them; leave the field out where there is none", most)}
+		return nil, &Problem{Is: "is not a list of addresses", Want: fmt.Sprintf("1 to %d of them; leave the field out where there is none", most), Value: ok, Example: []any{ExampleAddress}}
 	}
 	all := make([]Address, len(items))
 	for i, item := range items {
 		a, p := one(item)
 		if p != nil {
-			return nil, &Problem{At: fmt.Sprintf("/%d", i), Is: p.Is, Want: p.Want}
+			return nil, p.Below(fmt.Sprintf("/%d", i))
 		}
 		all[i] = a
 	}

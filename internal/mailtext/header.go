@@ -18,19 +18,19 @@ type Header struct{ Name, Value string }
 func Headers(v any, taken func(lower string) *Problem) ([]Header, *Problem) {
 	all, ok := v.(map[string]any)
 	if !ok || len(all) > maxHeaders {
-		return nil, &Problem{Is: "is not an object of headers", Want: fmt.Sprintf("at most %d names with their text", maxHeaders)}
+		return nil, &Problem{Is: "is not an object of headers", Want: fmt.Sprintf("at most %d names with their text", maxHeaders), Value: ok}
 	}
 	lines := make([]Header, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == "" || len(name) > maxHeaderName || strings.ContainsFunc(name, noHeaderName) {
-			return nil, &Problem{Is: fmt.Sprintf("has the name %q", Clip(name)), Want: "header names"}
+			return nil, &Problem{Is: fmt.Sprintf("has the name %q", Clip(name)), Want: "header names", Value: true}
 		}
 		if p := taken(strings.ToLower(name)); p != nil {
-			return nil, &Problem{At: "/" + name, Is: p.Is, Want: p.Want}
+			return nil, p.Below("/" + name)
 		}
 		value, isText := all[name].(string)
 		if !isText || len(value) > MaxHeaderText || strings.ContainsFunc(value, notPrintable) {
-			return nil, &Problem{At: "/" + name, Is: "cannot stand in a header", Want: fmt.Sprintf("one line of at most %d printable ASCII characters", MaxHeaderText)}
+			return nil, &Problem{At: "/" + name, Is: "cannot stand in a header", Want: fmt.Sprintf("one line of at most %d printable ASCII characters", MaxHeaderText), Value: isText}
 		}
 		lines = append(lines, Header{name, value})
 	}

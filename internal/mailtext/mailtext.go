@@ -25,6 +25,17 @@ type Problem struct {
 	Is string
 	// Want says what would be right.
 	Want string
+	// Value says that another value of the same JSON type may be right, such as
+	// Example where that is not nil.
+	Value   bool
+	Example any
+}
+
+// Below is the problem of an element, as one of the value that has it.
+func (p *Problem) Below(at string) *Problem {
+	whole := *p
+	whole.At = at + p.At
+	return &whole
 }
 
 // Subject takes one line that can be read back, in which no character is banned
@@ -33,7 +44,7 @@ type Problem struct {
 func Subject(v any, banned func(rune) bool) (string, *Problem) {
 	s, ok := v.(string)
 	if !ok || len(s) > MaxHeaderText || !utf8.ValidString(s) || strings.ContainsFunc(s, banned) || strings.Contains(s, "=?") {
-		return "", &Problem{Is: "cannot stand in a header", Want: fmt.Sprintf(`one line of at most %d bytes without "=?"`, MaxHeaderText)}
+		return "", &Problem{Is: "cannot stand in a header", Want: fmt.Sprintf(`one line of at most %d bytes without "=?"`, MaxHeaderText), Value: ok, Example: "x"}
 	}
 	return s, nil
 }
@@ -42,10 +53,10 @@ func Subject(v any, banned func(rune) bool) (string, *Problem) {
 func Text(v any) (string, *Problem) {
 	s, ok := v.(string)
 	if !ok || !utf8.ValidString(s) {
-		return "", &Problem{Is: "is not text", Want: "a string"}
+		return "", &Problem{Is: "is not text", Want: "a string", Value: ok}
 	}
 	if strings.Contains(strings.ReplaceAll(s, "\r\n", "\n"), "\r") {
-		return "", &Problem{Is: "has a CR that ends no line", Want: "LF or CRLF at the end of lines"}
+		return "", &Problem{Is: "has a CR that ends no line", Want: "LF or CRLF at the end of lines", Value: true}
 	}
 	return s, nil
 }
@@ -63,6 +74,15 @@ var messageIDForm = regexp.MustCompile(`^<[!-;=?A-~]+@[!-;=?A-~]+>$`)
 // IsMessageID reports whether s is a Message-ID in its angle brackets, of at
 // most [MaxHeaderText] bytes.
 func IsMessageID(s string) bool { return len(s) <= MaxHeaderText && messageIDForm.MatchString(s) }
+
+// MessageIDOf reads a Message-ID that an intent names.
+func MessageIDOf(v any) (string, *Problem) {
+	id, isText := v.(string)
+	if !IsMessageID(id) {
+		return "", &Problem{Is: fmt.Sprintf("is %q", Clip(fmt.Sprint(v))), Want: "a Message-ID in its angle brackets, <left@right>", Value: isText, Example: "<x@example.org>"}
+	}
+	return id, nil
+}
 
 // Clip makes text from strangers fit to be shown: printable, valid, and of at
 // most 200 bytes with a mark where more was cut off.
