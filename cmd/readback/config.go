@@ -30,7 +30,8 @@ func (a *app) configCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Check the configuration and all files that it names",
 		Long: `Check the configuration and what it names: the rules of the gate, declarations
-and contracts of destinations, tools, certificates. Everything that is wrong is
+and contracts of destinations, tools, certificates. Calls of each tool are made
+up and checked against what its destination accepts. Everything that is wrong is
 listed by file and line. Nothing is connected to, and the ledger is not opened;
 ` + "`readback doctor`" + ` does that.
 
@@ -121,6 +122,9 @@ func (f *configured) examine(c config.Config, env func(string) string, sound boo
 	reg, err := c.Registry(env)
 	f.add(c, err)
 	if err == nil {
+		for _, d := range c.MCP.Doubts(reg) {
+			f.Warnings = append(f.Warnings, fault{File: c.Path, Line: d.Line, Field: d.Field, Problem: d.Problem})
+		}
 		w := longestWindow(reg)
 		f.add(c, c.CheckRetention(w.lasts, w.what))
 	}

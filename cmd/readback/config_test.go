@@ -149,18 +149,18 @@ kinds:
 	for name, c := range map[string]struct{ tool, want string }{
 		"table": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: amount, type: integer, required: true, description: d}]}", ""},
 		"no such column": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: colour, type: string, required: true, description: d}]}",
-			"mcp.tools[0].arguments[1]: does not fit"},
+			"mcp.tools[0].arguments[1]: readback would refuse every call"},
 		"a column of another type": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: paid, type: array, required: true, description: d}]}",
-			"mcp.tools[0].arguments[1]: does not fit"},
+			"mcp.tools[0].arguments[1]: readback would refuse every call"},
 		"no key of the table": {"{destination: shop, kind: order, write: create, key: [amount], arguments: [{name: amount, type: integer, required: true, description: d}, {name: paid, type: boolean, required: true, description: d}]}",
-			"mcp.tools[0].arguments[0]: does not fit"},
+			"mcp.tools[0].arguments[0]: readback would refuse every call"},
 		"letter": {"{destination: post, kind: named_message, write: create, key: [message_id], arguments: [{name: message_id, type: string, required: true, description: d}, {name: to, type: array, required: true, description: d}, {name: subject, type: string, required: true, description: d}, {name: body, type: string, required: true, description: d}]}", ""},
 		"a subject that is a number": {"{destination: post, kind: named_message, write: create, key: [message_id], arguments: [{name: message_id, type: string, required: true, description: d}, {name: to, type: array, required: true, description: d}, {name: subject, type: integer, required: true, description: d}]}",
-			"mcp.tools[0].arguments[2]: does not fit"},
+			"mcp.tools[0].arguments[2]: readback would refuse every call"},
 		"issue":   {"{destination: jira, kind: issue, write: create, key: [project, reference], arguments: [{name: project, type: string, required: true, description: d}, {name: reference, type: string, required: true, description: d}, {name: summary, type: string, required: true, description: d}]}", ""},
 		"booking": {"{destination: hotel, kind: booking, write: create, key: [reference], arguments: [{name: reference, type: string, required: true, description: d}, {name: guest, type: string, required: true, description: d}]}", ""},
 		"no such field": {"{destination: hotel, kind: booking, write: create, key: [reference], arguments: [{name: reference, type: string, required: true, description: d}, {name: guest, type: string, required: true, description: d}, {name: colour, type: string, required: true, description: d}]}",
-			"mcp.tools[0].arguments[2]: does not fit"},
+			"mcp.tools[0].arguments[2]: readback would refuse every call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tool := strings.Replace(c.tool, "{", "{name: tool, description: d, ", 1)

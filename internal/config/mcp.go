@@ -89,12 +89,18 @@ type ruleSettings struct {
 	Zone      string        `yaml:"zone"`
 }
 
-// fields are members of an intent, of any depth.
-type fields intent.Fields
+// fields are members of an intent, of any depth, and where they stand in the file.
+type fields struct {
+	values intent.Fields
+	places map[string]yamlfile.Place
+}
 
 // FillYAML reads them.
 func (f *fields) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	*f = fields(mappingOf(r, n, at.Field, 0))
+	f.values, f.places = mappingOf(r, n, at.Field, 0), map[string]yamlfile.Place{}
+	for _, e := range r.Mapping(n, at.Field) {
+		f.places[e.Name] = yamlfile.Place{Line: e.Line, Field: at.Field + "." + yamlfile.Clip(e.Name)}
+	}
 }
 
 func mappingOf(r *yamlfile.Reader, n yamlfile.Node, field string, depth int) map[string]any {
@@ -153,7 +159,7 @@ func (r *reader) tool(s toolSettings) tool.Tool {
 		Name: s.Name.Value, Title: s.Title.Value, Description: s.Description.Value,
 		Destination: s.Destination.Value, Kind: s.Kind.Value, Write: intent.WriteType(s.Write.Value),
 		Key: textsOf(s.Key), Absent: textsOf(s.Absent), Ignore: textsOf(s.Ignore), Operation: textsOf(s.Operation),
-		Fixed: tool.Fixed{Key: intent.Fields(s.Fixed.Key), Expect: intent.Fields(s.Fixed.Expect), Payload: intent.Fields(s.Fixed.Payload), Require: intent.Fields(s.Fixed.Require)},
+		Fixed: tool.Fixed{Key: s.Fixed.Key.values, Expect: s.Fixed.Expect.values, Payload: s.Fixed.Payload.values, Require: s.Fixed.Require.values},
 		Risk:  intent.Risk(s.Risk.Value), Reversibility: intent.Reversibility(s.Reversibility.Value), OnMismatch: intent.MismatchPolicy(s.OnMismatch.Value),
 		Wait: time.Duration(s.Wait),
 	}
@@ -217,6 +223,14 @@ func (s toolSettings) places() toolPlaces {
 		for field, place := range map[string]yamlfile.Place{"name": a.Name.Place, "description": a.Description.Place, "type": a.Type.Place, "items": a.Items.Place, "to": a.To.Place} {
 			p[at+"."+field] = place
 		}
+		for n, t := range a.Enum {
+			p[fmt.Sprintf("%s.enum[%d]", at, n)] = t.Place
+		}
+	}
+	for part, f := range map[string]fields{"key": s.Fixed.Key, "expect": s.Fixed.Expect, "payload": s.Fixed.Payload, "require": s.Fixed.Require} {
+		for name, place := range f.places {
+			p["fixed."+part+"."+name] = place
+		}
 	}
 	return p
 }
@@ -241,13 +255,29 @@ func (m MCP) unfit(reg *connectors.Registry, made map[string]bool) []Problem {
 	var problems []Problem
 	for i, t := range m.Tools {
 		var bad *tool.CheckError
-		if !made[t.Destination] || !errors.As(t.Fits(reg), &bad) {
-			continue
+		if made[t.Destination] && errors.As(t.Fits(reg), &bad) {
+			problems = append(problems, m.placed(i, bad.Faults)...)
 		}
-		for _, f := range bad.Faults {
-			at := m.places[i].at(f.Field)
-			problems = append(problems, Problem{Line: at.Line, Field: at.Field, Problem: f.Problem})
-		}
+	}
+	return problems
+}
+
+// Doubts lists what tools that fit allow a model to give, or to leave out, and their
+// destinations refuse in every call.
+func (m MCP) Doubts(reg *connectors.Registry) []Problem {
+	var doubts []Problem
+	for i, t := range m.Tools {
+		doubts = append(doubts, m.placed(i, t.Doubts(reg))...)
+	}
+	return doubts
+}
+
+// placed are faults of a tool where they stand in the file.
+func (m MCP) placed(i int, faults []tool.Fault) []Problem {
+	var problems []Problem
+	for _, f := range faults {
+		at := m.places[i].at(f.Field)
+		problems = append(problems, Problem{Line: at.Line, Field: at.Field, Problem: f.Problem})
 	}
 	return problems
 }

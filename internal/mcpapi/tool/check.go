@@ -228,7 +228,7 @@ func leaves(at string, fields map[string]any) []string {
 func (c *checking) samples() {
 	given := map[string]any{}
 	for _, a := range c.Arguments {
-		given[a.Name] = a.samples()[0]
+		given[a.Name] = a.sample()
 	}
 	text, err := json.Marshal(given)
 	if err == nil {
@@ -242,11 +242,30 @@ func (c *checking) samples() {
 	}
 }
 
-func (c *checking) fieldOf(argument string) string {
-	for i, a := range c.Arguments {
+// fieldOf is the field of the tool that an argument is, "" for none.
+func (t Tool) fieldOf(argument string) string {
+	for i, a := range t.Arguments {
 		if a.Name == argument {
 			return fmt.Sprintf("arguments[%d]", i)
 		}
 	}
 	return ""
+}
+
+// sample is a value that the schema takes.
+func (a Argument) sample() any {
+	switch a.Type {
+	case Integer, Number:
+		return 1
+	case Boolean:
+		return true
+	case Array:
+		return []any{Argument{Type: a.itemType()}.sample()}
+	case Object:
+		return map[string]any{}
+	}
+	if len(a.Enum) > 0 {
+		return a.Enum[0]
+	}
+	return "x"
 }

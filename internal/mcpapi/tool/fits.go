@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -13,11 +14,23 @@ import (
 )
 
 // Fits says whether the destinations that there are take the tool's writes, as a
-// [CheckError]. It makes calls of sample arguments and shows their intents to the
-// connector. Nothing is sent. Where every call would be refused for what it is, and
-// not for the value of an argument, the tool can never work. A destination may demand
-// values that no sample has, so that a refused value says nothing.
+// [CheckError]: it has such a kind and such writes, and some call of the tool makes
+// an intent that the connector accepts. Nothing is connected to.
 func (t Tool) Fits(reg *connectors.Registry) error {
+	if faults, _ := t.trials(reg); len(faults) > 0 {
+		return &CheckError{t.Name, faults}
+	}
+	return nil
+}
+
+// Doubts lists what a model may give, or leave out, by the schema of a tool that
+// fits, and the destination refuses in every call.
+func (t Tool) Doubts(reg *connectors.Registry) []Fault {
+	_, doubts := t.trials(reg)
+	return doubts
+}
+
+func (t Tool) trials(reg *connectors.Registry) (faults, doubts []Fault) {
 	conn, p, err := reg.Lookup(t.Destination, t.Kind)
 	field := "kind"
 	if err == nil {
@@ -26,154 +39,268 @@ func (t Tool) Fits(reg *connectors.Registry) error {
 		field = "destination"
 	}
 	if err != nil {
-		return &CheckError{t.Name, []Fault{{field, fmt.Sprintf("does not fit: %v", err)}}}
+		return []Fault{{field, fmt.Sprintf("does not fit: %v", err)}}, nil
 	}
-	all := t.try(conn, t.Arguments)
-	required := slices.DeleteFunc(slices.Clone(t.Arguments), func(a Argument) bool { return !a.Required })
-	if all == nil || errors.Is(all, errNoIntent) || t.try(conn, required) == nil {
-		return nil
-	}
-	field = "kind"
-	if at, named := t.named(t.Arguments, all); named {
-		if !t.never(conn, at) {
-			return nil
-		}
-		field = fmt.Sprintf("arguments[%d]", at)
-	} else if t.depends(conn, all) {
-		return nil
-	}
-	return &CheckError{t.Name, []Fault{{field, fmt.Sprintf("does not fit: every call would be refused: %v", all)}}}
+	return trial{t, conn, p}.all()
 }
 
-// errNoIntent: the tool itself refuses the samples, which is for [Tool.Check] to say.
-var errNoIntent = errors.New("no intent")
+// trial makes calls of a tool with made-up arguments, and asks whether the
+// destination would accept what they make.
+//
+// A made-up value that is refused says nothing about the tool where another value
+// may be accepted: the connector's own example is taken then, and without one the
+// call counts as accepted.
+type trial struct {
+	Tool
 
-// try calls the tool with samples of some arguments. Where the connector refuses the
-// value of an argument, it gets the next one. The error is the last refusal.
-func (t Tool) try(conn connectors.Connector, arguments []Argument) error {
-	next := make([]int, len(arguments))
-	for {
-		w, err := t.sampled(arguments, next)
-		if err != nil {
-			return errors.Join(errNoIntent, err)
-		}
-		if err = verify.Check(conn, w); err == nil {
-			return nil
-		}
-		at, named := t.named(arguments, err)
-		if !named || next[at] == len(arguments[at].samples())-1 {
-			return err
-		}
-		next[at]++
-	}
+	conn    connectors.Connector
+	profile connectors.Profile
 }
 
-// sampled is the intent of a call with the samples that are chosen.
-func (t Tool) sampled(arguments []Argument, chosen []int) (intent.WriteIntent, error) {
-	given := map[string]any{}
-	for i, a := range arguments {
-		given[a.Name] = a.samples()[min(chosen[i], len(a.samples())-1)]
+// refusal is why no call with certain arguments is accepted.
+type refusal struct {
+	// argument is the one that it is about, "" for none.
+	argument string
+	// value says that it is about the values of its enum.
+	value bool
+	field string
+	err   error
+}
+
+// all finds a set of arguments that is accepted, beginning with all of them and
+// leaving out optional ones that are refused.
+func (t trial) all() (faults, doubts []Fault) {
+	required, given := t.Arguments[:0:0], slices.Clone(t.Arguments)
+	for _, a := range t.Arguments {
+		if a.Required {
+			required = append(required, a)
+		}
 	}
+	for r := t.call(given); r != nil; r = t.call(given) {
+		a, there := t.argument(r.argument)
+		if !there || a.Required {
+			if t.anyOf(required, given) {
+				return nil, doubts // these arguments do not go together
+			}
+			return []Fault{{r.field, fmt.Sprintf("readback would refuse every call: %v", r.err)}}, nil
+		}
+		if alone := t.call(with(required, a)); alone != nil && alone.argument == a.Name {
+			doubts = append(doubts, Fault{r.field, fmt.Sprintf("readback would refuse every call that gives %s: %v", a.Name, r.err)})
+		}
+		given = slices.DeleteFunc(given, func(other Argument) bool { return other.Name == a.Name })
+	}
+	return nil, append(append(doubts, t.least(required, given)...), t.choices(given)...)
+}
+
+// anyOf reports whether the required arguments are accepted, alone or with one of
+// the others.
+func (t trial) anyOf(required, given []Argument) bool {
+	if t.call(required) == nil {
+		return true
+	}
+	return len(t.helpers(required, given)) > 0
+}
+
+// helpers are the optional arguments with each of which the required ones are
+// accepted.
+func (t trial) helpers(required, given []Argument) (all []Argument) {
+	for _, a := range given {
+		if !a.Required && t.call(with(required, a)) == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// least asks whether the required arguments alone are enough.
+func (t trial) least(required, given []Argument) []Fault {
+	r := t.call(required)
+	if r == nil {
+		return nil
+	}
+	helpers := t.helpers(required, given)
+	switch len(helpers) {
+	case 0:
+		return []Fault{{"arguments", fmt.Sprintf("readback would refuse a call that gives the required ones alone: %v", r.err)}}
+	case 1:
+		return []Fault{{t.fieldOf(helpers[0].Name), fmt.Sprintf("is optional, and readback would refuse every call without %s: %v; want required: true", helpers[0].Name, r.err)}}
+	}
+	var names []string
+	for _, a := range helpers {
+		names = append(names, a.Name)
+	}
+	return []Fault{{"arguments", fmt.Sprintf("leave all of %s optional, and readback would refuse a call without any: %v; want required: true for one of them", strings.Join(names, ", "), r.err)}}
+}
+
+// choices tries each value of each enum.
+func (t trial) choices(given []Argument) (doubts []Fault) {
+	for i, a := range given {
+		for n, one := range a.Enum {
+			only := slices.Clone(given)
+			only[i].Enum = []string{one}
+			if r := t.call(only); r != nil && r.argument == a.Name && r.value {
+				doubts = append(doubts, Fault{fmt.Sprintf("%s.enum[%d]", t.fieldOf(a.Name), n), fmt.Sprintf("is %q, which readback would refuse: %v", clip(one), r.err)})
+			}
+		}
+	}
+	return doubts
+}
+
+func with(all []Argument, a Argument) []Argument { return append(slices.Clone(all), a) }
+
+// maxTries bounds the calls of one trial: each but the last replaces a value.
+const maxTries = 3 * maxArguments
+
+// call makes one call, with other values as often as only a value was refused. It
+// returns nil where the call is accepted, or may be with values that are not known.
+func (t trial) call(with []Argument) *refusal {
+	given, enums := map[string]any{}, map[string][]string{}
+	for _, a := range with {
+		given[a.Name] = a.sample()
+		if len(a.Enum) > 0 {
+			given[a.Name], enums[a.Name] = a.Enum[0], a.Enum[1:]
+		}
+	}
+	for try := range maxTries {
+		err := t.accepts(given)
+		var arguments *ArgumentsError
+		var at *connectors.FieldError
+		switch {
+		case errors.As(err, &arguments):
+			if try > 0 { // values of ours that do not go together
+				return nil
+			}
+			p := arguments.Problems[0]
+			return &refusal{argument: p.Argument, field: t.fieldOf(p.Argument), err: errors.New(p.String())}
+		case !errors.As(err, &at) || !strings.HasPrefix(at.Path, "/"):
+			return nil
+		}
+		a, below, there := t.given(given, at.Path, !at.Value)
+		r := &refusal{argument: a.Name, value: at.Value, field: t.fieldAt(at.Path), err: at.Err}
+		switch {
+		case !there && at.Value && !t.isFixed(at.Path):
+			return nil
+		case !there:
+			return r
+		case !at.Value && below != "" && !a.declares(below):
+			return nil // a member of a value that the tool does not describe
+		case !at.Value:
+			return r
+		case len(a.Enum) > 0:
+			if len(enums[a.Name]) == 0 {
+				return r
+			}
+			given[a.Name], enums[a.Name] = enums[a.Name][0], enums[a.Name][1:]
+		default:
+			other, ok := replaced(given[a.Name], below, at.Example)
+			if !ok || len(t.value(a, decoded(other))) > 0 {
+				return nil
+			}
+			given[a.Name] = other
+		}
+	}
+	return nil
+}
+
+// accepts makes the intent of a call, as a real call does, and asks as the engine
+// does whether the destination takes it.
+func (t trial) accepts(given map[string]any) error {
 	text, err := json.Marshal(given)
 	if err != nil {
-		return intent.WriteIntent{}, err
+		return err
 	}
 	w, err := t.Intent(text)
-	w.Tenant, w.Workflow = "tenant", "workflow"
-	return w, err
-}
-
-// named is the argument that a refusal is about: it names the place, as a JSON
-// Pointer or in dots. Of several it is the one whose place is longest.
-func (t Tool) named(arguments []Argument, refusal error) (at int, named bool) {
-	longest := 0
-	for i, a := range arguments {
-		place := t.placeOf(a).pointer()
-		dotted := strings.ReplaceAll(strings.TrimPrefix(place, "/"), "/", ".")
-		if len(place) > longest && (strings.Contains(refusal.Error(), place) || strings.Contains(refusal.Error(), dotted)) {
-			at, named, longest = i, true, len(place)
-		}
+	if err != nil {
+		return err
 	}
-	return at, named
+	w.Tenant, w.Workflow, w.Step = "tenant", "workflow", "step"
+	return verify.Fits(t.conn, t.profile, w)
 }
 
-// never reports whether no value of an argument would do. The field is unknown where
-// the connector refuses values of all types in the same words. The argument has the
-// wrong type where a value of another one would pass.
-func (t Tool) never(conn connectors.Connector, at int) bool {
-	a := t.Arguments[at]
-	words := map[string]bool{}
-	for _, other := range []Type{String, Integer, Boolean, Array, Object} {
-		typed := t
-		typed.Arguments = slices.Clone(t.Arguments)
-		typed.Arguments[at].Type, typed.Arguments[at].Enum = other, nil
-		err := typed.try(conn, typed.Arguments)
+// given finds the argument that puts its value at a place of the intent or above
+// it, and the path from there; if within, also one that puts it below.
+func (t Tool) given(given map[string]any, path string, within bool) (a Argument, below string, there bool) {
+	for _, a := range t.Arguments {
+		if _, there := given[a.Name]; !there {
+			continue
+		}
+		at := t.placeOf(a).pointer()
+		below, under := strings.CutPrefix(path, at)
 		switch {
-		case errors.Is(err, errNoIntent):
-			continue
-		case err == nil:
-			return other != a.Type && !(other == Integer && a.Type == Number)
+		case under && (below == "" || below[0] == '/'):
+			return a, below, true
+		case within && strings.HasPrefix(at, path+"/") && strings.Count(path, "/") > 1:
+			return a, "", true
 		}
-		if about, named := t.named(t.Arguments, err); !named || about != at {
-			return other != a.Type // this place is not the trouble any more
-		}
-		words[wordsOf(err)] = true
 	}
-	return len(words) == 1
+	return Argument{}, "", false
 }
 
-// depends reports whether a refusal that names no argument is another one for other
-// values: then it is about them.
-func (t Tool) depends(conn connectors.Connector, refusal error) bool {
-	for i := 1; i < len(texts); i++ {
-		w, err := t.sampled(t.Arguments, slices.Repeat([]int{i}, len(t.Arguments)))
-		if err != nil {
-			continue
-		}
-		if err = verify.Check(conn, w); err == nil || wordsOf(err) != wordsOf(refusal) {
-			return true
+// isFixed reports whether what is at a place of the intent is the same in every
+// call.
+func (t Tool) isFixed(path string) bool {
+	for part, fields := range map[string]intent.Fields{"key": t.Fixed.Key, "expect": t.Fixed.Expect, "payload": t.Fixed.Payload, "require": t.Fixed.Require} {
+		for _, at := range leaves("/"+part, fields) {
+			if path == at || strings.HasPrefix(path, at+"/") {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// wordsOf is a refusal without the sample values that it repeats.
-func wordsOf(refusal error) string {
-	text := refusal.Error()
-	for _, sample := range texts {
-		text = strings.ReplaceAll(text, sample, "")
+// fieldAt is the field of the tool by which a place of the intent is filled, or
+// could be.
+func (t Tool) fieldAt(path string) string {
+	all := map[string]any{}
+	for _, a := range t.Arguments {
+		all[a.Name] = nil
 	}
-	return text
+	if a, _, there := t.given(all, path, true); there {
+		return t.fieldOf(a.Name)
+	}
+	part, below, _ := strings.Cut(path[1:], "/")
+	switch {
+	case t.isFixed(path):
+		name, _, _ := strings.Cut(below, "/")
+		return "fixed." + part + "." + intent.Pointer("/"+name).LastToken()
+	case part == "expect", part == "payload":
+		return "arguments"
+	}
+	return part
 }
 
-// texts are the samples of a string: what the fields of destinations commonly hold.
-var texts = []string{"SAMPLE-1", "sample@example.com", "2026-01-02T03:04:05Z", "2026-01-02", "10007", "12.50", "true", "USD", "https://example.com/sample", "<sample@example.com>", "/sample/sample.txt"}
+// declares reports whether the tool describes what is below an argument: the
+// elements of a list that are single values.
+func (a Argument) declares(below string) bool {
+	return a.Type == Array && a.itemType() != Object && strings.Count(below, "/") == 1
+}
 
-// samples are values that a model could give for an argument, at least one.
-func (a Argument) samples() []any {
-	switch a.Type {
-	case Integer:
-		return []any{1}
-	case Number:
-		return []any{1, 1.5}
-	case Boolean:
-		return []any{true, false}
-	case Object:
-		return []any{map[string]any{}, map[string]any{"sample": "SAMPLE-1"}}
-	case Array:
-		all := []any{[]any{}}
-		for _, item := range (Argument{Type: a.itemType()}).samples() {
-			all = append(all, []any{item})
-		}
-		return all
+// replaced is a value with another one at a place below; false where there is none
+// to put there, or it is the same already.
+func replaced(v any, below string, other any) (any, bool) {
+	if other == nil {
+		return nil, false
 	}
-	from := texts
-	if len(a.Enum) > 0 {
-		from = a.Enum
+	if below == "" {
+		return other, fmt.Sprint(v) != fmt.Sprint(other)
 	}
-	all := make([]any, len(from))
-	for i, text := range from {
-		all[i] = text
+	list, isList := v.([]any)
+	i, err := strconv.Atoi(below[1:])
+	if !isList || err != nil || i < 0 || i >= len(list) || fmt.Sprint(list[i]) == fmt.Sprint(other) {
+		return nil, false
 	}
-	return all
+	list = slices.Clone(list)
+	list[i] = other
+	return list, true
+}
+
+// decoded is a value as the arguments of a call have it.
+func decoded(v any) any {
+	text, err := json.Marshal(map[string]any{"v": v})
+	if err != nil {
+		return nil
+	}
+	all, _ := decode(text)
+	return all["v"]
 }
