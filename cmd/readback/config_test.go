@@ -49,6 +49,22 @@ server:
   tls: {cert_file: c.pem, key_file: k.pem}
 `
 
+const ordering = `ledger: readback.db
+destinations:
+  orders: {type: simulated, url: "http://127.0.0.1:8177"}
+mcp:
+  tools:
+    - name: create_order
+      description: Creates an order.
+      destination: orders
+      kind: order
+      write: create
+      arguments:
+        - {name: order_id, type: string, required: true, description: The number.}
+        - {name: amount, type: number, required: true, description: The amount.}
+      key: [order_id]
+`
+
 func TestConfigCheck(t *testing.T) {
 	without := whole[:strings.Index(whole, "server:")]
 	tests := map[string]struct {
@@ -75,6 +91,10 @@ func TestConfigCheck(t *testing.T) {
 			"rules.yaml:4: "},
 		"no certificate": {"a server would not start", map[string]string{"readback.yaml": whole, "rules.yaml": allowing}, nil, nil, exitConfig,
 			"readback.yaml:10: server.tls: "},
+		"a tool that cannot work": {"every call of it would fail", map[string]string{"readback.yaml": strings.Replace(ordering, "order_id", "number", 2)}, nil, nil, exitConfig,
+			"readback.yaml:12: mcp.tools[0].arguments[0]: readback would refuse every call: orders cannot serve this intent: /key/number: orders are found by order_id alone\nreadback.yaml: 1 problem\n"},
+		"a tool that mostly works": {"some of its calls would fail", map[string]string{"readback.yaml": strings.Replace(ordering, "amount, type: number, required: true", "amount, type: number", 1)}, nil, nil, 0,
+			"warning: readback.yaml:13: mcp.tools[0].arguments[1]: is optional, and readback would refuse every call without amount: /expect is missing or empty; want at least one field that a later read must find; without one nothing could be verified; want required: true\nreadback.yaml is in order: 1 destination, 0 rules, 1 tool\n"},
 		"bad YAML": {"its line", map[string]string{"readback.yaml": "ledger: a\n\tx: y\n"}, nil, nil, exitConfig, "readback.yaml:2: "},
 		"two at once": {"the file and what it names", map[string]string{"readback.yaml": "ledger: a\nnope: 1\ngate: {rules: none.yaml}\n"}, nil, nil, exitConfig,
 			"gate.rules: rules: open none.yaml: no such file or directory\nreadback.yaml: 2 problems\n"},

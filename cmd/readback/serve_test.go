@@ -218,6 +218,7 @@ func TestServeRefuses(t *testing.T) {
 		return filepath.Join(dir, name)
 	}
 	lawless, keyless := bad("rules.yaml", "gate:\n  rules: none.yaml\n"), bad("key.yaml", "server: {sessions: {key_env: NOT_THERE}}\n")
+	useless := bad("tool.yaml", strings.TrimPrefix(strings.Replace(ordering, "order_id", "number", 2), "ledger: readback.db\n"))
 	numbers := bad("metrics.yaml", "metrics: "+taken.Addr().String()+"\n")
 	tests := map[string]struct {
 		reason string
@@ -236,6 +237,7 @@ func TestServeRefuses(t *testing.T) {
 		"taken":         {"somebody is there", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
 		"no config":     {"it was named", []string{"--dev", "--listen", "127.0.0.1:0", "--config", "none.yaml"}, exitConfig, "does not exist"},
 		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", lawless}, exitConfig, "gate.rules"},
+		"a tool":        {"no call of it would work", []string{"--dev", "--listen", "127.0.0.1:0", "--config", useless}, exitConfig, "mcp.tools[0].arguments[0]: readback would refuse every call"},
 		"no key":        {"sessions could not be sealed", []string{"--listen", "127.0.0.1:0", "--config", keyless, "--ledger", "l.db"}, exitConfig, "NOT_THERE"},
 		"metrics taken": {"somebody is there", []string{"--listen", "127.0.0.1:0", "--config", numbers, "--ledger", "l.db"}, exitFailed, "metrics: "},
 		"no ledger":     {"a folder is none", []string{"--dev", "--listen", "127.0.0.1:0", "--ledger", "."}, exitUnavailable, "unable to open"},
