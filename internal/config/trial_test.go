@@ -111,8 +111,8 @@ func TestTrialsOfTools(t *testing.T) {
 		"rest, a pattern": {reason: "x is no such id, others are", tool: `destination: calendar, kind: event, write: create, key: [id], arguments: [
     {name: id, type: string, required: true, description: d}, {name: summary, type: string, required: true, description: d}]`},
 		"rest, a pattern and an unknown field": {reason: "the id is not what is wrong", tool: `destination: calendar, kind: event, write: create, key: [id], arguments: [
-    {name: id, type: string, required: true, description: d}, {name: sumary, type: string, required: true, to: payload/sumary, description: d}, {name: summary, type: string, required: true, description: d}]`,
-			problems: []string{":36: mcp.tools[0].arguments[1]: " + never + "the declaration cannot serve this intent: /payload/sumary: is not among what a create can write"}},
+    {name: id, type: string, required: true, description: d}, {name: heading, type: string, required: true, to: payload/heading, description: d}, {name: summary, type: string, required: true, description: d}]`,
+			problems: []string{":36: mcp.tools[0].arguments[1]: " + never + "the declaration cannot serve this intent: /payload/heading: is not among what a create can write"}},
 		"rest, no value of the enum": {reason: "an id has five characters", tool: `destination: calendar, kind: event, write: create, key: [id], arguments: [
     {name: id, type: string, required: true, enum: [a, b], description: d}, {name: summary, type: string, required: true, description: d}]`,
 			problems: []string{":36: mcp.tools[0].arguments[0]: " + never + `the declaration cannot serve this intent: /key/id: cannot be asked for exactly; want a value that matches \A(?:[a-v0-9]{5,512})\z`}},
