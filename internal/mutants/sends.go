@@ -147,7 +147,7 @@ func walk() []Mutant {
 		{6, "What cannot be prepared is not sent.", runGo,
 			"return notSent(\"prepare\", \"what is to be sent cannot be built", "_ = notSent(\"prepare\", \"what is to be sent cannot be built", "", "TestWhatCannotBePreparedIsNotSent/an_error"},
 		{6, "What can never be served is not recorded.", "engine/engine.go",
-			"err = verify.Check(conn, w)", "_ = verify.Check(conn, w)", "", "TestAnIntentThatCanNeverBeServedIsRefused"},
+			"if err = verify.Fits(conn, profile, w); err == nil {", "if _ = verify.Fits(conn, profile, w); err == nil {", "", "TestAnIntentThatCanNeverBeServedIsRefused"},
 		{6, "A send is announced in the ledger before it is made.", checkGo,
 			"if err := t.commit(t.ready(ev)); err != nil {", "if err := t.note(t.ready(ev)); err != nil {", "", "TestEverySendIsAnnouncedFirst/native"},
 		{6, "One that was not announced cannot be recorded.", applyGo,
