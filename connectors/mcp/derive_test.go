@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -242,9 +243,63 @@ func TestNotCheckedNamesWhatThereIs(t *testing.T) {
 	if _, err := mcp.Load([]byte(strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [note]\n", 1)), "shop.yaml"); err == nil || !strings.Contains(err.Error(), "shop.yaml:14: ") || !strings.Contains(err.Error(), "is compared") {
 		t.Errorf("what is compared is excused: %v", err)
 	}
-	c := pinned(t, strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [statsu]\n", 1))
-	tool := &sdk.Tool{Name: "create_order", InputSchema: json.RawMessage(`{"type":"object","properties":{"order_id":{},"status":{}}}`)}
-	if err := c.Trusts(tool); !errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), "line 14 ") || !strings.Contains(err.Error(), "statsu") {
-		t.Errorf("%v, want the name and its line", err)
+	meta := `{"type":"object","properties":{"order_id":{"type":"string"},"status":{},"meta":{"type":"object","properties":{"source":{"properties":{"by":{}}}}},"tags":{"type":"array","items":{"properties":{"name":{}}}}}}`
+	list := `{"type":"object","properties":{"entities":{"type":"array","items":{"properties":{"name":{},"rank":{},"meta":{"properties":{"by":{}}}}}},"dry":{}}}`
+	inner := `{"type":"object","properties":{"observations":{"type":"array","items":{"properties":{"entityName":{},"rank":{},"contents":{"type":"array","items":{"type":"string"}}}}}}}`
+	for name, c := range map[string]struct {
+		reason, tool, listed, schema string
+		want                         string // in the error, "" for none
+	}{
+		"mistyped":              {"it would excuse nothing", mcptest.Create, "statsu", meta, "$.statsu, which is no argument of the tool; want one of $.meta, $.order_id, $.status, $.tags"},
+		"a member":              {"meta has it", mcptest.Create, "$.meta.source", meta, ""},
+		"a mistyped member":     {"meta declares its members", mcptest.Create, "$.meta.sorce", meta, "$.meta.sorce, which is no argument of the tool; want one of $.meta.source"},
+		"deeper":                {"so does source", mcptest.Create, "$.meta.source.by", meta, ""},
+		"mistyped, deeper":      {"by is all that it has", mcptest.Create, "$.meta.source.at", meta, "$.meta.source.at, which is no argument of the tool; want one of $.meta.source.by"},
+		"a member of a text":    {"a text has none", mcptest.Create, "$.order_id.x", meta, "$.order_id.x, which is no argument of the tool; want one of $.order_id"},
+		"a member of a list":    {"a list is compared as a whole", mcptest.Create, "$.tags.name", meta, "$.tags.name, which is no argument of the tool; want one of $.tags"},
+		"members not declared":  {"they may be anything", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"type":"object"}}}`, ""},
+		"null or an object":     {"its members are not declared", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"type":["object","null"]}}}`, ""},
+		"others are allowed":    {"the schema says so", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":true}}}`, ""},
+		"others are forbidden":  {"the schema says so", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":false}}}`, "want one of $.meta.source"},
+		"declared elsewhere":    {"a reference may name more", mcptest.Create, "$.meta.sorce", `{"$defs":{"m":{}},"properties":{"meta":{"$ref":"#/$defs/m","properties":{"source":{}}}}}`, ""},
+		"one of several":        {"another form may name more", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"anyOf":[{"properties":{"sorce":{}}}]}}}`, ""},
+		"no schema":             {"it names no arguments", mcptest.Create, "statsu", `{"type":"object"}`, ""},
+		"of several":            {"each of the records has it", "create_entities", "rank", list, ""},
+		"mistyped, of several":  {"no record has it", "create_entities", "rnak", list, "$.rnak, which is no argument of the tool; want one of $.dry, $.entities, or of $.meta, $.name, $.rank in an element of $.entities\n"},
+		"within one of several": {"its meta has it", "create_entities", "$.meta.by", list, ""},
+		"mistyped, within one":  {"its meta does not", "create_entities", "$.meta.yb", list, "$.meta.yb, which is no argument of the tool; want one of $.dry, $.entities, or of $.meta.by in an element of $.entities\n"},
+		"from the root":         {"names are those of one record", "create_entities", "$.entities.rank", list, "$.entities.rank, which is no argument of the tool; want one of $.entities, or of"},
+		"beside several":        {"it is not in the records", "create_entities", "dry", list, ""},
+		"of unknown several":    {"the records are not declared", "create_entities", "rnak", `{"properties":{"entities":{"type":"array"}}}`, ""},
+		"within several":        {"the element around it has it", "add_observations", "rank", inner, ""},
+		"mistyped, within":      {"the inner ones are texts", "add_observations", "rnak", inner, "$.rnak, which is no argument of the tool; want one of $.observations, or of $.contents, $.entityName, $.rank in an element of $.observations\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contract, at := mcptest.Contract, "made: $.id\n"
+			if c.tool != mcptest.Create {
+				text, err := mcp.ShippedText("memory")
+				if err != nil {
+					t.Fatal(err)
+				}
+				contract, at = string(text), "tool: "+c.tool+"\n"
+			}
+			contract = strings.Replace(contract, at, at+"        not_checked: ["+c.listed+"]\n", 1)
+			line := strings.Count(contract[:strings.Index(contract, "not_checked:")], "\n") + 1
+			if c.tool == mcptest.Create {
+				contract = withDigests(t, contract)
+			}
+			loaded, err := mcp.Load([]byte(contract), "shop.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = loaded.Trusts(&sdk.Tool{Name: c.tool, InputSchema: json.RawMessage(c.schema)})
+			unknown := err != nil && strings.Contains(err.Error(), "not_checked")
+			if unknown != (c.want != "") {
+				t.Fatalf("%s: %v, want %q", c.reason, err, c.want)
+			}
+			if says := fmt.Sprintf("line %d of the contract has not_checked: ", line); unknown && (!errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error()+"\n", c.want)) {
+				t.Errorf("%s: %v, want %q and %q", c.reason, err, says, c.want)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -138,7 +139,14 @@ func (c *Contract) Refused(t *sdk.Tool) []string {
 type schema struct {
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
+	Type       any                `json:"type"`
+
+	open   bool // it allows members that it does not declare here, in words of its own
+	closed bool // it forbids them
 }
+
+// elsewhere are the words of JSON Schema that can declare more members.
+var elsewhere = []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "dependentSchemas", "additionalProperties"}
 
 func argumentsOf(t *sdk.Tool) (*schema, error) {
 	s := new(schema)
@@ -158,7 +166,18 @@ func (s *schema) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	type plain schema
-	return json.Unmarshal(text, (*plain)(s))
+	if err := json.Unmarshal(text, (*plain)(s)); err != nil {
+		return err
+	}
+	var words map[string]json.RawMessage
+	if err := json.Unmarshal(text, &words); err != nil {
+		return err
+	}
+	if s.closed = string(words["additionalProperties"]) == "false"; s.closed {
+		delete(words, "additionalProperties")
+	}
+	s.open = slices.ContainsFunc(elsewhere, func(word string) bool { return words[word] != nil })
+	return nil
 }
 
 // sample is a value with every member that the schema names. Of what it does not
@@ -212,22 +231,82 @@ func (c *Connector) NotChecked(in intent.WriteIntent) []string {
 
 // knowsArguments fails with [ErrWithdrawn] where the contract excuses an argument
 // from being compared that the tool does not have: a name that is mistyped excuses
-// nothing, and the one that was meant is refused at every call.
+// nothing, and the one that was meant is refused at every call. Where one call writes
+// several records, the name may be of the arguments or of an element of the list.
 func (w *write) knowsArguments(t *sdk.Tool) error {
-	if len(w.notChecked) == 0 || w.each.set { // of a list the schema names only the list
+	if len(w.notChecked) == 0 {
 		return nil
 	}
-	schema, err := argumentsOf(t)
+	top, err := argumentsOf(t)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrWithdrawn, t.Name, err)
 	}
-	if len(schema.Properties) == 0 {
-		return nil // the schema does not name the arguments
-	}
 	for _, u := range w.notChecked {
-		if _, there := schema.Properties[u.path.names[0]]; !there {
-			return fmt.Errorf("%w: %s: line %d of the contract has not_checked: %s, which is no argument of the tool; want one of %v", ErrWithdrawn, t.Name, u.line, u.path.names[0], slices.Sorted(maps.Keys(schema.Properties)))
+		level, in := top, path{}
+		known, have := level.has(u.path.names)
+		wanted := []string{strings.Join(have, ", ")}
+		for _, list := range []path{w.each, w.within} {
+			if known || !list.set {
+				break
+			}
+			level, in.names = level.elementAt(list.names), slices.Concat(in.names, list.names)
+			known, have = level.has(u.path.names)
+			if len(have) > 0 {
+				wanted = append(wanted, strings.Join(have, ", ")+" in an element of "+in.text())
+			}
+		}
+		if !known {
+			return fmt.Errorf("%w: %s: line %d of the contract has not_checked: %s, which is no argument of the tool; want one of %s", ErrWithdrawn, t.Name, u.line, u.path.text(), strings.Join(wanted, ", or of "))
 		}
 	}
 	return nil
+}
+
+// has reports whether a value of the schema can have a member: one that is declared,
+// or any where the schema does not declare all. Otherwise it lists those that are.
+func (s *schema) has(names []string) (known bool, declared []string) {
+	for i, name := range names {
+		switch {
+		case s == nil || s.open || s.isObject() && !s.closed && len(s.Properties) == 0:
+			return true, nil
+		case !s.isObject() && i > 0:
+			return false, []string{path{names: names[:i]}.text()}
+		case !s.isObject():
+			return false, nil
+		}
+		below, there := s.Properties[name]
+		if !there {
+			for _, other := range slices.Sorted(maps.Keys(s.Properties)) {
+				declared = append(declared, path{names: append(slices.Clone(names[:i]), other)}.text())
+			}
+			return false, declared
+		}
+		s = below
+	}
+	return true, nil
+}
+
+// isObject reports whether a value of the schema may be an object.
+func (s *schema) isObject() bool {
+	switch t := s.Type.(type) {
+	case string:
+		return t == "object"
+	case []any:
+		return slices.Contains(t, any("object"))
+	}
+	return s.Items == nil
+}
+
+// elementAt is the schema of the elements of a list, nil where it is not declared.
+func (s *schema) elementAt(names []string) *schema {
+	for _, name := range names {
+		if s == nil {
+			return nil
+		}
+		s = s.Properties[name]
+	}
+	if s == nil {
+		return nil
+	}
+	return s.Items
 }
