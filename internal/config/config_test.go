@@ -276,6 +276,23 @@ destinations:
 	}
 }
 
+// A rollback fact says within how long effects can be taken back.
+func TestRollbackNeedsATime(t *testing.T) {
+	for says, problem := range map[string]string{
+		"true": `"true" is no duration; want one such as 60s, or unknown`,
+		"60":   `"60" is no duration; want one such as 60s, or unknown`,
+		"-1s":  `"-1s" is no duration; want one such as 60s, or unknown`,
+		"{}":   `"{" is no duration; want one such as 60s, or unknown`,
+		"":     "is empty; want a value, or the line taken out",
+	} {
+		want := []string{":6: destinations.x.rollback: " + problem}
+		text := "ledger: a.db\ndestinations:\n  x:\n    type: simulated\n    url: http://127.0.0.1:1\n    rollback: " + says + "\n"
+		if diff := cmp.Diff(want, problems(t, text, environment())); diff != "" {
+			t.Errorf("rollback: %s (-want +got):\n%s", says, diff)
+		}
+	}
+}
+
 func TestSecretsMustBeThere(t *testing.T) {
 	path := write(t, mail+"    password_file: p.txt\n")
 	secret := filepath.Join(filepath.Dir(path), "p.txt")

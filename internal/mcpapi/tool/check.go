@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -237,9 +238,18 @@ func (c *checking) samples() {
 	var bad *ArgumentsError
 	if errors.As(err, &bad) {
 		for _, p := range bad.Problems {
-			c.say(c.fieldOf(p.Argument), "makes no intent: %s; want %s", strings.TrimSpace(p.Argument+" "+p.Problem), p.Want)
+			c.say(cmp.Or(c.fieldOf(p.Argument), settingOf(p)), "makes no intent: %s; want %s", strings.TrimSpace(p.Argument+" "+p.Problem), p.Want)
 		}
 	}
+}
+
+// settingOf is the field of the tool that every intent has as it is, "" for none.
+func settingOf(p Problem) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(p.Problem, "/"), " ")
+	if p.Argument == "" && slices.Contains([]string{"kind", "risk", "reversibility", "on_mismatch"}, name) {
+		return name
+	}
+	return ""
 }
 
 // fieldOf is the field of the tool that an argument is, "" for none.
