@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,4 +63,43 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 	s.Turn(mcptest.Create, "Creates an order, and tells everybody.")
 	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
 	says(t, r, "create_order has another description or schema", "sha256:")
+}
+
+// What a contract never compares, and with which arguments of the server's tools a
+// call is refused, is in the text and in the JSON of a check.
+func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
+	s := mcptest.New(mcptest.NewWorld())
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
+	t.Cleanup(web.Close)
+	text := strings.NewReplacer("made: $.id\n", "made: $.id\n        not_checked: [channel]\n",
+		"expect: {note: $.note, amount_cents: $.amount_cents}\n        ref", "expect: {note: $.note}\n        ref").Replace(mcptest.Contract) + "digests:\n"
+	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+		d, err := mcp.Digest(s.Tool(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "  " + name + ": " + d + "\n"
+	}
+	p := newPlace(t, simulated.Plain.Options())
+	file := p.write("shop.yaml", text)
+	golden(t, "contract-check", p.want(0, p.run("contract", "check", file)))
+	golden(t, "contract-check-server", p.want(0, p.run("contract", "check", file, "--server", web.URL)))
+	var got struct {
+		Writes []struct {
+			Tool       string
+			NotChecked []string `json:"not_checked"`
+			Refused    []string `json:"refused"`
+		}
+	}
+	r := p.want(0, p.run("contract", "check", file, "--server", web.URL, "--json"))
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatal(err)
+	}
+	not, refused := map[string][]string{}, map[string][]string{}
+	for _, w := range got.Writes {
+		not[w.Tool], refused[w.Tool] = w.NotChecked, w.Refused
+	}
+	if not[mcptest.Create] == nil || not[mcptest.Create][0] != "/channel" || refused[mcptest.Update] == nil || refused[mcptest.Update][0] != "/amount_cents" {
+		t.Errorf("not_checked %v, refused %v; want /channel of create_order and /amount_cents of update_order", not, refused)
+	}
 }
