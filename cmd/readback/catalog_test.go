@@ -67,3 +67,32 @@ func TestDestinationCheckSaysWhatIsWrongByLine(t *testing.T) {
 	says(t, p.want(exitFailed, p.run("destination", "check", "./missing.yaml")), "missing.yaml")
 	says(t, p.want(0, p.run("destination", "check", "google-calendar-events")), "create sends and compares none of: /payload/invite")
 }
+
+// A write that has no place for a field beyond the key is named before a send is
+// refused for it.
+func TestDestinationCheckNamesWritesOfTheKeyAlone(t *testing.T) {
+	const bookings = `declaration: 1
+name: bookings
+system: Hotel bookings
+base_url: http://127.0.0.1:1
+probe: {path: "/me"}
+kinds:
+  booking:
+    key: [reference]
+    writes:
+      create: {method: POST, path: "/bookings", body: "booking {key.reference} {stamp}", ref: $.id}
+    reads:
+      - {name: list, by: key, strength: strong, path: "/bookings", query: {reference: "{key.reference}"}, records: "$.bookings[*]"}
+    record: {ref: $.id, stamp: {path: $.memo}, fields: {reference: $.reference, guest: $.guest}}
+    profile: {stamped: true, settle: 0s, horizon: 30s}
+`
+	const line = "create has no place for a field beyond the key, such as {fields.NAME}: an intent that expects one is refused"
+	p := newPlace(t, simulated.Plain.Options())
+	path := p.write("bookings.yaml", bookings)
+	says(t, p.want(0, p.run("destination", "check", path)), line)
+	says(t, p.want(0, p.run("destination", "check", path, "--json")), `"key_alone"`, `"booking"`, `"create"`)
+	path = p.write("bookings.yaml", strings.Replace(bookings, "{key.reference} {stamp}", "{key.reference} {fields.guest} {stamp}", 1))
+	if r := p.want(0, p.run("destination", "check", path)); strings.Contains(r.out, "has no place for") {
+		t.Errorf("the text has the guest in it: %s", r)
+	}
+}

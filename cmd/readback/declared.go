@@ -54,6 +54,13 @@ type checked struct {
 	Secrets    []string        `json:"secrets"`
 	Kinds      []catalog.Entry `json:"kinds"`
 	NotChecked []unchecked     `json:"not_checked,omitempty"`
+	KeyAlone   []keyAlone      `json:"key_alone,omitempty"`
+}
+
+// keyAlone is the writes whose intents can expect nothing beyond their key.
+type keyAlone struct {
+	Kind   string             `json:"kind"`
+	Writes []intent.WriteType `json:"writes"`
 }
 
 // unchecked is what a write sends and no read is compared with.
@@ -82,6 +89,9 @@ func (a *app) checkDeclaration(named string) error {
 	}
 	for _, s := range d.Sheets() {
 		c.Kinds = append(c.Kinds, catalog.Of(s))
+		if all := d.KeyAlone(s.Kind); len(all) > 0 {
+			c.KeyAlone = append(c.KeyAlone, keyAlone{s.Kind, all})
+		}
 		not := d.NotChecked(s.Kind)
 		for _, w := range slices.Sorted(maps.Keys(not)) {
 			if len(not[w]) > 0 {
@@ -110,6 +120,14 @@ func (c checked) text() string {
 		for _, n := range c.NotChecked {
 			if n.Kind == k.Kind {
 				fmt.Fprintf(&b, "  %s sends and compares none of: %s\n", n.Write, report.Safe(strings.Join(n.Fields, ", ")))
+			}
+		}
+		for _, n := range c.KeyAlone {
+			if n.Kind != k.Kind {
+				continue
+			}
+			for _, w := range n.Writes {
+				fmt.Fprintf(&b, "  %s has no place for a field beyond the key, such as {fields.NAME}: an intent that expects one is refused\n", w)
 			}
 		}
 		b.WriteString("\n")

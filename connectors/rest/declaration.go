@@ -94,6 +94,41 @@ func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
 	return all
 }
 
+// KeyAlone lists the writes of a kind whose requests have no place for a field that
+// an intent can expect beyond its key, such as a body that is text made of the key.
+// An intent that expects another field is refused.
+func (d *Declaration) KeyAlone(kind string) []intent.WriteType {
+	k, known := d.kinds[kind]
+	if !known {
+		return nil
+	}
+	var all []intent.WriteType
+	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
+		if name != intent.Delete && !k.writesBeyondKey(k.writes[name]) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// writesBeyondKey reports whether a write sends a field that reads show and that is
+// not of every key.
+func (k *kind) writesBeyondKey(w *write) bool {
+	if w.covers["fields"] || w.covers["expect"] {
+		return true
+	}
+	inKey := func(name string) bool {
+		return !slices.ContainsFunc(k.forms, func(form []string) bool { return !slices.Contains(form, name) })
+	}
+	for place := range w.mentions {
+		part, name, _ := strings.Cut(place, ".")
+		if part != "payload" && !inKey(name) && k.record.has(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // Profiles is what the API can do, by kind of record.
 func (d *Declaration) Profiles() map[string]connectors.Profile {
 	all := map[string]connectors.Profile{}

@@ -3,6 +3,9 @@ package rest_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +206,64 @@ delete: {method: DELETE, path: "/items/{ref}", needs: ref, unique: true}`)), "F"
 	d.Profiles()["item"].Reads[0].Path = "changed"
 	if d.Profiles()["item"].Reads[0].Path != "list" {
 		t.Error("whoever gets a profile can change the declaration")
+	}
+}
+
+// TestDeclaredKeyAlone: a write whose request has no place for a field beyond the key
+// is named, and refuses an intent that expects one. A text with a place for one works.
+func TestDeclaredKeyAlone(t *testing.T) {
+	for body, want := range map[string]bool{
+		`"text {key.sku} {stamp}"`:                                       true,
+		`"text {key.sku} {fields.sku} {stamp}"`:                          true,
+		`"text {key.sku} {payload.title} {stamp}"`:                       true,
+		`{sku: "{key.sku}", stamp: "{stamp}"}`:                           true,
+		`"text {key.sku} {fields.title} {stamp}"`:                        false,
+		`"text {key.sku} {expect.title|} {stamp}"`:                       false,
+		`{sku: "{key.sku}", title: "{expect.title?}", stamp: "{stamp}"}`: false,
+		`{"...": "{fields}", sku: "{key.sku}", stamp: "{stamp}"}`:        false,
+	} {
+		file := strings.Replace(itemsFile("", plainRead), `{"...": "{fields}", sku: "{key.sku}", stamp: "{stamp}"}`, body, 1)
+		d, err := rest.Load([]byte(file), "items.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(d.KeyAlone("item"), intent.Create); got != want {
+			t.Errorf("%s: named %t, want %t", body, got, want)
+		}
+		var sent string
+		c := items(t, file, func(rw http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			sent = string(text)
+			says(201, `{"id":"i-1"}`)(rw, r)
+		})
+		w := item(intent.Create)
+		w.Expect, w.Payload = intent.Fields{"title": "A-title"}, intent.Fields{}
+		if strings.Contains(body, "payload") {
+			w.Payload["title"] = "of the payload"
+		}
+		err = c.Check(w)
+		_, sendErr := c.Write(t.Context(), connectors.Request{Intent: w, Stamp: w.Stamp()})
+		switch refused := "/expect/title: is not among what a create can write"; {
+		case want && (err == nil || !strings.Contains(err.Error(), refused) || sendErr == nil || sent != ""):
+			t.Errorf("%s: %v and %v, sent %q; want a refusal of the title", body, err, sendErr, sent)
+		case !want && (err != nil || sendErr != nil || !strings.Contains(sent, "A-title")):
+			t.Errorf("%s: %v and %v, sent %q; want the title sent", body, err, sendErr, sent)
+		}
+		w.Expect = intent.Fields{"sku": w.Key["sku"]}
+		if err := c.Check(w); want && err != nil {
+			t.Errorf("%s, the key alone: %v", body, err)
+		}
+	}
+	for _, name := range rest.Shipped() {
+		d, err := rest.ShippedDeclaration(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range d.Kinds() {
+			if all := d.KeyAlone(kind); len(all) > 0 {
+				t.Errorf("%s, %s: %v write the key alone", name, kind, all)
+			}
+		}
 	}
 }
 
