@@ -75,6 +75,9 @@ func (l *loader) contract(f *fileContract) {
 		}
 	}
 	l.pinned(f)
+	if len(l.Problems) == 0 {
+		l.trials(f)
+	}
 }
 
 // pinned wants a digest for every tool that writes or proves, and no tool in two

@@ -50,3 +50,40 @@ func TestRollbackNeedsATime(t *testing.T) {
 		}
 	}
 }
+
+// TestContractsOfWhichEveryCallIsRefused: that no call could be accepted is a problem of
+// the contract. What only some calls do is none.
+func TestContractsOfWhichEveryCallIsRefused(t *testing.T) {
+	memory, err := mcp.ShippedText("memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		reason, contract, old, new string
+		want                       string // "" for none
+	}{
+		"fine":              {"nothing is wrong", mcptest.Contract, "", "", ""},
+		"stamp in the key":  {"readback's own mark would be the key", mcptest.Contract, "stamp: $.external_id", "stamp: $.order_id", "shop.yaml:8: kinds.order.writes.create: would have every call of create_order refused: arguments that the contract does not take: $.order_id is set; readback puts its own mark there"},
+		"stamp expected":    {"a call that leaves the note out works", mcptest.Contract, "stamp: $.external_id", "stamp: $.note", ""},
+		"key of everything": {"all arguments are no name", mcptest.Contract, "tool: update_order\n        key: {order_id: $.order_id}", "tool: update_order\n        key: {order_id: $}", "would have every call of update_order refused: arguments that the contract does not take: /key/order_id has no place"},
+		"an empty key":      {"nothing could be looked up", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: ''}}", "would have every call of put_order refused: arguments that the contract does not take: "},
+		"a fixed key":       {"it is always the same record", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: A-1}}", ""},
+		"a fixed field":     {"it is always the same value", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {value: n},", ""},
+		"the field before":  {"the record has it", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {before: note},", ""},
+		"of several":        {"a key within a key", string(memory), "key: {from: $.from, to: $.to, relationType: $.relationType}", "key: {from: $.from, to: $.from.to, relationType: $.relationType}", "would have every call of create_relations refused: arguments that the contract does not take: to has no place"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(c.contract, c.old) {
+				t.Fatalf("the contract has no %q", c.old)
+			}
+			text := strings.Replace(c.contract, c.old, c.new, 1)
+			if !strings.Contains(text, "digests:") {
+				text = withDigests(t, text)
+			}
+			_, err := mcp.Load([]byte(text), "shop.yaml")
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %v, want %q", c.reason, err, c.want)
+			}
+		})
+	}
+}
