@@ -3,6 +3,7 @@ package connectors
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -66,15 +67,6 @@ func (e *Error) Error() string {
 	return e.text(known)
 }
 
-// OfRead is its text where it is the error of a read, which says nothing about
-// whether a write was applied.
-func (e *Error) OfRead() string {
-	if words := fateWords[e.Fate]; words != "" {
-		return e.text(words)
-	}
-	return e.text("failed")
-}
-
 func (e *Error) text(known string) string {
 	if e.Code != "" {
 		known += " (" + e.Code + ")"
@@ -84,6 +76,34 @@ func (e *Error) text(known string) string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// OfRead returns the error of a read, a list or a probe with a text that says
+// nothing about whether a write was applied. It wraps err; nil stays nil.
+func OfRead(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &readError{err, e}
+}
+
+// readError is an error of a known kind of a read, in words of a read.
+type readError struct {
+	error
+	kind *Error
+}
+
+// Error is the text without what its kind says of writes.
+func (e *readError) Error() string {
+	words := fateWords[e.kind.Fate]
+	if words == "" {
+		words = "failed"
+	}
+	return strings.Replace(e.error.Error(), e.kind.Error(), e.kind.text(words), 1)
+}
+
+// Unwrap returns the error as the connector made it.
+func (e *readError) Unwrap() error { return e.error }
 
 // NotSent says that provably nothing left us.
 func NotSent(err error) error { return &Error{Fate: FateNotSent, Err: err} }

@@ -2,6 +2,9 @@ package eval_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +71,61 @@ func TestListsThatMayLackSomething(t *testing.T) {
 				r, err := eval.Run(t.Context(), f, s.altered(func(*connectors.Profile) {}, c.list), eval.Options{})
 				if err != nil || results(r) != c.want {
 					t.Errorf("%s, %v; want %s: %s\n%s", results(r), err, c.want, c.reason, r.Text())
+				}
+			})
+		})
+	}
+}
+
+// refusing refuses the login of every read.
+type refusing struct {
+	*simulated.Connector
+	bulk bool // one call for all is what it refuses, and not each question in it
+}
+
+var errNoLogin = fmt.Errorf("search: %w", connectors.LoginRefused("401", errors.New("token expired")))
+
+func (refusing) Read(context.Context, connectors.Query) (connectors.Observation, error) {
+	return connectors.Observation{}, errNoLogin
+}
+
+func (r refusing) ReadMany(_ context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
+	if r.bulk {
+		return nil, errNoLogin
+	}
+	all := make([]connectors.BulkAnswer, len(qs))
+	for i := range all {
+		all[i].Err = errNoLogin
+	}
+	return all, nil
+}
+
+func (refusing) List(context.Context, connectors.Scope) (connectors.Listing, error) {
+	return connectors.Listing{}, errNoLogin
+}
+
+// TestAFailedReadSaysNothingOfWrites: a read applies nothing, so that its failure
+// says nothing about whether a write was applied.
+func TestAFailedReadSaysNothingOfWrites(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit int
+		bulk  bool
+	}{"each": {}, "together": {limit: 9}, "the call for all": {9, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, simulated.Plain.Options())
+				conn := refusing{s.world.Connector(), c.bulk}
+				p := conn.Profiles()[simulated.Kind]
+				p.BulkLimit = c.limit
+				var reg connectors.Registry
+				if err := reg.Register("orders", connectors.Destination{Connector: conn, Profiles: map[string]connectors.Profile{simulated.Kind: p}}); err != nil {
+					t.Fatal(err)
+				}
+				f := s.load(two + "checks: {exactly: true, unaccounted: [{destination: orders, kind: order, of: all}]}\n")
+				r, err := eval.Run(t.Context(), f, &reg, eval.Options{})
+				if err != nil || r.Verdict() != eval.VerdictUnchecked || strings.Contains(r.Text(), "applied") ||
+					strings.Count(r.Text(), "search: the login was refused (401): token expired") != 5 {
+					t.Errorf("%v, a failed read is not reported as one:\n%s", err, r.Text())
 				}
 			})
 		})

@@ -200,7 +200,7 @@ func (r *reader) take(a *asking, p connectors.Profile, o connectors.Observation,
 	now := time.Now()
 	end := r.began.Add(r.patience)
 	if err != nil {
-		a.got.err, a.agree, a.last = err, 0, ""
+		a.got.err, a.agree, a.last = connectors.OfRead(err), 0, ""
 		a.tries++
 		a.due = now.Add(pauseAfter(a.tries, err))
 		a.closed = a.due.After(end) || errors.Is(err, connectors.ErrUnknownDestination)
@@ -283,7 +283,7 @@ func (r *reader) list(ctx context.Context, l connectors.Lister, p connectors.Pro
 			tries, agree = tries+1, 0
 			pause := pauseAfter(tries, err)
 			if errors.Is(err, connectors.ErrScope) || time.Now().Add(pause).After(end) || !sleep(ctx, pause) {
-				return got, false, "", err
+				return got, false, "", connectors.OfRead(err)
 			}
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -152,25 +151,8 @@ func read(ctx context.Context, c connectors.Connector, q connectors.Query) (obs 
 	}()
 	obs, err = c.Read(ctx, q)
 	legible(err)
-	if e := (*connectors.Error)(nil); errors.As(err, &e) {
-		err = &readError{err, e}
-	}
-	return obs, err
+	return obs, connectors.OfRead(err)
 }
-
-// readError is an error of a known kind of a read, in words of a read.
-type readError struct {
-	error
-	kind *connectors.Error
-}
-
-// Error is the text without what its kind says of writes.
-func (e *readError) Error() string {
-	return strings.Replace(e.error.Error(), e.kind.Error(), e.kind.OfRead(), 1)
-}
-
-// Unwrap returns the error as the connector made it.
-func (e *readError) Unwrap() error { return e.error }
 
 // legible panics with an error that cannot be read (a nil pointer in an
 // error), so that the panic comes where it is expected.

@@ -123,6 +123,19 @@ func TestDestinationDown(t *testing.T) {
 	says(t, p.want(0, p.run("show", id(t, r))), "connection refused")
 	says(t, p.want(exitUnavailable, p.run("destinations", "--probe")), "connection refused")
 
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer locked.Close()
+	p.configure(locked.URL, "")
+	for name, r := range map[string]result{
+		"destinations --probe": p.want(exitUnavailable, p.run("destinations", "--probe")),
+		"doctor":               p.run("doctor"),
+		"probe":                p.run("probe", "orders"),
+	} {
+		if text := r.String(); !strings.Contains(text, "the login was refused (401)") || strings.Contains(text, "applied") {
+			t.Errorf("%s: a probe that fails says something else than that:\n%s", name, text)
+		}
+	}
+
 	p.configure(up, "")
 	p.now = later(time.Minute)
 	p.want(exitVerified, p.run("resume", id(t, r)))

@@ -79,7 +79,7 @@ func probed(ctx context.Context, reg *connectors.Registry, d described) string {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	if err := p.Probe(ctx); err != nil {
-		return err.Error()
+		return connectors.OfRead(err).Error()
 	}
 	return "ok"
 }

@@ -100,6 +100,8 @@ func readings() []Mutant {
 	return []Mutant{
 		{5, "A read that fails is unavailable, never absent.", sendGo,
 			"return Judgement{Verdict: Unavailable,", "return Judgement{Verdict: Absent,", "", "TestRead/error"},
+		{5, "The error of a read says nothing about whether a write was applied.", "connectors/errors.go",
+			"return &readError{err, e}", "return err", "eval", "TestAFailedReadSaysNothingOfWrites"},
 		{5, "A read that panics has failed.", sendGo,
 			"obs, err = connectors.Observation{}, panicked(\"read\", p)", "obs, err = connectors.Observation{}, nil", "", "TestRead/panic"},
 		{5, "A record that cannot be understood is no absence.", sendGo,

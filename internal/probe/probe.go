@@ -55,7 +55,7 @@ func Run(ctx context.Context, c connectors.Connector, p connectors.Profile, kind
 		asked, cancel := context.WithTimeout(ctx, p.SendFor())
 		defer cancel()
 		if err := prober.Probe(asked); err != nil {
-			return r.report, fmt.Errorf("the destination cannot be reached: %w", err)
+			return r.report, fmt.Errorf("the destination cannot be reached: %w", connectors.OfRead(err))
 		}
 	}
 	defer func() { // whatever happens, a panic included
