@@ -142,7 +142,7 @@ func bounded(found []Mismatch) []Mismatch {
 		return strings.Compare(a.Problem, b.Problem)
 	})
 	found = slices.CompactFunc(found, func(a, b Mismatch) bool { return a.Path == b.Path && a.Problem == b.Problem })
-	return found[:min(len(found), maxMismatches)]
+	return found[:min(len(found), MaxMismatches)]
 }
 
 // places is a set of JSON Pointers. Walks go down from the root, so a place

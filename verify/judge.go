@@ -259,8 +259,8 @@ func diffAll(c Case, found []connectors.Record) []Mismatch {
 	var all []Mismatch
 	for _, r := range found {
 		all = append(all, Diff(c.Intent, c.Profile.Compare, r.Fields)...)
-		if len(all) >= maxMismatches {
-			return all[:maxMismatches]
+		if len(all) >= MaxMismatches {
+			return all[:MaxMismatches]
 		}
 	}
 	return all
@@ -346,8 +346,8 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 			continue // another record than any of those there were
 		}
 		all = append(all, changes(mayChange, old.Fields, now.Fields)...)
-		if len(all) >= maxMismatches {
-			return all[:maxMismatches]
+		if len(all) >= MaxMismatches {
+			return all[:MaxMismatches]
 		}
 	}
 	return all
@@ -364,7 +364,7 @@ func foreign(others []connectors.Record) []Mismatch {
 	for _, r := range others {
 		all = append(all, Mismatch{Path: "", Problem: NotOurs, Got: r.Ref})
 	}
-	return all[:min(len(all), maxMismatches)]
+	return all[:min(len(all), MaxMismatches)]
 }
 
 // JudgeBefore says what the pre-state means for a write that was not sent yet;

@@ -9,9 +9,9 @@ const (
 	// maxExponentDigits keeps exponents below 1,000: enough for any double
 	// (308), and a power of ten that is computed in no time.
 	maxExponentDigits = 3
-	// maxMismatches bounds how many differences one judgement carries: a
+	// MaxMismatches is how many differences one judgement carries at most: a
 	// person reads the first few, a record in the ledger must stay small.
-	maxMismatches = 64
+	MaxMismatches = 64
 	// maxPanicText bounds what is kept of a connector's panic.
 	maxPanicText = 256
 	// defaultCalls bounds the reads of one destination and kind that are under

@@ -22,7 +22,7 @@ func own(c Case, j Judgement) bool {
 		return false
 	case c.Intent.Write == intent.Delete:
 		return j.Verdict == Verified && c.Receipt != nil
-	case j.Verdict != Verified && j.Verdict != Mismatched, len(j.Mismatches) >= maxMismatches:
+	case j.Verdict != Verified && j.Verdict != Mismatched, len(j.Mismatches) >= MaxMismatches:
 		return false
 	case len(found) != 1 || c.Intent.Want() != 1 || !wrote(c, j):
 		return false

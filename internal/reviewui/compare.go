@@ -35,6 +35,7 @@ var (
 	markGoneOK   = mark{"same", "✓", "no record, as declared"}
 	markStill    = mark{"differs", "≠", "still there"}
 	markBefore   = mark{"aside", "·", "required before the send"}
+	markHolds    = mark{"same", "✓", "holds"}
 	markUnsure   = mark{"unread", "?", "cannot be compared here"}
 )
 
@@ -240,7 +241,13 @@ func link(address string) string { return httpLink(address) }
 
 // declared are the rows of what the intent names.
 func (c *comparer) declared(r *connectors.Record, problems []problem) []field {
-	var rows []field
+	var rows, required []field
+	for _, l := range leaves(nil, "", c.w.Require) {
+		required = append(required, c.required(l, r))
+	}
+	if c.read.before && len(c.w.Require) > 0 {
+		problems = nil // they are differences from what is required
+	}
 	key := leaves(nil, "", c.w.Key)
 	for _, l := range key {
 		rows = append(rows, c.row("key", l, r, problems))
@@ -253,9 +260,7 @@ func (c *comparer) declared(r *connectors.Record, problems []problem) []field {
 	for _, path := range c.w.Absent {
 		rows = append(rows, c.absent(path, r, problems))
 	}
-	for _, l := range leaves(nil, "", c.w.Require) {
-		rows = append(rows, c.required(l, r, problems))
-	}
+	rows = append(rows, required...)
 	for _, l := range leaves(nil, "", c.w.Payload) {
 		f := c.plainRow("payload", l, r)
 		f.Mark = markUnlooked
@@ -296,7 +301,7 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 	f.How = c.how(l.path)
 	m, deeper := at(problems, l.path)
 	if m == nil && r != nil {
-		m, deeper = c.unrecorded(l, *r)
+		m, deeper = c.unrecorded(l, *r, c.w.Ignore, c.read.compared)
 	}
 	switch {
 	case under(c.w.Ignore, l.path):
@@ -331,14 +336,15 @@ var notComparable problem
 
 // unrecorded compares a field of which no difference is recorded, which does not
 // mean that it was compared: a judgement can rest on the number of records or on
-// their stamps alone. It returns nil where the values are equal.
-func (c *comparer) unrecorded(l leaf, r connectors.Record) (m *problem, deeper string) {
+// their stamps alone. compared says that it rests on this field of the only record.
+// It returns nil where the values are equal.
+func (c *comparer) unrecorded(l leaf, r connectors.Record, ignore []string, compared bool) (m *problem, deeper string) {
 	tokens := slices.Collect(intent.Pointer(l.path).Tokens())
 	want := l.value
 	for _, token := range slices.Backward(tokens) {
 		want = map[string]any{token: want}
 	}
-	one := intent.WriteIntent{Expect: want.(map[string]any), Compare: c.w.Compare, Ignore: c.w.Ignore}
+	one := intent.WriteIntent{Expect: want.(map[string]any), Compare: c.w.Compare, Ignore: ignore}
 	differing := verify.Diff(one, c.byProf, r.Fields)
 	got, _ := lookup(&r, l.path)
 	switch {
@@ -349,7 +355,7 @@ func (c *comparer) unrecorded(l leaf, r connectors.Record) (m *problem, deeper s
 			deeper = differing[0].Path
 		}
 		return &problem{Mismatch: differing[0]}, deeper
-	case c.read.compared && len(c.read.obs.Records) == 1:
+	case compared && len(c.read.obs.Records) == 1:
 		return nil, "" // the engine compared the values themselves, by the rules of then
 	}
 	return &notComparable, ""
@@ -397,13 +403,32 @@ func (c *comparer) absent(path string, r *connectors.Record, problems []problem)
 }
 
 // required is what had to hold before the send.
-func (c *comparer) required(l leaf, r *connectors.Record, problems []problem) field {
+func (c *comparer) required(l leaf, r *connectors.Record) field {
 	f := c.plainRow("required", l, r)
 	f.Mark = markBefore
-	if m, _ := at(problems, l.path); c.read.before && m != nil {
-		f.Mark = markDiffers
-	} else if c.read.before && r != nil {
-		f.Mark = mark{"same", "✓", "holds"}
+	if !c.read.before || r == nil {
+		return f
+	}
+	var m *problem
+	var deeper string
+	if len(c.read.obs.Records) == 1 {
+		m, deeper = at(c.read.problems, l.path)
+	}
+	if m == nil {
+		m, deeper = c.unrecorded(l, *r, nil, c.read.required)
+	}
+	switch {
+	case m == nil:
+		f.Mark = markHolds
+	case m == &notComparable:
+		f.Mark = markUnsure
+	case m.Problem == verify.NotThere:
+		f.Mark = markMissing
+	default:
+		f.Mark, f.Note = markDiffers, otherKind(l.value, r, l.path)
+	}
+	if deeper != "" {
+		f.Note = "at " + report.Clip(deeper, maxName)
 	}
 	return f
 }

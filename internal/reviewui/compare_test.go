@@ -201,22 +201,30 @@ func TestACheckMarkIsAComparison(t *testing.T) {
 	values := []any{"a", "A", " a", "b", json.Number("1"), json.Number("1.0"), json.Number("2"), nil, true, "", []any{"a"}, "redacted:0123456789abcdef", "redacted:fedcba9876543210"}
 	rules := []intent.Comparison{nil, {{Name: intent.RuleFold}}, {{Name: intent.RuleTrim}}, {{Name: intent.RuleNumeric}}}
 	recorded := []string{"[]", `[{"path":"","problem":"not ours","got":"rec-1"}]`, `[{"path":"/count","problem":"count","want":1,"got":2}]`, `[{"path":"/f0","problem":"differs","want":1,"got":2}]`}
-	marks := map[mark]int{}
-	for range 4_000 {
-		w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{}, Compare: map[string]intent.Comparison{}}
-		got := intent.Fields{"id": values[rnd.IntN(3)]}
+	marks := map[string]int{}
+	for range 8_000 {
+		w := intent.WriteIntent{Write: []intent.WriteType{intent.Create, intent.Update}[rnd.IntN(2)], Key: intent.Fields{"id": "x"},
+			Expect: intent.Fields{}, Require: intent.Fields{}, Compare: map[string]intent.Comparison{}}
+		got := []intent.Fields{{"id": values[rnd.IntN(3)]}, {"id": values[rnd.IntN(3)]}}
 		for i := range 3 {
 			name := fmt.Sprintf("f%d", i)
-			w.Expect[name], got[name] = values[rnd.IntN(len(values))], values[rnd.IntN(len(values))]
+			w.Expect[name] = values[rnd.IntN(len(values))]
+			if w.Write == intent.Update {
+				w.Require[name] = values[rnd.IntN(len(values))]
+			}
+			got[0][name], got[1][name] = values[rnd.IntN(len(values))], values[rnd.IntN(len(values))]
 			if r := rules[rnd.IntN(len(rules))]; r != nil {
 				w.Compare["/"+name] = r
 			}
+		}
+		if rnd.IntN(4) == 0 {
+			w.Ignore = []string{"/f2"}
 		}
 		v := office.View{Intent: w, Record: ledger.Record{Sends: rnd.IntN(2)}}
 		if rnd.IntN(2) == 0 {
 			v.Profile = &connectors.Profile{Compare: map[string]intent.Comparison{"/f1": rules[rnd.IntN(len(rules))]}}
 		}
-		obs := connectors.Observation{Records: []connectors.Record{{Ref: "rec-1", Fields: got}, {Ref: "rec-2", Fields: got}}[:1+rnd.IntN(2)]}
+		obs := connectors.Observation{Records: []connectors.Record{{Ref: "rec-1", Fields: got[0]}, {Ref: "rec-2", Fields: got[1]}}[:1+rnd.IntN(2)]}
 		evidence, err := json.Marshal(obs)
 		if err != nil {
 			t.Fatal(err)
@@ -232,27 +240,106 @@ func TestACheckMarkIsAComparison(t *testing.T) {
 		if v.Profile != nil {
 			byProf = v.Profile.Compare
 		}
-		compared := len(obs.Records) == 1 && (read.Verdict == "verified" || strings.Contains(string(read.Mismatches), "/f0"))
-		for _, sheet := range compare(v, newPainter()).Sheets {
+		// What differs before an update is what it requires, and nothing declared
+		// was compared then.
+		differs := read.Verdict != "duplicated" && strings.Contains(string(read.Mismatches), "/f0")
+		compared := map[string]bool{
+			"expected": read.Verdict == "verified" || differs && (w.Write == intent.Create || !read.Before),
+			"required": read.Before && (read.Verdict == "indeterminate" || read.Verdict != "verified" && differs),
+		}
+		compared["key"] = compared["expected"]
+		for i, sheet := range compare(v, newPainter()).Sheets {
 			for _, f := range sheet.Fields {
-				marks[f.Mark]++
+				marks[f.Part+" "+f.Mark.Class]++
 				name := strings.TrimPrefix(f.Path, "/")
-				want, there := w.Expect[name]
-				if !there {
-					want = w.Key[name]
-				}
+				want := map[string]intent.Fields{"key": w.Key, "expected": w.Expect, "required": w.Require}[f.Part][name]
 				one := intent.WriteIntent{Expect: intent.Fields{name: want}, Compare: w.Compare}
-				equal := len(verify.Diff(one, byProf, got)) == 0
-				hidden := strings.Contains(fmt.Sprint(want, got[name]), "redacted:")
-				if f.Mark == markSame && !equal && !(compared && (v.Profile == nil || hidden)) {
-					t.Fatalf("%s is marked %q: declared %v, seen %v, read %+v", f.Path, f.Mark.Word, want, got[name], read)
+				equal := len(verify.Diff(one, byProf, got[i])) == 0
+				hidden := strings.Contains(fmt.Sprint(want, got[i][name]), "redacted:")
+				known := compared[f.Part] && len(obs.Records) == 1 && (v.Profile == nil || hidden)
+				if f.Mark.Class == "same" && !equal && !known {
+					t.Fatalf("%s %s is marked %q: declared %v, seen %v, read %+v", f.Part, f.Path, f.Mark.Word, want, got[i][name], read)
 				}
 			}
 		}
 	}
-	for _, m := range []mark{markSame, markDiffers, markUnsure} {
-		if marks[m] < 200 {
-			t.Errorf("%d rows are marked %q; the test is about nothing", marks[m], m.Word)
+	for _, part := range []string{"key", "expected", "required"} {
+		for _, class := range []string{"same", "differs", "unread"} {
+			if n := marks[part+" "+class]; n < 200 {
+				t.Errorf("%d rows are %s and %s; the test is about nothing", n, part, class)
+			}
+		}
+	}
+}
+
+// befores are pre-states of an update that was not sent.
+var befores = map[string]struct {
+	verdict    verify.Verdict
+	mismatches string
+	known      bool // the profile is
+	found      []string
+	want       []string
+	reason     string
+}{
+	"two records": {verify.Duplicated, `[{"path":"/count","problem":"count","want":1,"got":2}]`, true, []string{`{"id":"x","status":"closed","b":"B"}`, `{"id":"x","status":"open","b":"b"}`},
+		[]string{`expected /b: differs | "b" | "B"`, `expected /status: as declared | "closed" | "closed"`, `required /status: differs | "open" | "closed"`,
+			`expected /b: as declared | "b" | "b"`, `expected /status: differs | "closed" | "open"`, `required /status: holds | "open" | "open"`},
+		"the engine compared neither of them"},
+	"two records, and rules that are not known": {verify.Duplicated, `[{"path":"/count","problem":"count","want":1,"got":2}]`, false, []string{`{"id":"x","status":"Open","b":"b"}`, `{"id":"x","status":"open","b":"B"}`},
+		[]string{`expected /b: as declared | "b" | "b"`, `expected /status: cannot be compared here | "closed" | "Open"`, `required /status: cannot be compared here | "[o]pen" | "[O]pen"`,
+			`expected /b: cannot be compared here | "b" | "B"`, `expected /status: cannot be compared here | "closed" | "open"`, `required /status: holds | "open" | "open"`},
+		"equal values are equal under every rule, others may be"},
+	"unmet": {verify.Mismatched, `[{"path":"/status","problem":"differs","want":"open","got":"closed"}]`, false, []string{`{"id":"x","status":"closed","b":"B"}`},
+		[]string{`expected /b: cannot be compared here | "b" | "B"`, `expected /status: as declared | "closed" | "closed"`, `required /status: differs | "open" | "closed"`},
+		"what is recorded is about what is required alone"},
+	"met, by rules that are not known": {verify.Indeterminate, "[]", false, []string{`{"id":"x","status":"Open","b":"b"}`},
+		[]string{`expected /b: as declared | "b" | "b"`, `expected /status: cannot be compared here | "closed" | "Open"`, `required /status: holds | "[o]pen" | "[O]pen"`},
+		"the engine compared what is required, and found no difference"},
+}
+
+func TestRequiredBesideWhatWasThere(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"status": "closed", "b": "b"}, Require: intent.Fields{"status": "open"}}
+	for name, tt := range befores {
+		t.Run(name, func(t *testing.T) {
+			evidence := seen(t, tt.found...)
+			v := office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Intent: w,
+				Events: []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: tt.verdict.String(), Evidence: evidence, Mismatches: json.RawMessage(tt.mismatches)}}}
+			if tt.known {
+				v.Profile = &connectors.Profile{}
+			}
+			var got []string
+			for _, s := range compare(v, newPainter()).Sheets {
+				for _, f := range s.Fields {
+					if f.Part != "key" {
+						got = append(got, spoken(f))
+					}
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
+// TestDifferencesThatWereCutAreUnknown: a judgement carries so many differences at
+// most, so that a field which has none need not be equal.
+func TestDifferencesThatWereCutAreUnknown(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{}}
+	found := intent.Fields{"id": "x"}
+	for i := range 100 {
+		name := fmt.Sprintf("f%02d", i)
+		w.Expect[name], found[name] = "a", "b"
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range compare(office.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w}, newPainter()).Sheets {
+		for _, f := range s.Fields {
+			if f.Part == "expected" && f.Mark.Class == "same" {
+				t.Fatal(spoken(f))
+			}
 		}
 	}
 }

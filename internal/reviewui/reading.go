@@ -22,7 +22,8 @@ type reading struct {
 	obs      connectors.Observation
 	cut      string // what is kept instead of evidence that is too large
 	problems []problem
-	compared bool // its judgement rests on a comparison of every field
+	compared bool // its judgement rests on a comparison of every declared field
+	required bool // it rests on a comparison of every field that the intent requires
 	failed   bool // a later read failed
 }
 
@@ -58,8 +59,18 @@ func readingOf(r ledger.Record, events []ledger.Event) reading {
 
 func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict string) reading {
 	n := reading{before: before, problems: problemsOf(mismatches)}
-	n.compared = verdict == verify.Verified.String() || verdict == verify.Vacuous.String() || verdict == verify.Collateral.String() ||
+	fields := len(n.problems) < verify.MaxMismatches &&
 		slices.ContainsFunc(n.problems, func(p problem) bool { return p.Problem == verify.Differs || p.Problem == verify.NotThere })
+	switch verdict {
+	case verify.Verified.String(), verify.Collateral.String():
+		n.compared = true
+	case verify.Vacuous.String():
+		n.compared, n.required = true, before
+	case verify.Indeterminate.String():
+		n.required = before
+	case verify.Mismatched.String(), verify.Stale.String(): // before the send: from what is required
+		n.compared, n.required = fields && !before, fields && before
+	}
 	n.obs, n.cut, n.there = observationOf(evidence)
 	return n
 }
@@ -119,7 +130,7 @@ func decoded(m map[string]json.RawMessage, name string) (any, bool) {
 func at(problems []problem, path string) (m *problem, deeper string) {
 	for i := range problems {
 		p := problems[i].Path
-		if p == "" || !related(path, p) || problems[i].Problem == verify.Changed {
+		if p == "" || !related(path, p) || problems[i].Problem == verify.Changed || problems[i].Problem == verify.Count {
 			continue
 		}
 		if len(p) > len(path) {
