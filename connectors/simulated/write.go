@@ -88,7 +88,9 @@ func turnedAway(met hits) (answer, bool) {
 		if status == 0 {
 			status = http.StatusUnprocessableEntity
 		}
-		return problem(status, "refused", "the destination does not want this"), true
+		a := problem(status, "refused", "the destination does not want this")
+		a.header = http.Header{"Request-Id": {"req_refused"}}
+		return a, true
 	}
 	return answer{}, false
 }

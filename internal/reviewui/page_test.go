@@ -319,6 +319,30 @@ func TestRoutesAreThoseThatAreServed(t *testing.T) {
 }
 
 // A verified write with a pending recheck says until when.
+func TestWhatWasNotComparedIsOnThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		id := s.write(t, order("A-1", func(w *intent.WriteIntent) { w.Payload = intent.Fields{"note": "by phone"} }))
+		page := reviewer.get(t, s, "/writes/"+string(id)).text()
+		if !strings.Contains(page, "Not checked/note") {
+			t.Errorf("the page has no row of what was not compared:\n%s", page)
+		}
+	})
+}
+
+// The destination's refusal is on the page in its own words, quoted and named as
+// such.
+func TestARefusalIsOnThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		id := s.write(t, order("A-1", nil), simulated.Fault{Vice: simulated.Refused})
+		const want = `the destination's own words: status "422", code "refused", message "the destination does not want this", request "req_refused"`
+		if page := reviewer.get(t, s, "/writes/"+string(id)).text(); !strings.Contains(page, "Refusal"+want) {
+			t.Errorf("%s is not on the page:\n%s", want, page)
+		}
+	})
+}
+
 func TestAPendingRecheckIsOnThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)

@@ -223,6 +223,7 @@ func writeFacts(r ledger.Record) []linked {
 		at("Next look", r.Due)
 	}
 	add("Calls", report.Calls(r), "")
+	add("Not checked", strings.Join(r.NotChecked, ", "), "")
 	if r.Refusal != nil {
 		add("Refusal", report.Words(*r.Refusal), "")
 	}

@@ -94,6 +94,13 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 		if !out.RecheckUntil.IsZero() {
 			give("recheck_until", out.RecheckUntil.UTC().Format(time.RFC3339))
 		}
+		if len(out.NotChecked) > 0 {
+			all := make([]any, len(out.NotChecked))
+			for i, path := range out.NotChecked {
+				all[i] = cut(path)
+			}
+			data["not_checked"] = all
+		}
 		give("waits_for", string(out.WaitsFor))
 		give("behind", string(out.Behind))
 		give("verdict", rec.Verdict)

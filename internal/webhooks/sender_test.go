@@ -234,6 +234,26 @@ func TestHooksAreToldOfAFlip(t *testing.T) {
 	})
 }
 
+// What was sent and never compared is in the message as it is in the outcome.
+func TestWhatWasNotComparedIsInTheMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "ops")
+		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops"}))()
+		w := order("A-1")
+		w.Payload = intent.Fields{"note": "by phone", "a/b": "c"}
+		b.do(w)
+		b.do(order("A-2"))
+		time.Sleep(time.Minute)
+		got := map[any]any{} // by step: messages come in any order
+		for _, m := range b.hooks["ops"].got {
+			got[m.Data["step"]] = m.Data["not_checked"]
+		}
+		if diff := cmp.Diff(map[any]any{"A-1": []any{"/a~1b", "/note"}, "A-2": nil}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // A notice of a notice would have a notice.
 func TestNoticesAreNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
