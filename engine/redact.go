@@ -191,15 +191,15 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 }
 
 // said adds to a sent event what the destination said in its own words. Its answer
-// can hold what nobody declared sensitive: it is sealed as a whole wherever anything
-// can be sensitive, and one that cannot be sealed is not kept.
+// can hold what nobody declared sensitive: it is sealed as a whole wherever there are
+// keys. One that cannot be sealed is not kept where anything can be sensitive.
 func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
 	if t.profile.NativeWindow[r.Intent.Write] > 0 {
 		ev.Key = r.IdempotencyKey
 	}
 	ev.ErrorCode, ev.Message, ev.RequestID = s.Code, s.Message, s.RequestID
 	answer := s.Raw[:min(len(s.Raw), maxAnswer)]
-	if len(answer) > 0 && !t.scope().Idle() {
+	if len(answer) > 0 && (t.e.opts.Vault != nil || !t.scope().Idle()) {
 		sealed, err := t.scope().Seal(string(answer))
 		if err != nil {
 			t.log().Debug("an answer is not kept", "reason", err)

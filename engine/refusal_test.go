@@ -86,6 +86,29 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
+// The beginning of an answer can hold what nobody declared sensitive: where there
+// are keys it is sealed, whatever is marked. Without keys nothing can be sealed.
+func TestAnswersAreSealedWhereThereAreKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := redact.New([]redact.Key{{ID: "k1", Secret: []byte(strings.Repeat("k1", 16))}}, redact.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]*redact.Vault{"keys": keys, "no keys": nil} {
+			b := newBench(t, simulated.Plain.Options(), &engine.Options{Vault: v})
+			out := b.do(order("A-1", intent.Create))
+			kept := string(b.sentEvents(out.ID)[0].Answer)
+			if sealed := strings.HasPrefix(kept, redact.Prefix); sealed != (v != nil) {
+				t.Errorf("%s: the answer is kept as %.80q", name, kept)
+			}
+			opened, err := v.Scope("acme", string(out.ID)).OpenName(kept)
+			if err != nil || !strings.Contains(opened, `"order_id":"A-1"`) {
+				t.Errorf("%s: the answer was %.80q, %v", name, opened, err)
+			}
+		}
+	})
+}
+
 // The key on the wire and a replayed answer are in the trace of a send; a write that
 // is verified has no refusal, whatever the destination said of it.
 func TestKeyOnTheWire(t *testing.T) {
