@@ -77,6 +77,11 @@ func TestWhatNeedsAttention(t *testing.T) {
 	stop := func(s guards.Scope) guards.Standing {
 		return guards.Standing{Now: base, Stops: []guards.Stopped{{Scope: s, Active: true, Log: []guards.Act{{By: "ann", Reason: "bad batch", At: ago(time.Hour)}}}}}
 	}
+	login := func(until time.Duration) guards.Standing {
+		return guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders",
+			Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(until), Login: ago(2 * time.Hour), Why: "401"}}}}
+	}
+	refused, tried := login(time.Minute), login(0)
 	tests := map[string]struct {
 		reason   string
 		survey   ledger.Survey
@@ -94,6 +99,14 @@ func TestWhatNeedsAttention(t *testing.T) {
 		"late looks, a stop": {"reads are not held", queue(ledger.Queue{State: ledger.Checking, Count: 1, Due: 1, OldestDue: ago(time.Hour)}), stop(guards.Scope{}), []string{"1 write is due", "Stopped: all sends"}},
 		"late for a breaker": {"the breaker is the matter", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(time.Minute), Why: "5 of 5 sends failed"}}}},
 			[]string{`Nothing is sent to "orders": its sends failed, and its circuit breaker opened 1 minute ago (5 of 5 sends failed); one send is tried 1 minute from now.`}},
+		"a refused login": {"since when, and how many of its own writes wait", ledger.Survey{Now: base, Queues: []ledger.Queue{
+			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 3, Due: 3, OldestDue: ago(time.Hour)},
+			{Tenant: "acme", Destination: "orders", State: ledger.Checking, Count: 2},
+			{Tenant: "other", Destination: "orders", State: ledger.Queued, Count: 4},
+			{Tenant: "acme", Destination: "orders", State: ledger.Sending, Count: 1, Leased: 1}, {Tenant: "acme", Destination: "orders", State: ledger.Settled, Count: 9}}},
+			refused, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 9 writes wait, and nothing is sent; one send is tried 1 minute from now.`}},
+		"a refused login, tried": {"the breaker lets one through", ledger.Survey{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 1}}},
+			tried, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 1 write waits, and nothing is sent; one send is being tried now.`}},
 		"late for a pause": {"the destination asked for it", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
 		"a long pause": {"somebody may want to know", ledger.Survey{Now: base}, guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
 			[]string{`"orders" asked for a pause; nothing is sent to it until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
@@ -167,5 +180,21 @@ func TestChecksInWords(t *testing.T) {
 	c.Add(report.Check{Name: "b", State: report.Failed, What: "bad", Do: "mend it"})
 	if got := c.Text(); !strings.HasSuffix(got, "1 of 3 checks failed.\n") || c.Failed != 1 {
 		t.Errorf("%q", got)
+	}
+}
+
+// The table of destinations says since when the login is refused, and not since when
+// the breaker is open.
+func TestARefusedLoginIsInTheTable(t *testing.T) {
+	for name, tt := range map[string]struct {
+		login time.Time
+		want  string
+	}{"refused": {base.Add(-2 * time.Hour), "orders  login refused since 2 hours"}, "another reason": {time.Time{}, "orders  open since 1 minute"}} {
+		s := report.NewStatus(report.Found{Standing: guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders",
+			Breaker: guards.BreakerState{State: "open", Since: base.Add(-time.Minute), Until: base.Add(time.Minute), Login: tt.login, Why: "401"}}}},
+			Serves: func(string, string) bool { return true }, Clock: report.Clock{Ledger: base}})
+		if !strings.Contains(s.Text(), tt.want) {
+			t.Errorf("%s: %q is not in\n%s", name, tt.want, s.Text())
+		}
 	}
 }
