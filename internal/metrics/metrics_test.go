@@ -64,7 +64,8 @@ func (s *surveyed) Survey(context.Context) (ledger.Survey, error) {
 func stands(context.Context) (Standing, error) {
 	return Standing{
 		Breakers: map[string]string{"orders": "open", "gone": "open"}, Paused: []string{"orders"},
-		Stops: map[string]int{"tenant": 2, "secret-tenant": 1},
+		LoginRefused: map[string]time.Duration{"orders": 90 * time.Second, "gone": time.Second},
+		Stops:        map[string]int{"tenant": 2, "secret-tenant": 1},
 		Lags: []Lag{
 			{Destination: "orders", Kind: "order", Path: "get", P50: time.Second, P90: 4 * time.Second, P99: time.Minute},
 			{Destination: "orders", Kind: "order", P50: time.Second},
@@ -214,6 +215,7 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"damaged":                          `readback_damaged_writes 2`,
 		"one state of a breaker at a time": `readback_breaker_state{destination="orders",state="open"} 1`,
 		"and not another":                  `readback_breaker_state{destination="orders",state="closed"} 0`,
+		"a refused login":                  `readback_login_refused_seconds{destination="orders"} 90`,
 		"stops":                            `readback_stops{scope="tenant"} 2`,
 		"paused":                           `readback_destination_paused{destination="orders"} 1`,
 		"lag":                              `readback_visibility_lag_seconds{destination="orders",kind="order",part="0.9",path="get"} 4`,
