@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
 	"github.com/readback-go/readback/connectors/jira/jiratest"
@@ -17,7 +19,10 @@ import (
 
 // operate runs one write through the engine until it is settled or with a
 // person, and then goes on until what is owed has been looked at.
-func operate(t *testing.T, c *jira.Connector, in intent.WriteIntent) engine.Outcome {
+func operate(t *testing.T, c interface {
+	connectors.Connector
+	Profiles() map[string]connectors.Profile
+}, in intent.WriteIntent) engine.Outcome {
 	t.Helper()
 	var reg connectors.Registry
 	if err := reg.Register("jira", connectors.Destination{Connector: c, Profiles: c.Profiles()}); err != nil {
@@ -185,4 +190,94 @@ func TestByReferenceThroughEngine(t *testing.T) {
 			t.Logf("%s: verified after %v", w, out.Settled.Sub(began))
 		})
 	}
+}
+
+// meddled has another actor act right after the first send, before anything is read.
+type meddled struct {
+	*jira.Connector
+	act func()
+}
+
+func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	receipt, err := m.Connector.Write(ctx, r)
+	if act := m.act; act != nil {
+		m.act = nil
+		act()
+	}
+	return receipt, err
+}
+
+// TestCompensationUndoesOnlyOurEffect: what another actor wrote stays, whatever
+// became of our send.
+func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
+	theirs := map[string]any{"summary": "another actor's"}
+	alike := map[string]any{"summary": "Changed"} // as the update declares it
+	for name, c := range map[string]struct {
+		write intent.WriteType
+		vice  jiratest.Vice
+		edit  map[string]any
+		want  engine.Status
+	}{
+		"lost send":                     {intent.Update, jiratest.DroppedBefore, theirs, engine.StatusReview},
+		"refused":                       {intent.Update, jiratest.Refused, theirs, engine.StatusNotApplied},
+		"conflict":                      {intent.Update, jiratest.ConflictUndone, theirs, engine.StatusReview},
+		"lost send, and alike":          {intent.Update, jiratest.DroppedBefore, alike, engine.StatusReview},
+		"refused, and alike":            {intent.Update, jiratest.Refused, alike, engine.StatusNotApplied},
+		"phantom success":               {intent.Update, jiratest.PhantomSuccess, theirs, engine.StatusReview},
+		"answer lost":                   {intent.Update, jiratest.LostAnswer, theirs, engine.StatusReview},
+		"answered, then changed":        {intent.Update, "", theirs, engine.StatusReview},
+		"answered, a field lost":        {intent.Update, jiratest.DroppedField, nil, engine.StatusCompensated},
+		"create, then changed":          {intent.Create, "", theirs, engine.StatusReview},
+		"create, a field lost":          {intent.Create, jiratest.DroppedField, nil, engine.StatusCompensated},
+		"create, lost and then changed": {intent.Create, jiratest.DroppedField, theirs, engine.StatusReview},
+	} {
+		for deployment, dataCenter := range deployments {
+			t.Run(deployment+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, conn := stage(t, dataCenter)
+					in, key := issueIntent(intent.Create, 1), "OPS-3"
+					if c.write == intent.Update {
+						in, key = issueIntent(intent.Update, 0), "OPS-2"
+						in.Key = intent.Fields{"issue": key}
+					}
+					in = named(in, 3)
+					in.Reversibility, in.OnMismatch = intent.Compensable, intent.MismatchCompensate
+					<-time.After(10 * time.Minute)
+					if c.vice != "" {
+						if err := s.Set(jiratest.Fault{Vice: c.vice}); err != nil {
+							t.Fatal(err)
+						}
+					}
+					before := fieldsOf(s, key)
+					left := before
+					out := operate(t, &meddled{conn, func() {
+						if c.edit != nil {
+							s.Edit(key, c.edit)
+						}
+						left = fieldsOf(s, key)
+					}}, in)
+					if c.want == engine.StatusCompensated {
+						left = before
+					}
+					if got := fieldsOf(s, key); out.Status != c.want || !gocmp.Equal(left, got) {
+						t.Errorf("%s (%s), want %s; left %v, want %v", out.Status, out.Text, c.want, got, left)
+					}
+				})
+			})
+		}
+	}
+}
+
+// fieldsOf are what an issue holds of what the writes here name, nil for no issue.
+func fieldsOf(s *jiratest.Site, key string) map[string]any {
+	for _, i := range s.Issues() {
+		if i.Key == key {
+			f := map[string]any{}
+			for _, name := range []string{"summary", "description", "labels", "priority", "environment"} {
+				f[name] = i.Fields[name]
+			}
+			return f
+		}
+	}
+	return nil
 }
