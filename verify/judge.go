@@ -157,10 +157,15 @@ func beside(ours []connectors.Record) string {
 }
 
 // judgeAbsent: nothing is there. For a write that found a record before, that
-// is not the state from before the send.
+// is not the state from before the send: the record was removed or has another
+// key, which another actor or a later write of ours can have done.
 func judgeAbsent(c Case) Judgement {
 	if c.Intent.Write != intent.Create && !wasAbsent(c) {
-		return Judgement{Verdict: Absent, Conflict: true, Reason: "the record to change is not there any more: somebody removed it, whatever became of the send"}
+		why := "the record to change is gone from its key: it was removed or given another key, which does not say whether the send was applied"
+		if c.Before == nil {
+			why = "no record has the business key, and whether one had it before the send is not known"
+		}
+		return Judgement{Verdict: Absent, Conflict: true, Reason: why}
 	}
 	return Judgement{Verdict: Absent, Reason: "no record bears the stamp or matches the business key"}
 }

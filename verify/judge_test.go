@@ -2,6 +2,7 @@ package verify_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -463,5 +464,19 @@ func TestJudgeFailed(t *testing.T) {
 				t.Errorf("%+v; want %s, failed %t", j, c.want, c.failed)
 			}
 		})
+	}
+}
+
+// TestAbsenceNamesNoActor: a read that no longer finds the record says neither that it
+// was removed, since it may have another key, nor who did that.
+func TestAbsenceNamesNoActor(t *testing.T) {
+	before := strong(record(t, "", `{"id":"1","state":"open"}`))
+	for _, w := range []intent.WriteType{intent.Update, intent.Upsert} {
+		for want, earlier := range map[string]*connectors.Observation{"it was removed or given another key": &before, "is not known": nil} {
+			j := verify.Judge(verify.Case{Intent: paid(w), Before: earlier, Seen: strong(), Since: time.Second})
+			if j.Verdict != verify.Absent || !j.Conflict || !strings.Contains(j.Reason, want) {
+				t.Errorf("%s: %+v, want %q", w, j, want)
+			}
+		}
 	}
 }
