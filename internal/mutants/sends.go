@@ -89,7 +89,7 @@ func rows() []Mutant {
 		{6, "Row 5: what somebody else stands in the way of goes to a person.", secondGo,
 			"\tcase c.Conflict:\n", "\tcase false:\n", "", "TestSecondSendAfterRefusals/somebody_else's"},
 		{6, "Row 5: an effect that was seen and is gone goes to a person.", secondGo,
-			"return c.EffectSeen || c.Verdict == verify.Absent", "return c.Verdict == verify.Absent", "", "TestSecondSendRecognised/seen_and_gone"},
+			"return c.EffectSeen || c.Answered", "return c.Answered", "", "TestSecondSendRecognised/seen_and_gone"},
 		{6, "A lifetime budget of sends.", secondGo,
 			"case c.Sends-c.Unsent >= c.Budget:\n", "case false:\n", "", "TestSecondSendWithinBounds/budget_used_up"},
 		{6, "What was not taken up does not count in the budget.", secondGo,
