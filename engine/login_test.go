@@ -154,7 +154,7 @@ func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
 				if n := len(b.world.Effects()); n != 2 {
 					t.Errorf("%d effects, want 2", n)
 				}
-				if s, err = guards.Status(t.Context(), b.ledger); err != nil || !s.Destinations[0].Breaker.Login.IsZero() {
+				if s, err = guards.Status(t.Context(), b.ledger); err != nil || len(s.Destinations) != 1 || !s.Destinations[0].Breaker.Login.IsZero() {
 					t.Errorf("%+v, %v; want the login to work", s, err)
 				}
 			})

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,25 @@ func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
 	})
 }
 
+// deletesLate deletes what has the business key, 25 seconds after it broke off.
+type deletesLate struct {
+	connectors.Connector
+	b   *bench
+	act func() // of another actor, meanwhile
+}
+
+func (d deletesLate) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if r.Intent.Write != intent.Delete {
+		return d.Connector.Write(ctx, r)
+	}
+	d.act()
+	go func() {
+		time.Sleep(25 * time.Second)
+		d.b.remove("A-1")
+	}()
+	return connectors.Receipt{}, errors.New("no answer")
+}
+
 // The only send of a write is not answered and lands late. Another actor meanwhile does
 // what it was to do, so that a read shows it. The next write of the record comes after
 // the late send, or the late send would undo it.
@@ -226,9 +246,8 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 		then  intent.WriteType
 		want  intent.Fields
 	}{
-		"a delete":                 {simulated.Plain, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
-		"a delete, unique":         {simulated.Unique, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
-		"a delete, native":         {simulated.Native, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"a delete by the key":      {simulated.Plain, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"the same, native":         {simulated.Native, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
 		"an update":                {simulated.Plain, intent.Update, func(b *bench) { b.edit(declared) }, intent.Update, noted},
 		"a create without a stamp": {simulated.Unique, intent.Create, func(b *bench) { b.seed(theirs, "") }, intent.Delete, nil},
 	} {
@@ -241,8 +260,14 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 					b.seed(seeded, "")
 				}
 				time.Sleep(time.Minute)
-				b.set(late(simulated.Op(c.first)))
-				b.meddle(c.first, func() { c.act(b) })
+				if c.first == intent.Delete {
+					d := b.world.Destination()
+					d.Connector = deletesLate{d.Connector, b, func() { c.act(b) }}
+					b.engine = b.engineOn(b.ledger, d, nil)
+				} else {
+					b.set(late(simulated.Op(c.first)))
+					b.meddle(c.first, func() { c.act(b) })
+				}
 				first := b.do(order("A-1", c.first))
 				w := call(order("A-1", c.then), 2)
 				if c.want != nil {

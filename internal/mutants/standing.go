@@ -148,7 +148,7 @@ func sharing() []Mutant {
 		{6, "What was sent twice keeps its line while the first send can land.", standardGo,
 			"\tcase mayStillLand(c):\n", "\tcase mayStillLand(c) && false:\n", "", "TestStandardAccepts/update,_repeated"},
 		{6, "What is not proven to be our effect leaves our send under way.", standardGo,
-			"\t\treturn !c.Own\n", "\t\treturn false\n", "engine", "TestAnothersEffectDoesNotSettleASendUnderWay/a_delete"},
+			"\t\treturn !c.Own\n", "\t\treturn false\n", "engine", "TestAnothersEffectDoesNotSettleASendUnderWay/a_delete_by_the_key"},
 	}
 }
 
