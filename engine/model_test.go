@@ -70,11 +70,12 @@ type move struct {
 // may need a person.
 var (
 	lossy = []simulated.Vice{
-		simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit, simulated.PhantomSuccess,
+		simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit,
 		simulated.UnreadableRead, simulated.LaggingRead, simulated.Unreachable, simulated.Throttled, simulated.Refused,
 	}
 	crooked = []simulated.Vice{
 		simulated.DroppedField, simulated.NormalisedField, simulated.DuplicateBehindOurBack, simulated.Rollback,
+		simulated.PhantomSuccess,
 	}
 )
 
