@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"encoding/json"
-	"math"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,11 +23,18 @@ func document(res *sdk.CallToolResult, form string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var holder intent.Fields // its decoding keeps numbers exact and refuses a member that is there twice
-	if err := jsonv2.Unmarshal([]byte(`{"doc":`+text+`}`), &holder); err != nil || len(holder) != 1 {
+	doc, ok := decoded(text)
+	if !ok {
 		return nil, answer("its text is no JSON")
 	}
-	return holder["doc"], nil
+	return doc, nil
+}
+
+// decoded is a JSON value. Its numbers are exact, and none has a member twice.
+func decoded(text string) (any, bool) {
+	var holder intent.Fields
+	err := jsonv2.Unmarshal([]byte(`{"doc":`+text+`}`), &holder)
+	return holder["doc"], err == nil && len(holder) == 1
 }
 
 func asText(res *sdk.CallToolResult) (any, error) {
@@ -55,38 +61,13 @@ func onlyText(res *sdk.CallToolResult) (string, error) {
 }
 
 func structured(res *sdk.CallToolResult) (any, error) {
-	if res.StructuredContent == nil {
+	text, ok := res.StructuredContent.(json.RawMessage) // see exact
+	if !ok {
 		return nil, answer("it has no structured content")
 	}
-	if !exact(res.StructuredContent) {
-		return nil, answer("it has a number too large to be exact; declare answer: json if its text has the same")
-	}
-	doc, err := intent.Normalize(intent.Fields{"doc": res.StructuredContent})
-	if err != nil {
+	doc, ok := decoded(string(text))
+	if !ok {
 		return nil, answer("its structured content is no plain JSON")
 	}
-	return doc["doc"], nil
-}
-
-// exact reports whether all numbers survived being decoded into doubles.
-func exact(v any) bool {
-	switch v := v.(type) {
-	case float64:
-		return math.Abs(v) < exactInteger
-	case json.Number:
-		return true
-	case map[string]any:
-		for _, m := range v {
-			if !exact(m) {
-				return false
-			}
-		}
-	case []any:
-		for _, e := range v {
-			if !exact(e) {
-				return false
-			}
-		}
-	}
-	return true
+	return doc, nil
 }

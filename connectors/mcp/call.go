@@ -105,6 +105,7 @@ func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*
 	if got.r.InputRequests != nil {
 		return nil, errInput
 	}
+	exact(got.r)
 	return got.r, nil
 }
 

@@ -54,8 +54,4 @@ const (
 
 	// closing is how long a process may take to end when it is asked to.
 	closing = 2 * time.Second
-
-	// exactInteger is the largest whole number that a double holds with all
-	// below it: the SDK decodes what is structured into doubles.
-	exactInteger = 1 << 53
 )

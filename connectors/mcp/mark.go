@@ -92,6 +92,7 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.inner.RoundTrip(r)
 	if err == nil {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxBody)
+		resp.Body = wrappedBody(resp)
 	}
 	if err == nil && m != nil {
 		m.sent.Store(true)

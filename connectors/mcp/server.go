@@ -141,6 +141,7 @@ func (s Server) streamable() sdk.Transport {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		MaxRetries:           -1,
+		MaxEventSize:         -1, // maxBody bounds what is read
 		DisableStandaloneSSE: true,
 	}
 }

@@ -47,7 +47,7 @@ func claims() []connectors.Claim {
 			Says: "The write types that the contract calls idempotent: carried out a second time they leave what the first time left. Two calls at once are kept apart by this process where the contract says serial, and by nobody between processes."},
 		{About: connectors.TopicUndo, Source: here, Says: "By the write that the contract names, which must leave nothing else behind."},
 		{About: connectors.TopicIrreversible, Source: here, Says: "What the contract lists."},
-		{About: connectors.TopicValues, Source: here, Says: "As the answers show them; numbers beyond what a double holds exactly are refused in structured content."},
+		{About: connectors.TopicValues, Source: here, Says: "As the answers show them; numbers are exact."},
 		{About: connectors.TopicLimits, Source: here, Says: "200 records in one call, 8 MB in one answer; what a server bounds besides, it says nowhere."},
 	}
 }

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/internal/mcpapi"
 )
@@ -75,36 +79,52 @@ func TestPromptsAndResourcesPassThrough(t *testing.T) {
 	}
 }
 
-// TestAnswersOfReadsPassWhole: an image, a link, and structured content
-// arrive as the tool gave them.
+// TestAnswersOfReadsPassWhole: an image, a link, and structured content arrive as
+// the tool gave them, and its arguments as the client gave them, whichever way the
+// server is reached. 9007199254740993 is no double.
 func TestAnswersOfReadsPassWhole(t *testing.T) {
-	b, up := shop(t, false, nil)
-	tool := up.Tool(mcptest.Find)
-	tool.OutputSchema = json.RawMessage(`{"type":"object","properties":{"id":{"type":"integer"}}}`)
-	up.MCP.AddTool(tool, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{
-			Content: []sdk.Content{&sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}, &sdk.AudioContent{Data: []byte("wav"), MIMEType: "audio/wav"},
-				&sdk.ResourceLink{URI: "shop://orders", Name: "orders"}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "shop://a", Blob: []byte("b")}}},
-			StructuredContent: json.RawMessage(`{"id":42,"price":1.25}`),
-		}, nil
-	})
-	s := b.stdio(agent("acme"), nil)
-	r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}})
-	if err != nil || r.IsError {
-		t.Fatal(r, err)
-	}
-	got, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{
-		`{"type":"image","mimeType":"image/png","data":"cG5n"}`, `{"type":"audio","mimeType":"audio/wav","data":"d2F2"}`,
-		`{"type":"resource_link","uri":"shop://orders","name":"orders"}`, `{"type":"resource","resource":{"uri":"shop://a","blob":"Yg=="}}`,
-		`"structuredContent":{"id":42,"price":1.25}`,
-	} {
-		if !strings.Contains(string(got), part) {
-			t.Errorf("%s lacks %s", got, part)
-		}
+	const content = `{"id":9007199254740993,"price":1.250,"text":"<\"é\\n"}`
+	for _, way := range []string{"stdio", "events", "json"} {
+		t.Run(way, func(t *testing.T) {
+			up := mcptest.New(mcptest.NewWorld())
+			tool, args := up.Tool(mcptest.Find), new(atomic.Value)
+			up.MCP.AddTool(tool, func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				args.Store(string(req.Params.Arguments))
+				return &sdk.CallToolResult{
+					Content: []sdk.Content{&sdk.ImageContent{Data: []byte("png"), MIMEType: "image/png"}, &sdk.AudioContent{Data: []byte("wav"), MIMEType: "audio/wav"},
+						&sdk.ResourceLink{URI: "shop://orders", Name: "orders"}, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "shop://a", Blob: []byte("b")}}},
+					StructuredContent: json.RawMessage(content),
+				}, nil
+			})
+			behind := mcp.Server{Transport: up.Transport}
+			if way != "stdio" {
+				web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return up.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: way == "json"}))
+				t.Cleanup(web.Close)
+				behind = mcp.Server{URL: web.URL}
+			}
+			conn, err := mcp.New(pinned(t, up), mcp.Options{Server: behind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(up.Cut)
+			b := newBench(t, conn, nil, nil)
+			s := b.raw()
+			s.ask(1, rawInitialize)
+			s.ask(0, rawInitialized)
+			got := s.ask(2, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+mcptest.Find+`","arguments":{"order_id":"A-1","n":9007199254740993}}}`)
+			for _, part := range []string{
+				`{"type":"image","mimeType":"image/png","data":"cG5n"}`, `{"type":"audio","mimeType":"audio/wav","data":"d2F2"}`,
+				`{"type":"resource_link","uri":"shop://orders","name":"orders"}`, `{"type":"resource","resource":{"uri":"shop://a","blob":"Yg=="}}`,
+				`"structuredContent":` + strings.ReplaceAll(content, "<", `\u003c`),
+			} {
+				if !strings.Contains(got, part) {
+					t.Errorf("%s lacks %s", got, part)
+				}
+			}
+			if want := `{"order_id":"A-1","n":9007199254740993}`; args.Load() != want {
+				t.Errorf("the arguments came as %v, want %s", args.Load(), want)
+			}
+		})
 	}
 }
 

@@ -21,47 +21,66 @@ const (
 	rawLast        = `{"jsonrpc":"2.0","id":9999,"method":"prompts/list"}`
 )
 
+// raw is a session over stdio whose client sends text.
+type raw struct {
+	t       *testing.T
+	to      *io.PipeWriter
+	answers *bufio.Scanner
+	done    chan error
+}
+
+func (b *bench) raw() *raw {
+	b.t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	s := &raw{t: b.t, to: toServer, answers: bufio.NewScanner(fromServer), done: make(chan error, 1)}
+	s.answers.Buffer(nil, 4<<20)
+	go func() {
+		s.done <- b.gate.Speak(context.Background(), agent("acme"), in, out)
+		_ = out.Close()
+	}()
+	b.t.Cleanup(s.close)
+	return s
+}
+
+// ask sends a message, and waits for the answer to the request id, if it is not 0.
+func (s *raw) ask(id int, text string) string {
+	s.t.Helper()
+	if _, err := io.WriteString(s.to, text+"\n"); err != nil {
+		s.t.Fatalf("%.200s: %v", text, err)
+	}
+	for id != 0 && s.answers.Scan() {
+		if answered(s.t, s.answers.Bytes(), id) {
+			return s.answers.Text()
+		}
+	}
+	if id != 0 {
+		s.t.Fatalf("no answer to %.200s", text)
+	}
+	return ""
+}
+
+func (s *raw) close() {
+	_ = s.to.Close()
+	for s.answers.Scan() { // until the server has closed its end
+	}
+	if err := <-s.done; err != nil {
+		s.t.Errorf("stdio ended with %v", err)
+	}
+}
+
 // TestRawMessagesOverStdio: each request is answered, and the gateway still
 // answers a correct one afterwards.
 func TestRawMessagesOverStdio(t *testing.T) {
 	b, _ := shop(t, false, nil)
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		done <- b.gate.Speak(context.Background(), agent("acme"), in, out)
-		_ = out.Close()
-	}()
-	answers := bufio.NewScanner(fromServer)
-	answers.Buffer(nil, 4<<20)
-	ask := func(id int, text string) string {
-		t.Helper()
-		if _, err := io.WriteString(toServer, text+"\n"); err != nil {
-			t.Fatalf("%.200s: %v", text, err)
-		}
-		for id != 0 && answers.Scan() {
-			if answered(t, answers.Bytes(), id) {
-				return answers.Text()
-			}
-		}
-		if id != 0 {
-			t.Fatalf("no answer to %.200s", text)
-		}
-		return ""
-	}
-	ask(1, rawInitialize)
-	ask(0, rawInitialized)
+	s := b.raw()
+	s.ask(1, rawInitialize)
+	s.ask(0, rawInitialized)
 	for _, m := range mcptest.RawMessages(2) {
-		ask(m.ID, m.Text)
+		s.ask(m.ID, m.Text)
 	}
-	if got := ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
+	if got := s.ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
 		t.Errorf("afterwards: %s", got)
-	}
-	_ = toServer.Close()
-	for answers.Scan() { // until the server has closed its end
-	}
-	if err := <-done; err != nil {
-		t.Errorf("stdio ended with %v", err)
 	}
 }
 

@@ -154,9 +154,9 @@ func unreadable(how string) *sdk.CallToolResult {
 		return text(`{"orders":[],"orders":[]}`)
 	case "image":
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.ImageContent{Data: []byte("x"), MIMEType: "image/png"}}}
-	case "huge":
+	case "structured twice":
 		r := text("{}")
-		r.StructuredContent = json.RawMessage(`{"orders":[],"total":9007199254740993}`)
+		r.StructuredContent = json.RawMessage(`{"orders":[],"orders":[]}`)
 		return r
 	}
 	return failure("the database is on fire")

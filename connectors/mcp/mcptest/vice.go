@@ -34,7 +34,7 @@ const Delay = 50 * time.Millisecond
 
 // Unreadable are the ways in which a read cannot be understood.
 func Unreadable() []string {
-	return []string{"error", "words", "shape", "keyless", "twice", "image", "cut", "huge"}
+	return []string{"error", "words", "shape", "keyless", "twice", "image", "cut", "structured twice"}
 }
 
 var ofReads = []Vice{LaggingRead, UnreadableRead, HangingRead}
