@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
 	"github.com/readback-go/readback/ledger"
 )
@@ -260,6 +261,48 @@ func TestServeRefuses(t *testing.T) {
 				t.Errorf("it left something behind: %v %v", left, err)
 			}
 		})
+	}
+}
+
+// TestServeSaysThatABodyIsTooLarge: with the problem that the document lists,
+// whether the length was announced or not, and not before the bound of the route.
+func TestServeSaysThatABodyIsTooLarge(t *testing.T) {
+	s := serveProcess(t, t.TempDir())
+	const most = intent.MaxSize + 64<<10
+	_, document := s.ask(http.MethodGet, "/v1/openapi.json", "")
+	listed, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size    int
+		chunked bool
+		status  int
+		kind    string
+	}{
+		{most, false, http.StatusBadRequest, "invalid-intent"}, {most, true, http.StatusBadRequest, "invalid-intent"},
+		{most + 1, false, http.StatusRequestEntityTooLarge, "too-large"}, {most + 1, true, http.StatusRequestEntityTooLarge, "too-large"},
+		{8 << 20, false, http.StatusRequestEntityTooLarge, "too-large"}, {8 << 20, true, http.StatusRequestEntityTooLarge, "too-large"},
+	} {
+		var body io.Reader = strings.NewReader("{" + strings.Repeat(" ", c.size-2) + "}")
+		if c.chunked {
+			body = struct{ io.Reader }{body}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/writes", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ Type string }
+		err = json.NewDecoder(resp.Body).Decode(&got)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != c.status || !strings.HasSuffix(got.Type, "/"+c.kind) || !strings.Contains(string(listed), got.Type) {
+			t.Errorf("%+v: %d %s (%v)", c, resp.StatusCode, got.Type, err)
+		}
 	}
 }
 

@@ -110,9 +110,9 @@ const (
 
 // Bounds of requests.
 const (
-	// defaultBody is the largest body of a request in bytes where nobody says: an
-	// intent and what stands around it.
-	defaultBody = 1 << 20
+	// defaultBody is how many bytes of a body can be read where nothing else is
+	// said: more than any route takes, since each refuses for itself.
+	defaultBody = 2 << 20
 	// maxAddress bounds the address of a request in bytes: a search, and where a
 	// login is to go on.
 	maxAddress = 8 << 10

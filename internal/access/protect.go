@@ -13,7 +13,9 @@ import (
 
 // ProtectOptions of [Protect]. The zero value works.
 type ProtectOptions struct {
-	// MaxBody is the largest body of a request in bytes. Default 1 MiB.
+	// MaxBody is how many bytes of a body can be read. Default 2 MiB. What reads
+	// one has a bound of its own and answers with its own kind of problem, whether
+	// the length was announced or not.
 	MaxBody int64
 	// Logger gets panics, with the route and the stack; never a body, a query or
 	// a header. Default none.
@@ -21,7 +23,7 @@ type ProtectOptions struct {
 }
 
 // Protect stands around everything that is served. It refuses what a page of
-// another origin makes a browser ask for, requests that are too large, names of
+// another origin makes a browser ask for, headers that are too large, names of
 // other methods in headers, and secrets in addresses; it sets the headers that
 // keep browsers from guessing, framing and telling; and it makes an answer of a
 // panic. A handler sets its own Content-Security-Policy and Cache-Control where
@@ -86,8 +88,6 @@ func (p *protected) refuse(r *http.Request) (status int, why string) {
 		return http.StatusRequestURITooLong, fmt.Sprintf("the address has more than %d bytes", maxAddress)
 	case lines > maxHeaders || len(cookies) > maxCookies:
 		return http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("want at most %d header lines, and %d bytes of cookies", maxHeaders, maxCookies)
-	case r.ContentLength > p.options.MaxBody:
-		return http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes", p.options.MaxBody)
 	case hasSecret(r.URL):
 		return http.StatusBadRequest, "there is a token in the address, where it is logged and kept; revoke it, and send another as Authorization: Bearer"
 	}
