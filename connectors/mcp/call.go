@@ -184,12 +184,13 @@ func (s *session) list(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	s.mu.Lock()
 	s.asOf = asked // a change that is told from here on wins
 	s.mu.Unlock()
+	ctx, m := marked(ctx)
 	tools, err := list(ctx, s.cs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.asOf = time.Time{}
-		return nil, err
+		return nil, m.login(err)
 	}
 	s.tools = tools
 	return tools, nil

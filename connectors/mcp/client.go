@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/readback-go/readback/connectors"
 )
 
 // Client holds a session with a server and begins another when it has ended:
@@ -218,10 +214,7 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 	select {
 	case r := <-done:
 		if r.err != nil {
-			if status := m.status.Load(); status == http.StatusUnauthorized || status == http.StatusForbidden {
-				return nil, connectors.LoginRefused(strconv.FormatInt(status, 10), r.err)
-			}
-			return nil, r.err
+			return nil, m.login(r.err)
 		}
 		s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}
 		go c.watchOver(s)

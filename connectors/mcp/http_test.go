@@ -63,7 +63,8 @@ func TestOneCallOverHTTP(t *testing.T) {
 	}{
 		"good":           {"nothing is wrong", nil, connectors.FateAnswered},
 		"throttled":      {"429 says not now", status(http.StatusTooManyRequests), connectors.FateThrottled},
-		"forbidden":      {"403 says no", status(http.StatusForbidden), connectors.FateRefused},
+		"unauthorized":   {"401 is about the login and not about the write", status(http.StatusUnauthorized), connectors.FateLogin},
+		"forbidden":      {"403 says no to this write", status(http.StatusForbidden), connectors.FateRefused},
 		"bad gateway":    {"502 may come from a gateway", status(http.StatusBadGateway), connectors.FateUnknown},
 		"unavailable":    {"503 may too", status(http.StatusServiceUnavailable), connectors.FateUnknown},
 		"cut":            {"it was received and not answered", cutOff, connectors.FateUnknown},

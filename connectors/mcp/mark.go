@@ -4,10 +4,13 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors"
 )
 
 // mark notes what became of the message of one call, so that a failure before
@@ -19,6 +22,16 @@ type mark struct {
 	// it.
 	status atomic.Int64
 	header atomic.Pointer[http.Header]
+}
+
+// login is the error of a message that belongs to no write: where the server
+// answered it with 401 or 403, it refused the login. Of a call 403 may concern the
+// write alone; see [Client.failed].
+func (m *mark) login(err error) error {
+	if status := m.status.Load(); err != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
+		return connectors.LoginRefused(strconv.FormatInt(status, 10), err)
+	}
+	return err
 }
 
 type markKey struct{}
