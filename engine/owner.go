@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -61,10 +62,21 @@ func gone(owner string) string {
 	return ""
 }
 
+// inheritAll is [worker.inherit] at the start and again and again: of processes that
+// ended before this one began, and of those that end beside it.
+func (w *worker) inheritAll(ctx context.Context) {
+	const what = "writes of an ended process wait for their leases to end"
+	w.tell(ctx, what, w.inherit(ctx, math.MaxInt))
+	for sleep(ctx, ctx, jittered(houseEvery)) {
+		w.tell(ctx, what, w.inherit(ctx, 1))
+	}
+}
+
 // inherit takes over at once what an ended process of this machine, usually the one
 // before this, had in hand. Nothing that it did not send can leave it any more, and
-// its leases would only be waited out.
-func (w *worker) inherit(ctx context.Context) error {
+// its leases would only be waited out. Of each tenant and state it lists the newest
+// pages until it has met all leased writes.
+func (w *worker) inherit(ctx context.Context, pages int) error {
 	surveyor, ok := w.e.ledger.(ledger.Surveyor)
 	if !ok || processes() == "" {
 		return nil
@@ -73,15 +85,23 @@ func (w *worker) inherit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	leased := make(map[string]int)
+	type held struct {
+		tenant string
+		state  ledger.State
+	}
+	leased, all := make(map[held]int), 0
 	for _, q := range survey.Queues {
-		if q.State != ledger.Settled {
-			leased[q.Tenant] += q.Leased
+		if q.State != ledger.Settled && q.Leased > 0 {
+			leased[held{q.Tenant, q.State}] += q.Leased
+			all += q.Leased
 		}
 	}
-	for tenant, left := range leased {
-		f := ledger.Filter{Tenant: tenant, States: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating}, Limit: inheritAtOnce}
-		for left > 0 {
+	if all <= w.inHand() {
+		return nil // they are this worker's own
+	}
+	for h, left := range leased {
+		f := ledger.Filter{Tenant: h.tenant, States: []ledger.State{h.state}, Limit: inheritAtOnce}
+		for page := 0; left > 0 && page < pages; page++ {
 			recs, err := w.e.ledger.List(ctx, f)
 			if err != nil {
 				return err
@@ -91,23 +111,35 @@ func (w *worker) inherit(ctx context.Context) error {
 					continue
 				}
 				left--
-				c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.leaseFor(rec), Tenant: tenant, ID: rec.ID, Gone: gone(rec.Owner)}
-				if c.Gone == "" {
-					continue
-				}
-				claimed, asked, err := w.e.lent(ctx, c)
-				if err != nil {
+				if err := w.succeed(ctx, rec); err != nil {
 					return err
 				}
-				for _, rec := range claimed {
-					w.work(rec, asked)
-				}
 			}
-			if len(recs) < 1000 {
+			if len(recs) < inheritAtOnce {
 				break
 			}
 			f.Before = recs[len(recs)-1].ID
 		}
 	}
 	return nil
+}
+
+// succeed takes over a leased write if the process of its owner is gone.
+func (w *worker) succeed(ctx context.Context, rec ledger.Record) error {
+	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
+	if c.Gone == "" {
+		return nil
+	}
+	claimed, asked, err := w.e.lent(ctx, c)
+	for _, rec := range claimed {
+		w.work(rec, asked)
+	}
+	return err
+}
+
+// inHand is how many writes this worker works on.
+func (w *worker) inHand() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.used
 }

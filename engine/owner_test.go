@@ -76,3 +76,54 @@ func TestEndedProcess(t *testing.T) {
 		})
 	}
 }
+
+// Nor does a worker wait for the leases of a process that ends beside it.
+func TestEndedProcessBesideAWorker(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere it is unknown where the number of a process counts")
+	}
+	beside := exec.Command("cat")
+	in, err := beside.StdinPipe()
+	if err == nil {
+		err = beside.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		out := b.do(order("A-0", intent.Create))
+		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, here, _ := strings.Cut(events[0].By, "@")
+		d, held := b.world.Destination(), make(chan struct{})
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
+		other := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA@%s", beside.Process.Pid, here)})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b.work(45 * time.Second)
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if out, err = other.Do(ctx, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		time.Sleep(10 * time.Second)
+		if rec := b.state(out.ID); rec.Fence != 1 {
+			t.Errorf("taken over from a process that runs%s", b.life(out.ID))
+		}
+		_ = in.Close()
+		if err := beside.Wait(); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(7 * time.Second)
+		if rec := b.state(out.ID); rec.Fence < 2 {
+			t.Errorf("it still waits for the lease until %s of a process that ended 7 s ago%s", rec.LeaseUntil, b.life(out.ID))
+		}
+		<-done
+		close(held)
+	})
+}
