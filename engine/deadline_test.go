@@ -16,25 +16,32 @@ import (
 )
 
 // Nothing is sent after the deadline, also where the ledger or the read of the
-// pre-state took until then.
+// pre-state took until then, and by the ledger's clock: that of the worker may be
+// late.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		stands time.Duration // after the reservation
 		reads  time.Duration
+		in     time.Duration // the deadline
+		ahead  time.Duration // the ledger's clock
 	}{
-		"a slow ledger": {10 * time.Second, 0},
-		"a slow read":   {0, 10 * time.Second},
+		"a slow ledger": {10 * time.Second, 0, 5 * time.Second, 0},
+		"a slow read":   {0, 10 * time.Second, 5 * time.Second, 0},
+		"a slow ledger, by a worker whose clock is late": {10 * time.Second, 0, 5 * time.Second, time.Hour},
+		"a slow read, by a worker whose clock is late":   {0, 10 * time.Second, 5 * time.Second, time.Hour},
+		"a moment, by a worker whose clock is late":      {500 * time.Millisecond, 0, 200 * time.Millisecond, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, simulated.Plain.Options(), nil)
+				b.steps()(c.ahead)
 				b.seed(seeded, "")
 				time.Sleep(time.Minute)
 				d := b.world.Destination()
 				d.Connector = &spy{Connector: d.Connector, read: func() { time.Sleep(c.reads) }, write: func(connectors.Request) { t.Error("sent after the deadline") }}
 				e := b.engineOn(&stalling{Ledger: b.ledger, reserve: c.stands}, d, nil)
 				w := order("A-1", intent.Update)
-				w.Deadline = time.Now().Add(5 * time.Second)
+				w.Deadline = time.Now().Add(c.ahead + c.in)
 				out, err := e.Do(t.Context(), w)
 				if err != nil || out.Status != engine.StatusNotApplied {
 					t.Errorf("%+v, %v%s", out, err, b.life(out.ID))

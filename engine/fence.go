@@ -13,7 +13,7 @@ import (
 // write to another worker: where more than a moment has passed the ledger is
 // asked, immediately before the send, and the guards whether sends were stopped.
 func (t *task) overtaken() (why string, lost bool) {
-	now := t.now()
+	now := t.clock.Add(time.Since(t.leased)) // the latest that the ledger's clock can show: an answer may come late
 	if max(time.Since(t.leased), wallSince(t.leased)) > fenceFresh {
 		if now, why, lost = t.askLedger(); why != "" {
 			return why, lost

@@ -281,6 +281,48 @@ func TestAnAlarmReadsTheWritesOfItsRecordAlone(t *testing.T) {
 	})
 }
 
+// slowFind is a ledger that takes long to find what is asked for.
+type slowFind struct {
+	*ledger.Memory
+	took time.Duration
+}
+
+func (s slowFind) Find(ctx context.Context, f ledger.Search) (ledger.Found, error) {
+	time.Sleep(s.took)
+	return s.Memory.Find(ctx, f)
+}
+
+// An alarm that looks through many later writes of its record, of which none
+// explains it, takes longer than a lease lasts, and its worker keeps the write.
+func TestALeaseLastsWhileLaterWritesAreLookedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		b.engine = b.engineOn(slowFind{b.ledger, 20 * time.Second}, b.world.Destination(), nil)
+		out := b.do(order("A-1", intent.Create))
+		for n := range 1001 { // six pages of 200
+			rec, err := ledger.NewRecord(wish("A-1", n, intent.Update))
+			if err == nil {
+				rec, _, err = b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "w", LeaseFor: time.Minute})
+			}
+			if err == nil {
+				_, err = b.ledger.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.remove("A-1")
+		before := b.state(out.ID).Fence
+		time.Sleep(time.Hour - time.Minute)
+		b.work(5 * time.Minute)
+		if got := b.state(out.ID); got.State != ledger.Review || got.Fence != before+1 {
+			t.Errorf("%s after it was taken up %d times; want review after one%s", got.Phase(), got.Fence-before, b.life(out.ID))
+		}
+	})
+}
+
 // An edit whose record a later verified write of ours gave another key is
 // explained by that write.
 func TestWhatWeMovedSinceIsNoAlarm(t *testing.T) {
