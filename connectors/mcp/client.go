@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -181,7 +183,7 @@ func (c *Client) begin(ctx context.Context, st *start) {
 	c.failures, c.notBefore, c.last = 0, time.Time{}, nil
 	c.current, st.s = s, s
 	if c.changed != nil {
-		go c.changed()
+		go c.recovered("a new session", c.changed)
 	}
 }
 
@@ -252,13 +254,15 @@ func (c *Client) drop(s *session) {
 // client makes the SDK's client. It offers the server nothing: no sampling, no
 // elicitation, no roots; and it repeats no call by itself.
 func (c *Client) client() *sdk.Client {
-	return sdk.NewClient(&sdk.Implementation{Name: "readback", Version: "1"}, &sdk.ClientOptions{
+	client := sdk.NewClient(&sdk.Implementation{Name: "readback", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.toolsChanged() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.tell(r.Params) },
 		Logger:                      slog.New(slog.DiscardHandler),
 	})
+	client.AddReceivingMiddleware(c.recovering)
+	return client
 }
 
 func (c *Client) toolsChanged() {
@@ -269,7 +273,30 @@ func (c *Client) toolsChanged() {
 		s.forget()
 	}
 	if f != nil {
-		go f()
+		go c.recovered("a changed list of tools", f)
+	}
+}
+
+// recovered runs what handles a message of the server, in a goroutine where a panic
+// would end the process. It reports whether f panicked, and logs that.
+func (c *Client) recovered(what string, f func()) (panicked bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			panicked = true
+			c.log.Error("the handling of a message of a server panicked", "message", what, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+	return false
+}
+
+// recovering is [Client.recovered] for what the SDK handles.
+func (c *Client) recovering(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		if c.recovered(method, func() { res, err = next(ctx, method, req) }) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the client failed to handle this message"}
+		}
+		return res, err
 	}
 }
 

@@ -2,12 +2,16 @@ package mcp_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -71,4 +75,51 @@ func TestRawMessagesOfAServer(t *testing.T) {
 	if err != nil || len(got.Prompts) != 1 || !strings.Contains(got.Prompts[0].Name, "greet") {
 		t.Errorf("afterwards: %+v, %v", got, err)
 	}
+}
+
+// TestAPanicOfAHandlerEndsNothing: neither at the beginning of a session, nor when
+// the tools have changed, nor at progress; each is logged with its stack.
+func TestAPanicOfAHandlerEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, seen := mcptest.New(mcptest.NewWorld()), make(chan struct{})
+		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.GetProgressToken() != nil {
+					_ = req.GetSession().(*sdk.ServerSession).NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: 1})
+					<-seen // what comes at the end of a call may be overtaken by its answer
+				}
+				return next(ctx, method, req)
+			}
+		})
+		var log bytes.Buffer
+		client, err := mcp.NewClient(mcp.Server{Transport: up.Transport}, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.OnChange(func() { panic("a mistake about tools") })
+		if _, err := client.Tools(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		up.Turn(mcptest.Create, "Creates an order, and more.")
+		time.Sleep(time.Second) // the SDK gathers changes for a moment
+		args := map[string]any{"order_id": "A-1"}
+		if _, err := client.Call(t.Context(), mcptest.Find, args, func(*sdk.ProgressNotificationParams) {
+			close(seen)
+			panic("a mistake about progress")
+		}); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if _, err := client.Call(t.Context(), mcptest.Find, args, nil); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+		_ = client.Close()
+		up.Cut()
+		synctest.Wait()
+		for _, want := range []string{"a new session", "a changed list of tools", "a mistake about tools", "notifications/progress", "a mistake about progress", "raw_test.go"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("logged %s, which lacks %q", log.String(), want)
+			}
+		}
+	})
 }

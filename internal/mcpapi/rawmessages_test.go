@@ -64,6 +64,29 @@ func TestRawMessages(t *testing.T) {
 	if r := b.result(w.do(http.MethodPost, callBody("9999", "create_order", anOrder, ""))); r.Status != "verified" {
 		t.Errorf("over HTTP, afterwards: %+v", r)
 	}
+
+	b = newBench(t, simulated.Unique.Options(), nil)
+	alone := &wire{t: t, url: b.listen(), name: "bot", noVersion: true}
+	handled := 0
+	for _, m := range append(mcptest.RawMessages(1), mcptest.RawMessage{ID: 9999, Text: callBody("9999", "create_order", anOrder, "")}) {
+		var text string
+		text, alone.header = m.Alone()
+		s := alone.do(http.MethodPost, text)
+		if s.status >= http.StatusInternalServerError {
+			t.Errorf("without a session: %.200s: %d %s", text, s.status, s.body)
+		}
+		if s.status == http.StatusOK {
+			handled++
+		}
+		if m.ID == 9999 {
+			if r := b.result(s); r.Status != "verified" {
+				t.Errorf("without a session, afterwards: %+v", r)
+			}
+		}
+	}
+	if handled < 5 {
+		t.Errorf("without a session %d messages were handled at all; the suite reaches nothing", handled)
+	}
 }
 
 // TestAPanicEndsOneMessage: it is answered with an internal error, logged with its

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -90,7 +91,7 @@ func TestRawMessagesOverHTTP(t *testing.T) {
 	s := httptest.NewServer(b.gate.HTTP(byTenant{}))
 	t.Cleanup(s.Close)
 	client, session := &http.Client{Timeout: time.Minute}, ""
-	ask := func(id int, text string) string {
+	ask := func(text string, header http.Header) string {
 		t.Helper()
 		req, err := http.NewRequest(http.MethodPost, s.URL, strings.NewReader(text))
 		if err != nil {
@@ -100,9 +101,10 @@ func TestRawMessagesOverHTTP(t *testing.T) {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
-		if session != "" {
+		if session != "" && header == nil {
 			req.Header.Set("Mcp-Session-Id", session)
 		}
+		maps.Copy(req.Header, header)
 		res, err := client.Do(req)
 		if err != nil {
 			t.Fatalf("%.200s: %v", text, err)
@@ -120,13 +122,19 @@ func TestRawMessagesOverHTTP(t *testing.T) {
 		}
 		return string(body)
 	}
-	ask(1, rawInitialize)
-	ask(0, rawInitialized)
+	ask(rawInitialize, nil)
+	ask(rawInitialized, nil)
 	for _, m := range mcptest.RawMessages(2) {
-		ask(m.ID, m.Text)
+		ask(m.Text, nil)
 	}
-	if got := ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
+	if got := ask(rawLast, nil); !strings.Contains(got, `"prompts":[]`) {
 		t.Errorf("afterwards: %s", got)
+	}
+	for _, m := range mcptest.RawMessages(2) {
+		ask(m.Alone())
+	}
+	if got := ask(mcptest.RawMessage{Text: strings.Replace(rawLast, "}", `,"params":{}}`, 1)}.Alone()); !strings.Contains(got, `"prompts":[]`) {
+		t.Errorf("without a session, afterwards: %s", got)
 	}
 }
 

@@ -1,7 +1,9 @@
 package mcptest
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 )
 
@@ -44,4 +46,32 @@ func RawMessages(first int) []RawMessage {
 type RawMessage struct {
 	ID   int // 0: a notification, which has no answer
 	Text string
+}
+
+// Alone is the message as a request of the protocol's version without sessions over
+// HTTP: with the header fields and, where it has params that are an object and no
+// _meta in it, the _meta without which nothing would handle it.
+func (m RawMessage) Alone() (text string, header http.Header) {
+	const version = "2026-07-28"
+	var parts map[string]json.RawMessage
+	var params map[string]json.RawMessage
+	var method, name string
+	_ = json.Unmarshal([]byte(m.Text), &parts) // what is no JSON or of another type stays as it is
+	_ = json.Unmarshal(parts["method"], &method)
+	_ = json.Unmarshal(parts["params"], &params)
+	_ = json.Unmarshal(params["name"], &name)
+	if name == "" {
+		_ = json.Unmarshal(params["uri"], &name)
+	}
+	header = http.Header{"Mcp-Protocol-Version": {version}, "Mcp-Method": {method}}
+	if name != "" {
+		header.Set("Mcp-Name", name)
+	}
+	if text = m.Text; params != nil && params["_meta"] == nil {
+		params["_meta"] = json.RawMessage(`{"io.modelcontextprotocol/protocolVersion":"` + version + `","io.modelcontextprotocol/clientCapabilities":{}}`)
+		parts["params"], _ = json.Marshal(params)
+		whole, _ := json.Marshal(parts)
+		text = string(whole)
+	}
+	return text, header
 }
