@@ -113,10 +113,12 @@ func hasSecret(u *url.URL) bool {
 }
 
 // byBearerAlone reports whether nothing that a browser adds by itself says who
-// asks: no page of another origin can send this header unasked.
+// asks: no page of another origin can send this header unasked. A browser does add
+// HTTP Basic, also with a token as its password.
 func byBearerAlone(r *http.Request) bool {
 	_, err := bearer(r.Header)
-	return err == nil && len(r.Header.Values("Cookie")) == 0
+	_, _, basic := r.BasicAuth()
+	return err == nil && !basic && len(r.Header.Values("Cookie")) == 0
 }
 
 // catch makes an answer of a panic, which tells nothing about it. One that has

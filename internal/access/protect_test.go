@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,6 +69,7 @@ func TestProtectRefuses(t *testing.T) {
 		"token in a browser":  {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x"}}, "", 200, "no page sends this unasked"},
 		"token and cookie":    {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x"}, "Cookie": {"a=b"}}, "", 403, "who it is may come of the cookie"},
 		"basic in a browser":  {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Basic YTpi"}}, "", 403, "browsers send it by themselves"},
+		"token as password":   {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {asPassword(secret)}}, "", 403, "likewise, whatever the password is"},
 		"two tokens":          {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Authorization": {"Bearer x", "Bearer y"}}, "", 403, "that is no bearer token"},
 		"method override":     {"POST", "/", http.Header{"X-Http-Method-Override": {"DELETE"}}, "", 400, "some take it for a DELETE"},
 		"method":              {"POST", "/", http.Header{"X-Http-Method": {"DELETE"}}, "", 400, "some take it for a DELETE"},
@@ -101,6 +103,10 @@ func TestProtectRefuses(t *testing.T) {
 			isProblem(t, w, c.status)
 		})
 	}
+}
+
+func asPassword(secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+secret))
 }
 
 func isProblem(t *testing.T, w *httptest.ResponseRecorder, status int) {

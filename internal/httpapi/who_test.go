@@ -3,12 +3,15 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/ledger"
 )
 
 // somebody is a resolver that always finds the same.
@@ -58,6 +61,51 @@ func TestRoutesByRole(t *testing.T) {
 				t.Errorf("%s %s by %s: the gate heard %+v", route.Method, path, role, s.heard.Caller)
 			}
 		}
+	}
+}
+
+// A token works as the password of HTTP Basic, over a network, with the act of each
+// route and for its own tenant. Without one the answer offers Bearer alone.
+func TestTokenAsPasswordAtTheGate(t *testing.T) {
+	tokens := access.NewTokens(ledger.NewMemory(), nil)
+	_, secret, err := tokens.Create(t.Context(), access.NewToken{Tenant: "acme", Name: "bot", Role: engine.RoleAgent, By: "ana"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stands := &stand{}
+	web := httptest.NewServer(access.Protect(New(stands, &Options{Who: tokens}), access.ProtectOptions{}))
+	t.Cleanup(web.Close)
+	for name, c := range map[string]struct {
+		reason, user, password, path string
+		status                       int
+	}{
+		"any user":          {"the token names the caller", "whoever", secret, "/api/v1/workflows/wf_1/fail", http.StatusOK},
+		"no user":           {"likewise", "", secret, "/api/v1/workflows/wf_1/fail", http.StatusOK},
+		"another password":  {"it is no token", "bot", "secret", "/api/v1/workflows/wf_1/fail", http.StatusUnauthorized},
+		"a token as a user": {"it would be logged", secret, "", "/api/v1/workflows/wf_1/fail", http.StatusUnauthorized},
+		"an unknown token":  {"it was not made here", "bot", secret[:len(secret)-1] + "_", "/api/v1/workflows/wf_1/fail", http.StatusUnauthorized},
+		"not its act":       {"an agent approves nothing", "bot", secret, "/api/v1/workflows/wf_1/steps/pay/approve", http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stands.asked = 0
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+c.path, strings.NewReader(`{"reason":"it is over","comment":"I looked at it well"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.SetBasicAuth(c.user, c.password)
+			r.Header.Set("Content-Type", "application/json")
+			w, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = w.Body.Close()
+			if offered := w.Header["Www-Authenticate"]; w.StatusCode != c.status || (w.StatusCode == 401) != slices.Equal(offered, []string{`Bearer realm="readback"`}) {
+				t.Errorf("%s: %d, which offers %q; want %d", c.reason, w.StatusCode, offered, c.status)
+			}
+			if heard := stands.heard.Caller; (stands.asked > 0) != (c.status < 300) || stands.asked > 0 && (heard.Tenant != "acme" || heard.Name != "bot" || heard.Role != engine.RoleAgent) {
+				t.Errorf("%s: the gate was asked %d times by %+v", c.reason, stands.asked, heard)
+			}
+		})
 	}
 }
 

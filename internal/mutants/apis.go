@@ -55,6 +55,8 @@ func interfaces() []Mutant {
 			"got != want && printed != want", "got != want && printed != got", "", "TestContractOfAnEarlierVersion"},
 		{4, "A token works as the password of HTTP Basic.", "internal/access/resolve.go",
 			"strings.HasPrefix(password, secretPrefix)", "false", "", "TestTokenAsPassword"},
+		{9, "A browser adds HTTP Basic by itself, whatever the password.", "internal/access/protect.go",
+			"!basic && ", "(basic || !basic) && ", "", "TestProtectRefuses/token_as_password"},
 		{4, "Types that are generated from the OpenAPI document compile.", "internal/httpapi/v1/schema.go",
 			"value[\"items\"], value[\"additionalProperties\"] = map[string]any{}, map[string]any{}", "_ = value", "", "TestTypeScriptClient"},
 		{6, "A write whose table does not exist ends before it is sent.", "engine/run.go",
