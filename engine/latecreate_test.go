@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,48 +11,109 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
+// conditionalCreates is a destination whose creates are repeated by the row
+// conditional: it refuses one whose key is taken.
+type conditionalCreates struct{ connectors.Connector }
+
+func (c conditionalCreates) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if r.Intent.Write == intent.Create {
+		r.Conditional = false // the desk refuses it by the key
+	}
+	return c.Connector.Write(ctx, r)
+}
+
+// conditionally makes the row conditional that of creates and upserts.
+func (b *bench) conditionally() {
+	d := b.world.Destination()
+	d.Connector = conditionalCreates{d.Connector}
+	for kind, p := range d.Profiles {
+		p.Unique, p.Conditional = []intent.WriteType{intent.Delete}, []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+		d.Profiles[kind] = p
+	}
+	b.engine = b.engineOn(b.ledger, d, nil)
+}
+
+// repeated is the row by which a write was sent again, "" where it was not.
+func (b *bench) repeated(id ledger.ID) (row string) {
+	b.t.Helper()
+	events, err := b.ledger.Events(b.t.Context(), "acme", id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, ev := range events {
+		if ev.Kind == ledger.EvAnnounced {
+			row = ev.Rule
+		}
+	}
+	return row
+}
+
 // A create was sent twice, since its first send was not answered; the record is
-// deleted; then the first send arrives, and its key is free again.
+// deleted; then the first send arrives, and its key is free again. An upsert that is
+// conditional on there being no record makes it again likewise.
 func TestADeletedRecordDoesNotComeBack(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
-	for name, write := range map[string]intent.WriteType{"delete": intent.Delete, "upsert": intent.Upsert} {
-		t.Run("by a later "+name, func(t *testing.T) {
+	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate, simulated.OpUpsert}, Delay: 25 * time.Second, Times: 1}
+	versioned := simulated.Unique.Options()
+	versioned.Versions = true
+	for name, c := range map[string]struct {
+		options      simulated.Options
+		conditional  bool
+		first, write intent.WriteType
+		row          string
+	}{
+		"by a later delete":                          {simulated.Unique.Options(), false, intent.Create, intent.Delete, policies.RowUnique},
+		"by a later upsert":                          {simulated.Unique.Options(), false, intent.Create, intent.Upsert, policies.RowUnique},
+		"by a later delete, of an upsert":            {simulated.Unique.Options(), false, intent.Upsert, intent.Delete, policies.RowUnique},
+		"by a later delete, conditional":             {versioned, true, intent.Create, intent.Delete, policies.RowConditional},
+		"by a later upsert, conditional":             {versioned, true, intent.Create, intent.Upsert, policies.RowConditional},
+		"by a later delete, of a conditional upsert": {versioned, true, intent.Upsert, intent.Delete, policies.RowConditional},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
-				b.set(late)
-				first := b.do(order("A-1", intent.Create))
-				if first.Status != engine.StatusVerified || first.Sends != 2 {
-					t.Fatalf("%+v%s", first, b.life(first.ID))
+				b := newBench(t, c.options, nil)
+				if c.conditional {
+					b.conditionally()
 				}
-				w := call(order("A-1", write), 2)
-				if write == intent.Upsert {
+				b.set(late)
+				first := b.do(order("A-1", c.first))
+				if row := b.repeated(first.ID); first.Status != engine.StatusVerified || first.Sends != 2 || row != c.row {
+					t.Fatalf("by the row %q: %+v%s", row, first, b.life(first.ID))
+				}
+				w := call(order("A-1", c.write), 2)
+				if c.write == intent.Upsert {
 					w.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
 				}
 				second := b.do(w)
 				b.worked(time.Hour)
 				if got := b.state(second.ID); got.Settlement != ledger.Verified || got.FirstSend.Sub(b.state(first.ID).LastSend) < simulated.DefaultHorizon {
-					t.Errorf("%s, sent %s after the create%s", got.Phase(), got.FirstSend.Sub(b.state(first.ID).LastSend), b.life(second.ID))
+					t.Errorf("%s, sent %s after the first write%s", got.Phase(), got.FirstSend.Sub(b.state(first.ID).LastSend), b.life(second.ID))
 				}
-				if left := b.fieldsNow(); (left != nil) != (write == intent.Upsert) || left != nil && left["currency"] != "EUR" {
+				if left := b.fieldsNow(); (left != nil) != (c.write == intent.Upsert) || left != nil && left["currency"] != "EUR" {
 					t.Errorf("the record came back: %v%s", left, b.life(first.ID))
 				}
 			})
 		})
 	}
-	t.Run("by another actor", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
-			b.set(late)
-			first := b.do(order("A-1", intent.Create))
-			b.remove("A-1")
-			b.worked(time.Hour)
-			if got := b.state(first.ID); b.fieldsNow() == nil || got.State != ledger.Review {
-				t.Errorf("%s, and there is %v%s", got.Phase(), b.fieldsNow(), b.life(first.ID))
-			}
+	for name, conditional := range map[string]bool{"by another actor": false, "by another actor, conditional": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, versioned, nil)
+				if conditional {
+					b.conditionally()
+				}
+				b.set(late)
+				first := b.do(order("A-1", intent.Create))
+				b.remove("A-1")
+				b.worked(time.Hour)
+				if got := b.state(first.ID); b.fieldsNow() == nil || got.State != ledger.Review {
+					t.Errorf("%s, and there is %v%s", got.Phase(), b.fieldsNow(), b.life(first.ID))
+				}
+			})
 		})
-	})
+	}
 	t.Run("while a send hangs whose lease a clock step ended", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, simulated.Unique.Options(), nil)

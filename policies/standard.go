@@ -162,8 +162,9 @@ func acceptSeen(c Case) (Decision, bool) {
 // what a later write of the record makes: settling this one lets that go. The only send
 // has landed where what is seen is proven to be its effect; else another actor may
 // have done the same. After a repeat an earlier one may land in any case, unless the
-// destination recognises our key. A condition refuses what lands later, and a repeated
-// create meets what is there: see StillCreates.
+// destination recognises our key. The version of a record refuses what lands later; the
+// condition of an upsert can be that there is none, which is so again once the record
+// was deleted. A repeated create meets what is there: see StillCreates.
 func mayStillLand(c Case) bool {
 	horizon, ends := c.Profile.Horizon.Declared()
 	if !c.Unknown || !ends || c.SinceSend >= horizon || !Counting(c) {
@@ -171,7 +172,7 @@ func mayStillLand(c Case) bool {
 	}
 	creates := c.Intent.Write == intent.Create && !c.Repaired
 	switch {
-	case !creates && slices.Contains(c.Profile.Conditional, c.Intent.Write):
+	case !creates && c.Intent.Write != intent.Upsert && slices.Contains(c.Profile.Conditional, c.Intent.Write):
 		return false
 	case c.Sends-c.Unsent < 2:
 		return !c.Own

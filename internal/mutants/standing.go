@@ -151,6 +151,8 @@ func sharing() []Mutant {
 			"if head.State == ledger.Review {\n\t\t\t\treturn", "if head.State == ledger.Settled {\n\t\t\t\treturn", "", "TestBehindAReviewIsInProgress"},
 		{6, "What was sent twice keeps its line while the first send can land.", standardGo,
 			"\tcase mayStillLand(c):\n", "\tcase mayStillLand(c) && false:\n", "", "TestStandardAccepts/update,_repeated"},
+		{6, "The condition that there is no record is fulfilled again once it was deleted.", "policies/standard.go",
+			"!creates && c.Intent.Write != intent.Upsert && slices", "!creates && slices", "engine", "TestADeletedRecordDoesNotComeBack/by_a_later_delete,_of_a_conditional_upsert"},
 		{6, "What is not proven to be our effect leaves our send under way.", standardGo,
 			"\t\treturn !c.Own\n", "\t\treturn false\n", "engine", "TestAnothersEffectDoesNotSettleASendUnderWay/a_delete_by_the_key"},
 	}
