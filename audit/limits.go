@@ -78,6 +78,10 @@ const (
 	// maxHeld is how many problems are held until the first of them are known.
 	maxHeld = 10_000
 
+	// headsLate is how long entries may go without a head from outside until a check
+	// with such heads fails, where the ledger's own newest head says nothing.
+	headsLate = 24 * time.Hour
+
 	// livesAtOnce is how many writes or papers are read at once for a check.
 	livesAtOnce = 100
 

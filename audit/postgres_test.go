@@ -35,6 +35,8 @@ func TestPostgres(t *testing.T) {
 		"alter the intent":  {"what a reviewer is shown", `UPDATE ledger_writes SET intent = intent || ' '::bytea WHERE n = 1`, audit.Altered},
 		"alter a paper":     {"an approval is a paper", `UPDATE ledger_papers SET state = 'approved' WHERE kind = 'gate'`, audit.Altered},
 		"alter a page":      {"the chain itself", `UPDATE ledger_papers SET body = convert_to(replace(convert_from(body, 'UTF8'), '"kind":"sent"', '"kind":"late"'), 'UTF8') WHERE id = 'page-000000000001'`, audit.PageAltered},
+		"make a trigger":    {"it changes what is stored behind the engine", `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER f BEFORE UPDATE ON ledger_writes FOR EACH ROW EXECUTE FUNCTION f()`, audit.Foreign},
+		"make a rule":       {"likewise", `CREATE RULE r AS ON DELETE TO ledger_notes DO INSTEAD NOTHING`, audit.Foreign},
 		"cut off the end":   {"a chain that is only shorter agrees with itself", `DELETE FROM ledger_papers WHERE kind = 'audit' AND id IN ('tip', 'page-000000000002')`, audit.OlderCopy},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,14 @@ type Report struct {
 	Pruned    int `json:"pruned,omitempty"`
 	Forgotten int `json:"forgotten,omitempty"`
 	Repeated  int `json:"repeated,omitempty"`
-	// Notes say what was not checked, and why.
+	// Notes say what was not checked in this ledger, and why.
 	Notes []string `json:"notes,omitempty"`
+	// NotCovered lists what no chain covers, in any ledger: nobody can see whether it
+	// was altered.
+	NotCovered []string `json:"not_covered"`
+	// Checked is when the check began, on the clock of its machine: the age of a head
+	// is the time until then.
+	Checked time.Time `json:"checked"`
 }
 
 // Chain is one tenant's.
@@ -43,11 +49,11 @@ type Chain struct {
 	Hash    string    `json:"hash,omitempty"`
 	Sealed  time.Time `json:"sealed,omitzero"` // when its last page was made
 	// Heads counts signed heads that were held against it; Proven is how many of its
-	// entries the newest of them that came from outside covers, and Newest when that
-	// one was signed.
-	Heads  int       `json:"heads"`
-	Proven int64     `json:"proven"`
-	Newest time.Time `json:"newest,omitzero"`
+	// entries the newest of them that came from outside covers.
+	Heads  int   `json:"heads"`
+	Proven int64 `json:"proven"`
+	// HeadAt is when the newest head from outside was signed, zero without one.
+	HeadAt time.Time `json:"head_signed,omitzero"`
 }
 
 // The words for what is wrong.
@@ -66,8 +72,19 @@ const (
 	BadHead      = "bad head"      // a head is no head, or nobody trusted signed it
 	OtherLedger  = "other ledger"  // a head or a page is another ledger's
 	HeadUnplaced = "head unplaced" // a head is of a tenant that has no chain here
-	HeadMissing  = "head missing"  // heads from outside do not cover what they should
+	HeadsEnd     = "heads end"     // the heads from outside end before heads that were signed
+	Foreign      = "foreign"       // a trigger or a rule that the ledger did not make
 )
+
+// notCovered is what stands in no chain and is not checked.
+var notCovered = []string{
+	"leases and fences of writes, when papers were created and last changed, marks of damaged rows",
+	"the ledger's own row (version, clock, how far events are remembered for sealing)",
+	"the feed of changes and the tables and indices for searching",
+	"entries of the outbox until the ledger takes them in",
+	"notes of workers: stops, circuit breakers, learned lags, who seals",
+	"tables, columns and constraints of the schema; of triggers and rules only that there are none",
+}
 
 // Problem is one thing that is wrong.
 type Problem struct {

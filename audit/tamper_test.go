@@ -179,6 +179,25 @@ var tamperings = map[string]tampering{
 		other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
 		other.more(t)
 	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a", Page: 5, Entry: 26}},
+	"shorten the heads": {"what came after the newest head that is left could be altered unseen", func(_ *testing.T, c *crime) {
+		c.heads.heads = slices.DeleteFunc(c.heads.heads, func(e signing.Envelope) bool {
+			h, err := audit.ReadHead(e)
+			return err != nil || h.Tenant == "a" && h.Page == 4
+		})
+	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "a", Page: 3, Entry: 16}},
+	"leave out the heads of a tenant": {"likewise", func(_ *testing.T, c *crime) {
+		c.heads.heads = slices.DeleteFunc(c.heads.heads, func(e signing.Envelope) bool {
+			h, err := audit.ReadHead(e)
+			return err != nil || h.Tenant == "b"
+		})
+	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "b", Entry: 1}},
+	"shorten the heads, and delete the ledger's own": {"likewise, by somebody who can write to both", func(t *testing.T, c *crime) {
+		c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'head'`)
+		c.heads.heads = c.heads.heads[:1]
+	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "a", Page: 1}},
+	"make a trigger": {"it changes what is stored behind the engine", func(t *testing.T, c *crime) {
+		c.sql(t, `CREATE TRIGGER quiet BEFORE DELETE ON ledger_notes BEGIN SELECT raise(IGNORE); END`)
+	}, audit.Problem{Kind: audit.Foreign}},
 	"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_papers WHERE tenant = 'b'`)
 	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
@@ -217,7 +236,7 @@ func TestTampering(t *testing.T) {
 				}
 			}
 			if first := r.Problems[0]; !fits(c.want, first) && !slices.Contains(
-				[]string{"cut off the end", "a head of nobody", "swap heads", "everything made anew", "a head of another ledger", "swap pages"}, name) {
+				[]string{"cut off the end", "a head of nobody", "swap heads", "everything made anew", "a head of another ledger", "swap pages", "shorten the heads, and delete the ledger's own"}, name) {
 				t.Errorf("the first is %s", first)
 			}
 		})
@@ -228,6 +247,35 @@ func TestTampering(t *testing.T) {
 func fits(want, got audit.Problem) bool {
 	return want.Kind == got.Kind && (want.Tenant == "" || want.Tenant == got.Tenant) && (want.Seq == 0 || want.Seq == got.Seq) &&
 		(want.Page == 0 || want.Page == got.Page) && (want.Entry == 0 || want.Entry == got.Entry) && (want.Paper == "" || want.Paper == got.Paper)
+}
+
+// Heads that end early are no alarm where they are said to be collected before;
+// where the ledger's own newest head was put back as well, time tells.
+func TestHeadsThatEndEarly(t *testing.T) {
+	c := scene(t)
+	all := c.heads.all()
+	o := audit.VerifyOptions{Outside: true, Keys: c.keys}
+	if r := check(t, c.l, o); len(r.Problems) != 1 || r.Problems[0].Kind != audit.HeadsEnd {
+		t.Errorf("without any head: %v", r.Problems)
+	}
+	o.Heads = slices.DeleteFunc(all, func(e signing.Envelope) bool {
+		h, err := audit.ReadHead(e)
+		return err != nil || h.Tenant == "a" && h.Page > 3
+	})
+	if r := check(t, c.l, o); len(r.Problems) != 1 || r.Problems[0].Kind != audit.HeadsEnd || !r.Chains[0].HeadAt.Before(r.Checked) || r.Chains[0].HeadAt.IsZero() {
+		t.Errorf("%+v, chains %+v", r.Problems, r.Chains)
+	}
+	o.AsOf = time.Now().Add(-time.Hour)
+	clean(t, c.l, o)
+	own, err := o.Heads[2].Encode() // of page 3
+	must(t, err)
+	c.sql(t, `UPDATE ledger_papers SET body = '%s' WHERE tenant = 'a' AND id = 'head'`, own)
+	o.AsOf = time.Now()
+	clean(t, c.l, o)
+	o.AsOf = time.Now().Add(25 * time.Hour)
+	if r := check(t, c.l, o); len(r.Problems) != 1 || r.Problems[0].Kind != audit.HeadsEnd {
+		t.Errorf("a day without a head: %v", r.Problems)
+	}
 }
 
 // An older copy of the file agrees with itself; a head from outside tells.

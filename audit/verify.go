@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,20 +18,16 @@ type VerifyOptions struct {
 	Tenant string
 	// Heads are signed heads from outside. Default none.
 	Heads []signing.Envelope
-	// Outside wants heads from outside to cover every chain, but for what was sealed
-	// within Behind (default [DefaultBehind]) after the newest of them. Heads that
-	// somebody removed are then a problem, and so are those that were never given.
-	// Default false.
+	// Outside says that the check is to rest on heads from outside, and fails where
+	// there are none, as in a file that was emptied. Heads imply it.
 	Outside bool
-	Behind  time.Duration
+	// AsOf allows Heads to be behind: none that was signed later needs to be among
+	// them. Default when the check begins.
+	AsOf time.Time
 	// Keys are trusted to sign heads. Heads are checked only with some; without
 	// them all of those that are given are problems.
 	Keys signing.Keys
 }
-
-// DefaultBehind is how far the newest head from outside may be behind the end of its
-// chain: heads are handed on a minute after they are signed, and copied later.
-const DefaultBehind = time.Hour
 
 // Verify checks a ledger against its chains, and these against heads. It changes
 // nothing, and may run beside whatever works on the ledger. What is wrong is in
@@ -45,7 +40,12 @@ func Verify(ctx context.Context, l ledger.Ledger, o VerifyOptions) (Report, erro
 	if err != nil {
 		return Report{}, err
 	}
-	v := &verifier{store: s, o: o, lengths: make(map[string]Head), heads: make(map[string][]Head), gaps: make(map[string]bool)}
+	o.Outside = o.Outside || len(o.Heads) > 0
+	now := time.Now().UTC()
+	if o.AsOf.IsZero() {
+		o.AsOf = now
+	}
+	v := &verifier{store: s, o: o, report: Report{Checked: now, NotCovered: notCovered}, lengths: make(map[string]Head), heads: make(map[string][]Head), gaps: make(map[string]bool)}
 	if err := v.run(ctx); err != nil {
 		return Report{}, err
 	}
@@ -77,8 +77,13 @@ func (v *verifier) run(ctx context.Context) error {
 		v.tenants = []string{v.o.Tenant}
 	}
 	v.openHeads()
-	if v.o.Outside && len(v.o.Heads) == 0 {
-		v.report.add(Problem{Kind: HeadMissing, What: "no head was given: nothing from outside covers anything"})
+	foreign, err := v.store.Foreign(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range foreign {
+		v.report.add(Problem{Kind: Foreign, What: fmt.Sprintf(
+			"%s: the ledger did not make it, and it can change what is stored; see what it does, and remove it", name)})
 	}
 	entries := int64(0)
 	for _, tenant := range v.tenants {
@@ -133,6 +138,14 @@ func (v *verifier) openHeads() {
 	for _, of := range v.heads {
 		slices.SortFunc(of, func(a, b Head) int { return int(a.Page - b.Page) })
 	}
+	if v.o.Outside && len(v.heads) == 0 {
+		of := "of any tenant"
+		if v.o.Tenant != "" {
+			of = "of this tenant"
+		}
+		v.report.add(Problem{Kind: HeadsEnd, Tenant: v.o.Tenant, What: fmt.Sprintf(
+			"heads from outside were to be compared, and among the %d that were given no trusted key signed one %s: an empty file proves nothing", len(v.o.Heads), of)})
+	}
 }
 
 // unplaced are heads of tenants of whom nothing at all is there.
@@ -177,6 +190,7 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 	w := &walk{v: v, chain: Chain{Tenant: tenant}}
 	for _, h := range v.heads[tenant] {
 		w.heads = append(w.heads, given{h, true})
+		w.newest, w.chain.HeadAt = h, h.At
 	}
 	if err := w.begin(ctx, tenant); err != nil {
 		return w.chain, err
@@ -195,7 +209,7 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 	}
 	beyond := len(w.heads) > 0
 	w.end()
-	w.covered()
+	w.short()
 	if w.chain.Pages > 0 || w.says > 0 || beyond {
 		v.report.Chains = append(v.report.Chains, w.chain)
 	}
@@ -207,10 +221,14 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 type walk struct {
 	v      *verifier
 	chain  Chain
-	heads  []given // by page
-	says   int64   // the last page, as the ledger says
-	last   Head    // of the last page that was seen
-	broken bool    // a page is not what it was, and so does not prove the next
+	heads  []given   // by page
+	says   int64     // the last page, as the ledger says
+	last   Head      // of the last page that was seen
+	broken bool      // a page is not what it was, and so does not prove the next
+	newest Head      // of those that came from outside
+	own    Head      // the newest that the ledger itself keeps; zero where there is none to trust
+	gone   bool      // the ledger keeps none
+	beyond time.Time // when the first page behind the newest head from outside was sealed
 }
 
 // given is a head, and whether it came from outside.
@@ -239,7 +257,7 @@ func (w *walk) begin(ctx context.Context, tenant string) error {
 	}
 	p, err := w.v.store.Paper(ctx, tenant, ledger.AuditKind, headID)
 	if err != nil {
-		if errors.Is(err, ledger.ErrNoPaper) {
+		if w.gone = errors.Is(err, ledger.ErrNoPaper); w.gone {
 			err = nil
 		}
 		return err
@@ -255,6 +273,7 @@ func (w *walk) begin(ctx context.Context, tenant string) error {
 	case h.Tenant != tenant:
 		w.add(Problem{Kind: BadHead, What: fmt.Sprintf("the signed head that the ledger itself keeps is that of tenant %q", h.Tenant)})
 	default:
+		w.own = h
 		w.heads = append(w.heads, given{h, false})
 	}
 	return nil
@@ -300,6 +319,9 @@ func (w *walk) see(p Page) error {
 	if w.v.report.Ledger == "" {
 		w.v.report.Ledger = p.Ledger
 	}
+	if p.Number > w.newest.Page && w.beyond.IsZero() {
+		w.beyond = p.Sealed
+	}
 	p.Hash = hash
 	w.last = p.head()
 	w.chain.Pages, w.chain.Entries, w.chain.Hash, w.chain.Sealed = p.Number, w.last.Entries, hash, p.Sealed
@@ -323,27 +345,9 @@ func (w *walk) meet(h Head, outside bool) {
 		at.Kind, at.What = Forked, fmt.Sprintf("the head that was signed at %s says hash %s after %d entries; the chain has %s after %d: it was made anew since, from somewhere before here", when, h.Hash, h.Entries, w.last.Hash, w.last.Entries)
 	default:
 		if w.chain.Heads++; outside {
-			w.chain.Proven, w.chain.Newest = h.Entries, h.At
+			w.chain.Proven = h.Entries
 		}
 		return
-	}
-	w.add(at)
-}
-
-// covered says what no head from outside covers, where that is wanted.
-func (w *walk) covered() {
-	at := Problem{Kind: HeadMissing, Page: w.chain.Pages, Entry: w.chain.Proven + 1}
-	behind := w.chain.Sealed.Sub(w.chain.Newest)
-	switch {
-	case !w.v.o.Outside || w.chain.Proven == w.chain.Entries:
-		return
-	case w.chain.Proven == 0:
-		at.What = fmt.Sprintf("no head of it was given: nothing from outside covers its %d entries", w.chain.Entries)
-	case behind <= cmp.Or(w.v.o.Behind, DefaultBehind):
-		return
-	default:
-		at.What = fmt.Sprintf("the newest head that was given was signed at %s and covers %d of %d entries, and the chain goes on for %s: heads were removed, or none are signed any more",
-			clock(w.chain.Newest), w.chain.Proven, w.chain.Entries, behind.Round(time.Second))
 	}
 	w.add(at)
 }
@@ -362,6 +366,32 @@ func (w *walk) end() {
 				clock(h.At), h.Entries, h.Page, w.last.Entries, w.last.Page, h.Entries-w.last.Entries)})
 		}
 	}
+}
+
+// short says where the heads from outside end too early: whoever shortens the file
+// of heads, or has an older copy of it, could otherwise have anything altered that
+// came later.
+func (w *walk) short() {
+	if !w.v.o.Outside || len(w.v.heads) == 0 {
+		return
+	}
+	at := Problem{Kind: HeadsEnd, Page: w.newest.Page, Entry: w.newest.Entries + 1}
+	end := "no head of this tenant is among those that were given"
+	if w.newest.Page > 0 {
+		end = fmt.Sprintf("the newest head that was given was signed at %s, after %d entries", clock(w.newest.At), w.newest.Entries)
+	}
+	const why = "the heads that were given were shortened, or were collected before that: get newer ones, or say how far they may be behind"
+	switch {
+	case w.own.Page > w.newest.Page && !w.own.At.After(w.v.o.AsOf):
+		at.What = fmt.Sprintf("%s, and the ledger signed one at %s, after %d entries; %s", end, clock(w.own.At), w.own.Entries, why)
+	case w.gone && w.newest.Page > 0:
+		at.What = end + ", and the ledger does not hold its own newest head, which it keeps from the first that is signed: it was deleted"
+	case !w.beyond.IsZero() && w.beyond.Before(w.v.o.AsOf.Add(-headsLate)):
+		at.What = fmt.Sprintf("%s, and entries behind it were sealed from %s on, with no head for more than %s: %s", end, clock(w.beyond), headsLate, why)
+	default:
+		return
+	}
+	w.add(at)
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -234,6 +234,9 @@ type Witness interface {
 	// Kept are the papers behind one, of which only tenant, kind and id count, in the
 	// order of these, at most limit (from 1 to 1000), but for those of [AuditKind].
 	Kept(ctx context.Context, after Paper, limit int) ([]Paper, error)
+	// Foreign names the triggers and rules on the ledger's tables. Drivers make none:
+	// such a one can change what is stored after the engine has handed it over.
+	Foreign(ctx context.Context) ([]string, error)
 }
 
 // Life is one write and all of its events, in the order in which they stand.

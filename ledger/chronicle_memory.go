@@ -143,6 +143,9 @@ func (m *Memory) Tenants(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(all)), ctx.Err()
 }
 
+// Foreign implements [Witness]. There is no schema here.
+func (m *Memory) Foreign(ctx context.Context) ([]string, error) { return nil, ctx.Err() }
+
 // Lives implements [Witness].
 func (m *Memory) Lives(ctx context.Context, after ID, limit int) (lives []Life, err error) {
 	m.mu.Lock()

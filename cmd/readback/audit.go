@@ -44,14 +44,18 @@ names what was altered, deleted, inserted or put in another order, the first of 
 first, and changes nothing. Without heads from outside it proves little: whoever can
 write to the ledger can make another chain.
 
+With --heads it fails where the heads end before the newest one that the ledger
+signed, as in a file that was emptied or shortened. Heads that are collected once a
+day end early too: --behind 24h allows it for the last 24 hours.
+
 It ends with 0 when nothing is wrong, with 43 when something is. All tenants are
 checked unless --tenant names one.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys, behind) }),
 	}
 	cmd.Flags().StringArrayVar(&heads, "heads", nil, "a file of signed heads, one each line, or a directory of such files; several are several of these")
-	cmd.Flags().DurationVar(&behind, "behind", audit.DefaultBehind, "how far the newest of these heads may be behind the end of its chain")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted to sign heads; several are several of these")
+	cmd.Flags().DurationVar(&behind, "behind", 0, "how far the heads may be behind: those that were signed within this time before the check need not be among them")
 	return cmd
 }
 
@@ -178,10 +182,13 @@ func (a *app) sealing(d *desk) (func(context.Context) error, error) {
 }
 
 func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time.Duration) (int, error) {
-	if behind <= 0 {
-		return 0, usagef("--behind: is %s; want more than 0s, such as 1h", behind)
+	o := audit.VerifyOptions{Outside: len(heads) > 0, AsOf: time.Now().Add(-behind)}
+	switch {
+	case behind < 0:
+		return 0, usagef("--behind: is %s; want 0s or more, such as 24h", behind)
+	case behind > 0 && !o.Outside:
+		return 0, usagef("--behind: is %s, and no heads are given that could be behind; want --heads as well", behind)
 	}
-	o := audit.VerifyOptions{Outside: len(heads) > 0, Behind: behind}
 	var err error
 	if len(heads) > 0 || len(keys) > 0 {
 		if o.Keys, err = trusted(keys); err != nil {
@@ -252,8 +259,8 @@ func auditText(r audit.Report) string {
 			outside++
 		}
 		fmt.Fprintf(&b, "tenant %s: %d entries on %d pages, %d of them covered by heads from outside", report.Safe(c.Tenant), c.Entries, c.Pages, c.Proven)
-		if !c.Newest.IsZero() {
-			fmt.Fprintf(&b, ", the newest signed %s ago", time.Since(c.Newest).Round(time.Second))
+		if !c.HeadAt.IsZero() {
+			fmt.Fprintf(&b, ", the newest signed at %s (%s before this check)", c.HeadAt.UTC().Format(time.RFC3339), report.Short(r.Checked.Sub(c.HeadAt).Round(time.Second)))
 		}
 		b.WriteString("\n")
 	}
@@ -270,8 +277,11 @@ func auditText(r audit.Report) string {
 	for _, n := range r.Notes {
 		b.WriteString(report.Safe(n) + "\n")
 	}
-	if len(r.Chains) > 0 {
-		b.WriteString("Not covered by any chain: leases, notes (stops, rates, learned lags), the outbox, the feed of changes, and the database's own version row, indices and triggers.\n")
+	for i, n := range r.NotCovered {
+		if i == 0 {
+			b.WriteString("Not covered by any chain:\n")
+		}
+		b.WriteString("  " + n + "\n")
 	}
 	switch {
 	case !r.OK():

@@ -168,9 +168,10 @@ func TestAuditAgainstHeadsThatWereRemoved(t *testing.T) {
 		return p.run(append([]string{"audit", "verify", "--heads", heads, "--key", public}, args...)...)
 	}
 	first, _, _ := strings.Cut(string(all), "\n")
-	says(t, p.want(0, verify(string(all), "--behind", "1ns")), "up to the newest heads", "the newest signed", " ago")
-	says(t, p.want(exitTampered, verify("")), "head missing", "no head was given", "nothing from outside covers its")
-	says(t, p.want(exitTampered, verify(first+"\n", "--behind", "1ns")), "head missing", "heads were removed, or none are signed any more")
-	says(t, p.want(0, verify(first+"\n")), "the newest signed")
-	says(t, p.want(exitUsage, verify(first, "--behind", "0s")), "--behind: is 0s; want more than 0s")
+	says(t, p.want(0, verify(string(all))), "up to the newest heads", "the newest signed at", "before this check", "Not covered by any chain", "feed of changes")
+	says(t, p.want(exitTampered, verify("")), "heads end", "an empty file proves nothing")
+	says(t, p.want(exitTampered, verify(first+"\n")), "heads end: tenant", "the heads that were given were shortened")
+	says(t, p.want(0, verify(first+"\n", "--behind", "1h")), "the newest signed")
+	says(t, p.want(exitUsage, verify(first, "--behind", "-1s")), "--behind: is -1s; want 0s or more")
+	says(t, p.want(exitUsage, p.run("audit", "verify", "--behind", "1h")), "--behind: is 1h", "want --heads")
 }

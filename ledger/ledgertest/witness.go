@@ -86,6 +86,9 @@ var witnessing = map[string]scenario{
 			if diff := cmp.Diff([]string{"a", "b", "c", "d"}, tenants); diff != "" || err != nil {
 				h.Errorf("error %v, tenants (-want +got):\n%s", err, diff)
 			}
+			if foreign, err := h.witness().Foreign(context.Background()); len(foreign) > 0 || err != nil {
+				h.Errorf("error %v, triggers and rules %q that no driver made", err, foreign)
+			}
 		},
 	},
 }

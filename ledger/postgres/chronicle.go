@@ -238,12 +238,18 @@ func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger
 var _ ledger.Witness = (*Ledger)(nil)
 
 // Tenants implements [ledger.Witness].
-func (l *Ledger) Tenants(ctx context.Context) (tenants []string, err error) {
-	err = l.read(ctx, l.sql["tenants"], nil, func(rows pgx.Rows) (err error) {
-		tenants, err = pgx.CollectRows(rows, pgx.RowTo[string])
+func (l *Ledger) Tenants(ctx context.Context) ([]string, error) { return l.names(ctx, "tenants") }
+
+// Foreign implements [ledger.Witness]. No migration makes a trigger or a rule.
+func (l *Ledger) Foreign(ctx context.Context) ([]string, error) { return l.names(ctx, "foreign") }
+
+// names are the values of the first column of a query.
+func (l *Ledger) names(ctx context.Context, query string) (names []string, err error) {
+	err = l.read(ctx, l.sql[query], nil, func(rows pgx.Rows) (err error) {
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	return tenants, err
+	return names, err
 }
 
 // Lives implements [ledger.Witness]. The events of a write are at least those

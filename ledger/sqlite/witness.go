@@ -18,21 +18,30 @@ var sqlLives string
 //go:embed sql/kept.sql
 var sqlKept string
 
+//go:embed sql/foreign.sql
+var sqlForeign string
+
 var _ ledger.Witness = (*Ledger)(nil)
 
 // Tenants implements [ledger.Witness].
-func (l *Ledger) Tenants(ctx context.Context) (tenants []string, err error) {
+func (l *Ledger) Tenants(ctx context.Context) ([]string, error) { return l.names(ctx, sqlTenants) }
+
+// Foreign implements [ledger.Witness]. No migration makes a trigger.
+func (l *Ledger) Foreign(ctx context.Context) ([]string, error) { return l.names(ctx, sqlForeign) }
+
+// names are the values of the first column of a query.
+func (l *Ledger) names(ctx context.Context, query string) (names []string, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		s, err := l.statement(conn, sqlTenants)
+		s, err := l.statement(conn, query)
 		if err != nil {
 			return err
 		}
 		return each(l.path, s, func() error {
-			tenants = append(tenants, s.ColumnText(0))
+			names = append(names, s.ColumnText(0))
 			return nil
 		})
 	})
-	return tenants, err
+	return names, err
 }
 
 // Lives implements [ledger.Witness]. A write and its events are as they were at
