@@ -78,6 +78,14 @@ const (
 	// maxHeld is how many problems are held until the first of them are known.
 	maxHeld = 10_000
 
+	// maxCandidates is how many heads of a tenant are looked through in a file for one
+	// that a trusted key signed: lines that nobody trusted signed do not hide the rest.
+	maxCandidates = 8
+
+	// maxHeadsRead is how much of a file of heads is read at each start: weeks of them, in
+	// a fraction of a second. A year of one tenant is 250 MB.
+	maxHeadsRead = 16 << 20
+
 	// headsLate is how long entries may go without a head from outside until a check
 	// with such heads fails, where the ledger's own newest head says nothing.
 	headsLate = 24 * time.Hour

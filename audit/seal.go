@@ -220,7 +220,7 @@ func (s *Sealer) begin(ctx context.Context) error {
 // identity is the name of the ledger, which it is given once.
 func (s *Sealer) identity(ctx context.Context) (string, error) {
 	for range maxTries {
-		have, err := s.note(ctx, noteLedger)
+		have, err := s.store.note(ctx, noteLedger)
 		if err != nil || have.Version != 0 {
 			return string(have.Value), err
 		}
@@ -233,8 +233,8 @@ func (s *Sealer) identity(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("audit: the name of the ledger: %w", ledger.ErrStale)
 }
 
-func (s *Sealer) note(ctx context.Context, name string) (ledger.Note, error) {
-	found, _, err := s.store.notes.Notes(ctx, name)
+func (s store) note(ctx context.Context, name string) (ledger.Note, error) {
+	found, _, err := s.notes.Notes(ctx, name)
 	for _, n := range found {
 		if n.Name == name {
 			return n, err

@@ -312,6 +312,144 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
+// A ledger that was put back does not reach the heads that were signed since, until
+// it is known; what nobody trusted signed, and the heads of another ledger, say
+// nothing.
+func TestHeadsAhead(t *testing.T) {
+	c := scene(t)
+	path := filepath.Join(t.TempDir(), "heads.jsonl")
+	file, err := audit.NewFile(path)
+	must(t, err)
+	for _, e := range c.heads.all() {
+		must(t, file.Keep(t.Context(), e))
+	}
+	ahead := func(l ledger.Ledger) []audit.Ahead {
+		t.Helper()
+		found, err := audit.HeadsAhead(t.Context(), l, c.keys, path)
+		must(t, err)
+		return found
+	}
+	if found := ahead(c.l); len(found) > 0 {
+		t.Errorf("a false alarm: %+v", found)
+	}
+	empty := ledger.NewMemory()
+	if found := ahead(empty); len(found) != 2 || found[0].Kind != audit.OlderCopy || found[0].Tenant != "a" {
+		t.Errorf("an empty ledger in its place: %+v", found)
+	}
+	named := ledger.NewMemory()
+	life(t, named, "a", "w")
+	_, err = audit.New(named, audit.Options{Logger: quiet}).Seal(t.Context())
+	must(t, err)
+	if found := ahead(named); len(found) > 0 {
+		t.Errorf("the heads of another ledger: %+v", found)
+	}
+	must(t, c.l.Close())
+	old, err := os.ReadFile(c.path)
+	must(t, err)
+	c.l = open(t, c.path)
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+	life(t, c.l, "a", "more")
+	c.head(t)
+	other, _ := signer(t)
+	forged, err := other.Sign(audit.HeadType, []byte(`{"format":1,"ledger":"x","tenant":"b","entries":900,"page":900,"hash":"00","at":"2026-01-01T00:00:00Z"}`))
+	must(t, err)
+	must(t, file.Keep(t.Context(), forged))
+	must(t, c.l.Close())
+	must(t, os.WriteFile(c.path, old, 0o600))
+	c.l = open(t, c.path)
+	found := ahead(c.l)
+	if len(found) != 1 || found[0].Kind != audit.OlderCopy || found[0].Tenant != "a" || found[0].Page != 5 {
+		t.Fatalf("an older copy: %+v", found)
+	}
+	must(t, audit.RememberAhead(t.Context(), c.l, found))
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+	for i := range 3 { // past the page of the head that it was behind
+		if found := ahead(c.l); len(found) > 0 {
+			t.Errorf("it is known, after %d more: %+v", i, found)
+		}
+		life(t, c.l, "a", fmt.Sprint("after ", i))
+		c.head(t)
+	}
+}
+
+// What else is in the files of heads hides no older copy: a newer head of another ledger,
+// one of a key that is not trusted, and those from before an earlier restore. Files
+// without any head of the ledger are an error.
+func TestNothingHidesAnOlderCopy(t *testing.T) {
+	c := scene(t)
+	path := filepath.Join(t.TempDir(), "heads.jsonl")
+	file, err := audit.NewFile(path)
+	must(t, err)
+	back := func() (restore func()) {
+		must(t, c.l.Close())
+		old, err := os.ReadFile(c.path)
+		must(t, err)
+		c.l = open(t, c.path)
+		return func() {
+			must(t, c.l.Close())
+			must(t, os.WriteFile(c.path, old, 0o600))
+			c.l = open(t, c.path)
+		}
+	}
+	more := func(name string) {
+		c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+		life(t, c.l, "a", name)
+		c.head(t)
+	}
+	pages := func() (all []int64, err error) {
+		found, err := audit.HeadsAhead(t.Context(), c.l, c.keys, path)
+		for _, f := range found {
+			all = append(all, f.Page)
+		}
+		return all, err
+	}
+	want := func(reason, fails string, want ...int64) {
+		t.Helper()
+		if got, err := pages(); !slices.Equal(got, want) || (err != nil) != (fails != "") || err != nil && !strings.Contains(err.Error(), fails) {
+			t.Errorf("%s: heads of pages %v, error %v; want %v, %q", reason, got, err, want, fails)
+		}
+	}
+	want("no file", "although it signed some")
+	must(t, os.WriteFile(path, nil, 0o600))
+	want("an empty file", "although it signed some")
+	restore := back()
+	for i := range 3 {
+		more(fmt.Sprint("first ", i))
+	}
+	want("the ledger has gone on", "")
+	own, err := audit.HeadsAhead(t.Context(), ledger.NewMemory(), c.keys, path)
+	if must(t, err); len(own) != 1 {
+		t.Fatalf("%+v", own)
+	}
+	head := func(by *signing.Signer, id string) {
+		e, err := by.Sign(audit.HeadType, fmt.Appendf(nil, `{"format":1,"ledger":%q,"tenant":"a","entries":900,"page":900,"hash":"00","at":%q}`, id, time.Now().UTC().Format(time.RFC3339Nano)))
+		must(t, err)
+		must(t, file.Keep(t.Context(), e))
+	}
+	for range 20 {
+		head(c.sign, "another")
+	}
+	want("heads of another ledger", "")
+	restore()
+	want("an older copy", "", 7)
+	first, err := audit.HeadsAhead(t.Context(), c.l, c.keys, path)
+	must(t, err)
+	must(t, audit.RememberAhead(t.Context(), c.l, first))
+	want("it is known", "")
+	more("second 0")
+	restore = back()
+	more("second 1")
+	want("the ledger has gone on", "")
+	restore()
+	want("an older copy of what came after the restore, of fewer pages", "", 6)
+	other, _ := signer(t)
+	head(other, own[0].Ledger)
+	want("and a newer head of an unknown key", "the key of heads did not sign it", 6)
+	must(t, os.Remove(path))
+	must(t, os.Mkdir(path, 0o700))
+	want("no file", "heads cannot be read")
+}
+
 // What a tombstone says of how a write ended must not change either.
 func TestAlteredTombstone(t *testing.T) {
 	c := scene(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,6 +122,7 @@ type desk struct {
 	closer io.Closer
 	tenant string
 	log    *slog.Logger
+	env    func(string) string
 	// clock is this machine's clock as tests have it; nil for the machine's.
 	clock func() time.Time
 	// standing is what stands guard over sends, once there is an engine.
@@ -166,7 +168,7 @@ func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (
 	if err != nil {
 		return nil, err
 	}
-	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), clock: a.now, vault: vault, locked: locked}, nil
+	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), env: a.env, clock: a.now, vault: vault, locked: locked}, nil
 }
 
 // look opens the ledger for a command that only looks at it.
@@ -234,8 +236,7 @@ func (a *app) bench(ctx context.Context, o config.OpenOptions) (*desk, *engine.E
 	if err != nil {
 		return nil, nil, err
 	}
-	d.stand(reg)
-	if err := a.tell(d, reg); err != nil {
+	if err := cmp.Or(d.stand(ctx, reg), a.tell(d, reg)); err != nil {
 		d.close()
 		return nil, nil, err
 	}

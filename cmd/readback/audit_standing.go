@@ -2,10 +2,55 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/signing"
 )
+
+// ahead are the signed heads that the ledger does not reach and nobody knows of: it
+// is an older copy. Only heads in files can be read here.
+func (d *desk) ahead(ctx context.Context) ([]audit.Ahead, error) {
+	files := d.config.HeadFiles()
+	if len(files) == 0 {
+		return nil, nil
+	}
+	signer, err := d.config.HeadSigner(d.env)
+	if err != nil || signer == nil {
+		return nil, err
+	}
+	keys, err := signing.ReadKeys(signer.Public())
+	if err != nil {
+		return nil, err
+	}
+	return audit.HeadsAhead(ctx, d.ledger, keys, files...)
+}
+
+// holdOlder stops all sends where the ledger is an older copy, before anything is
+// claimed: what was sent since it was copied is at the destinations, and would be
+// sent once more. It does so once for each head; whoever releases the stop has seen
+// to it.
+func (d *desk) holdOlder(ctx context.Context, notes ledger.Notes) error {
+	ahead, err := d.ahead(ctx)
+	if err != nil {
+		d.log.Warn("the ledger is not compared with all signed heads that are kept: whether it is an older copy is not known", "error", err)
+	}
+	if len(ahead) == 0 {
+		return nil
+	}
+	reason := ahead[0].What
+	if n := len(ahead) - 1; n > 0 {
+		reason += fmt.Sprintf(" (and %d more)", n)
+	}
+	d.log.Error("all sends are stopped: the ledger is older than a signed head", "head", reason)
+	if err := guards.Stop(ctx, notes, guards.Scope{}, "readback", reason); err != nil {
+		return fmt.Errorf("the ledger is older than a signed head, and its sends could not be stopped: %w", err)
+	}
+	return audit.RememberAhead(ctx, d.ledger, ahead)
+}
 
 // auditStanding is how the audit log stands; nil where none is configured and none
 // is there. It keeps nothing else from being told.
@@ -18,6 +63,13 @@ func (d *desk) auditStanding(ctx context.Context) *report.Audit {
 		}
 		a.Problem = err.Error()
 		return a
+	}
+	ahead, err := d.ahead(ctx)
+	if err != nil {
+		a.NotCompared = err.Error()
+	}
+	for _, each := range ahead {
+		a.Ahead = append(a.Ahead, each.What)
 	}
 	if !a.Configured && s.Unsealed == 0 && !s.Chained {
 		return nil
@@ -36,7 +88,11 @@ func examineAudit(e *examination, f report.Found) {
 		return
 	}
 	bad := report.AuditMatters(f)
-	for _, m := range bad {
+	for i, m := range bad {
+		if i < len(f.Audit.Ahead) {
+			e.fail("audit log", m.Do, "%s", m.What)
+			continue
+		}
 		e.warn("audit log", m.Do, "%s", m.What)
 	}
 	if len(bad) == 0 {

@@ -103,6 +103,41 @@ func TestAuditRefuses(t *testing.T) {
 	says(t, p.want(exitConfig, p.run("audit", "seal")), "audit.heads", "gone.pem")
 }
 
+// A ledger that was put back sends nothing until an operator has seen to it: what was
+// sent since it was copied would be sent once more.
+func TestALedgerThatWasPutBackSendsNothing(t *testing.T) {
+	p, heads, _ := chained(t)
+	p.submit(exitVerified, order("A-1", ""))
+	p.want(0, p.run("audit", "seal"))
+	old, err := os.ReadFile(p.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.submit(exitVerified, order("A-2", ""))
+	p.want(0, p.run("audit", "seal"))
+	for _, beside := range []string{"-wal", "-shm"} {
+		_ = os.Remove(p.ledger + beside) // where it is there
+	}
+	if err := os.WriteFile(p.ledger, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const older = "The ledger is an older copy"
+	says(t, p.want(exitAttention, p.run("status")), older, "an older copy was put back")
+	says(t, p.want(exitAttention, p.run("doctor")), older, "find out at the destinations what was sent since")
+	if r := p.runIn(order("A-4", ""), "submit", "-f", "-", "--wait", "10ms"); r.code == exitVerified {
+		t.Errorf("it was sent: %s", r)
+	}
+	p.effects(0, "A-4")
+	says(t, p.want(exitAttention, p.run("status")), "Stopped: all sends, by readback", "an older copy was put back")
+	p.want(0, p.run("release", "--all", "--reason", "nothing was sent since"))
+	p.submit(exitVerified, order("A-3", ""))
+	p.effects(1, "A-3")
+	if err := os.WriteFile(heads, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	says(t, p.want(exitAttention, p.run("status")), "Whether the ledger is an older copy is not known", "although it signed some")
+}
+
 // Whoever looks is told that nobody seals, how far the chain is, and by which key
 // its newest head was signed.
 func TestStatusOfTheAuditLog(t *testing.T) {

@@ -22,7 +22,9 @@ func TestADeskHangsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &desk{ledger: ledger.NewMemory(), closer: io.NopCloser(nil), log: slog.New(slog.DiscardHandler)}
-	d.stand(&reg)
+	if err := d.stand(t.Context(), &reg); err != nil {
+		t.Fatal(err)
+	}
 	d.close()
 	if _, err := c.Client().Session(t.Context()); !errors.Is(err, mcp.ErrUnreachable) || err.Error() != mcp.ErrUnreachable.Error()+": closed" {
 		t.Errorf("the client goes on: %v", err)

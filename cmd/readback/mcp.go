@@ -86,7 +86,7 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.furnish(d, reg, c.Server.PublicURL)
+	h, err := a.furnish(ctx, d, reg, c.Server.PublicURL)
 	if err != nil {
 		d.close()
 		return err

@@ -35,7 +35,7 @@ type house struct {
 
 // furnish makes what is behind the doors, at an address that callers know. The
 // desk is the house's from then on, unless it fails.
-func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, error) {
+func (a *app) furnish(ctx context.Context, d *desk, reg *connectors.Registry, where string) (*house, error) {
 	if d.locked != nil {
 		return nil, d.locked
 	}
@@ -50,8 +50,7 @@ func (a *app) furnish(d *desk, reg *connectors.Registry, where string) (*house, 
 	if err := d.retention(reg); err != nil {
 		return nil, err
 	}
-	d.stand(reg)
-	if err := a.tell(d, reg); err != nil {
+	if err := cmp.Or(d.stand(ctx, reg), a.tell(d, reg)); err != nil {
 		return nil, err
 	}
 	h := &house{desk: d, reg: reg, meter: d.meter(reg), beside: map[string]func(context.Context) error{}}

@@ -136,7 +136,7 @@ func (sv *serving) furnished(ctx context.Context) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := sv.app.furnish(d, sv.reg, d.address(sv.where))
+	h, err := sv.app.furnish(ctx, d, sv.reg, d.address(sv.where))
 	if err != nil {
 		d.close()
 	}

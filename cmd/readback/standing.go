@@ -22,17 +22,22 @@ type standing struct {
 	lag    *lag.Book
 }
 
-// stand sets up what is shared. A ledger without notes shares nothing.
-func (d *desk) stand(reg *connectors.Registry) {
+// stand sets up what is shared, and holds the sends of a ledger that is an older
+// copy. A ledger without notes shares nothing.
+func (d *desk) stand(ctx context.Context, reg *connectors.Registry) error {
 	d.reg = reg
 	notes, ok := d.ledger.(ledger.Notes)
 	if !ok {
-		return
+		return nil
+	}
+	if err := d.holdOlder(ctx, notes); err != nil {
+		return err
 	}
 	d.standing = standing{
 		guards: guards.New(notes, reg, &guards.Options{Destinations: settings(d.config.Limits()), Logger: d.log}),
 		lag:    lag.New(notes, &lag.Options{Logger: d.log}),
 	}
+	return nil
 }
 
 // settings are the guards of destinations as the configuration has them.

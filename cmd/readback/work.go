@@ -80,8 +80,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if err := d.retention(reg); err != nil {
 		return 0, errors.Join(err, d.closer.Close())
 	}
-	d.stand(reg)
-	if err := a.tell(d, reg); err != nil {
+	if err := cmp.Or(d.stand(ctx, reg), a.tell(d, reg)); err != nil {
 		d.close()
 		return 0, err
 	}

@@ -146,6 +146,17 @@ func (c Config) HeadSigner(env func(string) string) (s *signing.Signer, err erro
 	return s, nil
 }
 
+// HeadFiles are the files in which heads are kept: of all places the ones that can
+// be read here.
+func (c Config) HeadFiles() (paths []string) {
+	for _, k := range c.keepers {
+		if k.File.Value != "" {
+			paths = append(paths, beside(filepath.Dir(c.Path), k.File.Value))
+		}
+	}
+	return paths
+}
+
 // Sealing is how the events of the ledger are chained, with the keepers of heads
 // opened. It fails with [InvalidError].
 func (c Config) Sealing(env func(string) string) (audit.Options, error) {

@@ -27,6 +27,11 @@ type Audit struct {
 	HeadAt  time.Time `json:"head_signed,omitzero"`
 	HeadKey string    `json:"head_key,omitempty"`
 	BadHead string    `json:"head_problem,omitempty"`
+	// Ahead says in words which signed heads, of any tenant, the ledger does not
+	// reach and nobody knows of: it is an older copy. NotCompared is why that is not
+	// known.
+	Ahead       []string `json:"ahead,omitempty"`
+	NotCompared string   `json:"not_compared,omitempty"`
 }
 
 // AuditMatters is what a person should see to of the audit log.
@@ -35,6 +40,19 @@ func AuditMatters(f Found) []Matter {
 	if a == nil {
 		return nil
 	}
+	var older []Matter
+	for _, what := range a.Ahead {
+		older = append(older, matters("The ledger is an older copy: %s. The next worker that starts stops all sends.",
+			"Run `readback audit verify --heads FILE --key FILE`, find out at the destinations what was sent since, and only then release the stop.", clip(what, maxText))...)
+	}
+	if a.NotCompared != "" {
+		older = append(older, matters("Whether the ledger is an older copy is not known: %s", "See that the files of heads are there and can be read. If the key of heads was changed, name a new file in audit.heads.keep and keep the old one.", clip(a.NotCompared, maxText))...)
+	}
+	return append(older, a.sealing(now)...)
+}
+
+// sealing is what should be seen to of the chain itself.
+func (a Audit) sealing(now time.Time) []Matter {
 	const seal = "See that `readback serve` or `readback work` runs with the section audit in its configuration and can reach the ledger, and read its log; `readback audit seal` seals once and says what is wrong. Until it is sealed an event can be altered unseen."
 	gone := a.Sealer.IsZero() || now.Sub(a.Sealer) >= sealedLate
 	var all []Matter
