@@ -44,19 +44,24 @@ func (t *task) recheckOnce() (again bool, err error) {
 	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
 		return false, err
 	}
+	var later ledger.ID
 	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && t.judged.Stamped) && !t.cameAfterAll() {
-		later, err := t.superseded()
-		if err != nil {
+		if later, err = t.superseded(); err != nil {
 			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
 		}
 		if later != "" {
 			d = policies.Decision{Kind: policies.Accept, Rule: "recheck", Reason: fmt.Sprintf("write %s has changed the record since: %s", later, d.Reason)}
 		}
 	}
+	if d.Kind == policies.Accept && later == "" && len(t.judged.Mismatches) > 0 {
+		if later, err = t.superseded(); err != nil { // it is only named: a receipt says then that it is not known
+			t.log().Warn("which write has changed the record since is not known", "error", err)
+		}
+	}
 	next := t.nextLook(t.owed())
 	switch {
 	case d.Kind == policies.Accept:
-		return false, t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, In: t.nextRecheck(),
+		return false, t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, Later: later, In: t.nextRecheck(),
 			Until: t.recheckUntil(t.rec.Settlement)})
 	case d.Kind == policies.Wait && next > 0:
 		if t.rec.Unproven > 0 {

@@ -3,6 +3,8 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,6 +62,11 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 				b.work(3 * time.Hour)
 				if got := b.state(out.ID); (got.State == ledger.Review) != c.review {
 					t.Errorf("%s: %s%s", got.Phase(), c.reason, b.life(out.ID))
+				}
+				events, err := b.ledger.Events(t.Context(), "acme", out.ID)
+				named := slices.ContainsFunc(events, func(e ledger.Event) bool { return e.Later != "" && e.Later != out.ID })
+				if ours := strings.HasPrefix(name, "we removed"); err != nil || named != (ours || name == "we changed it") {
+					t.Errorf("the later write is named: %v, %v%s", named, err, b.life(out.ID))
 				}
 			})
 		})

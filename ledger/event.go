@@ -119,6 +119,9 @@ type Event struct {
 	Settlement Settlement `json:"settlement,omitempty"`
 	Child      ID         `json:"child,omitempty"`
 	Directed   string     `json:"directed,omitempty"`
+	// Rechecked: the later write that has changed the record, where one has. Default
+	// none, or not known.
+	Later ID `json:"later,omitempty"`
 	// Evidence is what was seen, Mismatches how it differs, as JSON. Reserved:
 	// Evidence is which write it is ([Rebuild]).
 	Evidence   json.RawMessage `json:"evidence,omitempty"`

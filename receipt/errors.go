@@ -18,7 +18,14 @@ var (
 	// ErrInvalid: what was signed is no receipt that this version can read, or one
 	// that contradicts itself. The message names the field.
 	ErrInvalid = errors.New("not a valid receipt")
+	// ErrAnother: the receipt is genuine, and about another write or another intent
+	// than the one that was asked for.
+	ErrAnother = errors.New("a receipt of something else")
 )
+
+func another(how string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrAnother, fmt.Sprintf(how, args...))
+}
 
 func unobserved(why string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrNotObserved, fmt.Sprintf(why, args...))

@@ -63,7 +63,7 @@ func (l *life) undone(o Options) (*life, error) {
 	if child.rec.Settlement != ledger.Verified {
 		return nil, unobserved("write %s is compensated, and its undoing %s is %s", r.ID, child.rec.ID, child.rec.Phase())
 	}
-	_, err = child.rechecks()
+	_, err = child.rechecks(false)
 	return child, err
 }
 
@@ -192,6 +192,7 @@ func (s sighting) tell(pr *Predicate, p connectors.Profile, values bool) error {
 	pr.Observed = Observed{Text: text, Records: len(s.obs.Records), Ref: redact.ShownText(s.event.Ref), URL: redact.ShownText(s.event.URL)}
 	pr.Read = Read{Strength: strengthOf(s.obs.Strength), Path: s.obs.Path, By: askedBy(p, s.obs.Path), Independent: independenceOf(s.obs.Independent),
 		BeforeSend: s.of.rec.Sends == 0, At: utc(s.obs.At), Agreeing: max(s.event.Count, 1)}
+	pr.Compared = s.compared(p)
 	pr.Times.Seen = utc(s.seen())
 	return nil
 }
@@ -220,7 +221,7 @@ var agrees = map[ledger.Settlement][]string{
 // rechecks are the reads since the write was settled. One that did not show what
 // the receipt would say, and about which nothing is decided yet, is a reason to
 // issue none, whatever was seen or not seen after it.
-func (l *life) rechecks() (*Rechecks, error) {
+func (l *life) rechecks(values bool) (*Rechecks, error) {
 	var since *Rechecks
 	open := ""
 	for _, e := range l.events[l.settling()+1:] {
@@ -231,11 +232,20 @@ func (l *life) rechecks() (*Rechecks, error) {
 			}
 			since.Reads += max(e.Count, 1)
 			since.Last, since.Verdict = utc(e.At.Add(-e.Ago)), e.Verdict
-			if !slices.Contains(agrees[l.rec.Settlement], e.Verdict) {
-				open = e.Verdict
+			if slices.Contains(agrees[l.rec.Settlement], e.Verdict) {
+				continue
 			}
+			open = e.Verdict
+			var err error
+			if since.Found, err = differencesOf(e.Mismatches, values); err != nil {
+				return nil, contradiction("write %s: event %d: %v", l.rec.ID, e.Seq, err)
+			}
+			since.ChangedBy = ""
 		case ledger.EvRechecked:
 			open = ""
+			if since != nil && e.Later != "" {
+				since.ChangedBy = string(e.Later)
+			}
 		}
 	}
 	if open != "" {

@@ -61,13 +61,50 @@ func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options)
 		s.Predicate.Undoing = &Subject{Name: string(undoing.rec.ID), Digest: Digest{undoing.rec.Digest}}
 	}
 	s.Predicate.Claim = claims[claimed{s.Predicate.Settlement, s.Predicate.Verdict}]
-	if s.Predicate.Rechecks, err = main.rechecks(); err != nil {
+	if s.Predicate.Rechecks, err = main.rechecks(o.Values); err != nil {
 		return Statement{}, err
 	}
+	s.Predicate.Ledger.At = utc(r.Now)
+	if r.Now.IsZero() { // what was read no ledger gave out
+		s.Predicate.Ledger.At = utc(events[len(events)-1].At)
+	}
+	s.Predicate.Recheck = pending(s.Predicate.Ledger.At, main, seen.of)
 	if s.Predicate.Write.BusinessKey, err = textOf(main.key, o.Values); err != nil {
 		return Statement{}, contradiction("the business key in the stored intent cannot be read: %v", err)
 	}
 	return s, s.check()
+}
+
+// pending is what is still to be read of some writes, as of a time; nil for nothing.
+func pending(now time.Time, of ...*life) (next *Recheck) {
+	for _, l := range of {
+		due, until := utc(l.rec.Due), utc(l.rec.RecheckUntil)
+		if due.IsZero() {
+			continue
+		}
+		if next == nil {
+			next = &Recheck{Due: due, Until: due}
+		}
+		if due.Before(next.Due) {
+			next.Due = due
+		}
+		for _, t := range []time.Time{due, until} {
+			if t.After(next.Until) {
+				next.Until = t
+			}
+		}
+	}
+	if next != nil {
+		next.State = recheckState(next.Due, now)
+	}
+	return next
+}
+
+func recheckState(due, now time.Time) string {
+	if now.After(due) {
+		return RecheckOverdue
+	}
+	return RecheckPending
 }
 
 // life is one write, as it follows from its events.
@@ -75,7 +112,8 @@ type life struct {
 	rec    ledger.Record // rebuilt
 	events []ledger.Event
 	intent intent.WriteIntent
-	key    []byte // the business key as it is stored, in JSON
+	shown  intent.WriteIntent // as it may be shown: names of members can be sensitive too
+	key    []byte             // the business key as it is stored, in JSON
 }
 
 // lifeOf rebuilds a write and holds its record and its intent against that.
@@ -135,6 +173,9 @@ func (l *life) settled() error {
 func (l *life) declared(r ledger.Record, o Options) error {
 	stored, err := intent.DecodeStored(r.Intent)
 	if err != nil {
+		return contradiction("write %s: the stored intent cannot be read: %v", r.ID, err)
+	}
+	if l.shown, err = intent.DecodeStored(shown(r.Intent)); err != nil {
 		return contradiction("write %s: the stored intent cannot be read: %v", r.ID, err)
 	}
 	if l.key, err = intent.Canonical(stored.Key); err != nil {

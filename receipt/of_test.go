@@ -1,6 +1,8 @@
 package receipt_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,11 +14,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/redact"
 )
 
 // Every class of destination, every write, every vice: a receipt is issued for
@@ -261,6 +265,144 @@ func TestLooksSinceAreTold(t *testing.T) {
 		}
 		if r := s.Predicate.Rechecks; r == nil || r.Reads != 1 || r.Verdict != "mismatched" || s.Predicate.Verdict != "verified" {
 			t.Errorf("rechecks %+v of a write that was %s", r, s.Predicate.Verdict)
+		}
+	})
+}
+
+// A receipt says what was compared and what not, what is still to be read, and what a
+// later read found: the field, both values, and who changed it.
+func TestWhatWasComparedAndFoundLater(t *testing.T) {
+	w := order(intent.Update)
+	w.Expect = intent.Fields{"currency": "USD", "ship": map[string]any{"to": "Oslo"}, "note": "x"}
+	w.Payload, w.Ignore, w.Absent = intent.Fields{"secret": 1}, []string{"/note"}, []string{"/closed_at"}
+	w.Compare = map[string]intent.Comparison{"/ship/to": {{Name: intent.RuleFold}}}
+	prestate := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: "indeterminate", Evidence: []byte(oneSeen)}
+	differs := saw("mismatched", oneSeen)
+	differs.Mismatches = []byte(`[{"path":"/currency","problem":"differs","want":"USD","got":"EUR"},{"path":"/ship/to","problem":"not there","want":"Oslo"}]`)
+	const later = ledger.ID("wr_00112233445566778899aabbccddeeff")
+	again := verified
+	again.In, again.Until = time.Hour, 24*time.Hour
+	rechecked := ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Later: later, In: time.Hour, Until: 2 * time.Hour}
+	p := connectors.Profile{Destination: "orders", Kind: simulated.Kind, Volatile: []string{"/updated_at"},
+		Compare: map[string]intent.Comparison{"/currency": {{Name: intent.RuleTrim}}}}
+	of := func(now time.Duration, events ...ledger.Event) receipt.Predicate {
+		t.Helper()
+		rec, all := livedAs(t, w, false, events...)
+		rec.NotChecked = []string{"/note", "/secret"}
+		identity := all[0]
+		identity.Evidence = bytes.Replace(identity.Evidence, []byte(`{`), []byte(`{"not_checked":["/note","/secret"],`), 1)
+		all[0] = identity
+		rec.Now = all[len(all)-1].At.Add(now)
+		s, err := receipt.Of(rec, all, p, receipt.Options{Version: version, Values: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := newPair(t)
+		if _, err := receipt.Verify(key.signed(t, s), key.keys); err != nil {
+			t.Fatal(err)
+		}
+		return s.Predicate
+	}
+	got := of(0, prestate, announced, answered, sawOne, again)
+	want := &receipt.Compared{
+		Fields: []receipt.Field{{Path: "/currency", Rules: p.Compare["/currency"], From: "destination"}, {Path: "/order_id"},
+			{Path: "/ship/to", Rules: w.Compare["/ship/to"], From: "intent"}},
+		Absent: []string{"/closed_at"}, Ignored: []string{"/note"}, NotCompared: []string{"/secret", "/updated_at"}, Others: receipt.OthersAsBefore,
+	}
+	if diff := cmp.Diff(want, got.Compared); diff != "" {
+		t.Errorf("compared (-want +got):\n%s", diff)
+	}
+	if r := got.Recheck; r == nil || r.State != receipt.RecheckPending || r.Until.Sub(r.Due) != 23*time.Hour || got.Rechecks != nil {
+		t.Errorf("recheck %+v", r)
+	}
+	if r := of(2*time.Hour, announced, answered, sawOne, again).Recheck; r == nil || r.State != receipt.RecheckOverdue {
+		t.Errorf("recheck %+v, want an overdue one", r)
+	}
+	if c := of(0, announced, answered, sawOne, again).Compared; c.Others != receipt.OthersNotCompared {
+		t.Errorf("without a read from before: %+v", c)
+	}
+	r := of(0, announced, answered, sawOne, again, differs, rechecked).Rechecks
+	if r == nil || r.ChangedBy != string(later) || len(r.Found) != 2 || r.Found[0].Path != "/currency" || r.Found[0].Declared.Value != `"USD"` ||
+		r.Found[0].Found.Value != `"EUR"` || r.Found[1].Problem != "not there" || r.Found[1].Found != nil {
+		t.Errorf("rechecks %+v", r)
+	}
+	rechecked.Later, rechecked.In, rechecked.Until = "", 0, 0
+	if got := of(0, announced, answered, sawOne, again, differs, rechecked); got.Rechecks.ChangedBy != "" || got.Recheck != nil {
+		t.Errorf("rechecks %+v, recheck %+v", got.Rechecks, got.Recheck)
+	}
+	w.Write, w.Expect, w.Payload, w.Ignore, w.Absent, w.Compare = intent.Delete, nil, nil, nil, nil, nil
+	if c := of(0, announced, answered, saw("verified", nothingSeen), verified).Compared; c == nil || len(c.Fields) > 0 || c.Others != "" {
+		t.Errorf("where there was no record: %+v", c)
+	}
+}
+
+// A sensitive value that another actor changed is in no receipt, not even with values:
+// neither what was declared nor what was found.
+func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o)
+		vault, err := redact.New([]redact.Key{{ID: "a", Secret: bytes.Repeat([]byte{7}, 32)}}, redact.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reg connectors.Registry
+		if err := reg.Register("orders", b.world.Destination()); err != nil {
+			t.Fatal(err)
+		}
+		b.engine = engine.New(b.ledger, &reg, &engine.Options{Vault: vault})
+		defer b.engine.Close()
+		w := order(intent.Create)
+		w.Expect["currency"], w.Sensitive = "canary-before", []string{"/currency"}
+		out := b.do(w)
+		if _, err := b.world.Edit(b.world.Records("A-1")[0].ID, intent.Fields{"currency": "canary-after"}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: 5 * time.Second}); err != nil {
+			t.Error(err)
+		}
+		for _, values := range []bool{true, false} {
+			s, err := b.receipt(out.ID, receipt.Options{Values: values, Vault: vault})
+			if err != nil {
+				t.Fatal(err)
+			}
+			payload, err := s.Payload()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := s.Predicate.Rechecks; r == nil || len(r.Found) != 1 || r.Found[0].Path != "/currency" || r.Found[0].Declared == nil || r.Found[0].Found == nil {
+				t.Errorf("%+v", r)
+			}
+			plain := sha256.Sum256([]byte(`"canary-after"`))
+			if text := string(payload); strings.Contains(text, "canary") || strings.Contains(text, hex.EncodeToString(plain[:])) || strings.Contains(text, redact.Prefix) {
+				t.Errorf("values %v: %s", values, text)
+			}
+		}
+	})
+}
+
+// A receipt is about one intent, whoever shows it for another.
+func TestWhichIntentAReceiptIsAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options())
+		w := order(intent.Create)
+		s, err := b.receipt(b.do(w).ID, receipt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.About(w); err != nil {
+			t.Error(err)
+		}
+		other, otherwise := w, w
+		other.Step = "another"
+		otherwise.Expect = intent.Fields{"currency": "EUR"}
+		for reason, w := range map[string]intent.WriteIntent{"structural key": other, "declared otherwise": otherwise} {
+			if err := s.About(w); !errors.Is(err, receipt.ErrAnother) || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%s: %v", reason, err)
+			}
 		}
 	})
 }

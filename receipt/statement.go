@@ -23,8 +23,11 @@ const (
 	MediaType = "application/vnd.dsse.envelope.v1+json"
 	// PredicateType names what a receipt says, and its version. Whatever is added
 	// to it makes another version.
-	PredicateType = predicates + "v1"
+	PredicateType = predicates + "v2"
 	predicates    = "https://github.com/readback-go/readback/receipt/"
+	// firstType is the version before: what was compared, whether a recheck was pending
+	// and what a later read found is not said in it. It is read, and not issued.
+	firstType = predicates + "v1"
 )
 
 // Statement is a receipt: an in-toto Statement, version 1, about one write.
@@ -61,15 +64,20 @@ type Predicate struct {
 	// Claim is the same as a sentence. It follows from the two.
 	Claim    string   `json:"claim"`
 	Observed Observed `json:"observed"`
-	Read     Read     `json:"read"`
-	Times    Times    `json:"times"`
-	Attempts Attempts `json:"attempts"`
-	By       By       `json:"by"`
+	// Compared says what of the observation was compared. Not set in version 1.
+	Compared *Compared `json:"compared,omitzero"`
+	Read     Read      `json:"read"`
+	Times    Times     `json:"times"`
+	Attempts Attempts  `json:"attempts"`
+	By       By        `json:"by"`
 	// Undoing is the write that undid this one, and was read back. Set only where
 	// Settlement is compensated: Observed, Read and Verdict are then its own.
 	Undoing *Subject `json:"undoing,omitzero"`
 	// Rechecks are the reads made since. Default none.
 	Rechecks *Rechecks `json:"rechecks,omitzero"`
+	// Recheck is the read that is still to be made, and may contradict the receipt.
+	// Default none is pending; in version 1 it is not said.
+	Recheck *Recheck `json:"recheck,omitzero"`
 	// Trace is the W3C trace id. Default none.
 	Trace  string `json:"trace,omitzero"`
 	Ledger Ledger `json:"ledger"`
@@ -200,12 +208,36 @@ type Rechecks struct {
 	// another write of ours, which takes nothing back of what was seen before.
 	Last    time.Time `json:"last"`
 	Verdict string    `json:"verdict"`
+	// Found is how the record differed in the last read that did not show what was
+	// declared. Default none did.
+	Found []Difference `json:"found,omitzero"`
+	// ChangedBy is the write of this ledger that has changed the record since. Default
+	// not known: destinations do not say who changes a record.
+	ChangedBy string `json:"changed_by,omitzero"`
 }
+
+// Recheck is a read that a settled write still needs.
+type Recheck struct {
+	// State is "pending", or "overdue" where it was due before the ledger was read for
+	// the receipt and had not been made.
+	State string `json:"state"`
+	// Due is when the next one is due, Until when the last one is.
+	Due   time.Time `json:"due"`
+	Until time.Time `json:"until"`
+}
+
+// The states of a [Recheck].
+const (
+	RecheckPending = "pending"
+	RecheckOverdue = "overdue"
+)
 
 // Ledger is how far the ledger was read for the receipt.
 type Ledger struct {
 	// Event is the number of the last event of the write.
 	Event int64 `json:"event"`
+	// At is when it was read. Not set in version 1.
+	At time.Time `json:"at,omitzero"`
 	// Head is the newest signed head of the tenant's chain at the time. Default none.
 	Head *Head `json:"head,omitzero"`
 }

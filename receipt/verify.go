@@ -69,10 +69,10 @@ func known(frame, predicate string) error {
 	switch {
 	case frame != statementType:
 		return invalid("_type", "%s, and %q is wanted", clip(frame), statementType)
-	case predicate == PredicateType:
+	case predicate == PredicateType || predicate == firstType:
 		return nil
 	case strings.HasPrefix(predicate, predicates):
-		return invalid("predicateType", "%s is another version of receipts than this program reads (%q)", clip(predicate), PredicateType)
+		return invalid("predicateType", "%s is another version of receipts than this program reads (%q, and those before)", clip(predicate), PredicateType)
 	}
 	return invalid("predicateType", "%s is no receipt of readback (%q)", clip(predicate), PredicateType)
 }
@@ -139,6 +139,7 @@ func (s Statement) check() error {
 		p.checkRead(),
 		p.checkTimes(),
 		p.checkRest(),
+		s.checkVersion(),
 	} {
 		if part != nil {
 			return part
@@ -245,6 +246,45 @@ func (p Predicate) checkRest() error {
 		return invalid("rechecks", "reads, last and verdict must be said")
 	}
 	return nil
+}
+
+// checkVersion says what a receipt says that its version does not, or leaves out.
+func (s Statement) checkVersion() error {
+	p := s.Predicate
+	r := p.Rechecks
+	if s.PredicateType == firstType {
+		if p.Compared != nil || p.Recheck != nil || !p.Ledger.At.IsZero() || r != nil && (len(r.Found) > 0 || r.ChangedBy != "") {
+			return invalid("predicateType", "compared, recheck, ledger/at, rechecks/found and rechecks/changed_by are not said in %q", firstType)
+		}
+		return nil
+	}
+	switch {
+	case p.Compared == nil || p.Ledger.At.IsZero():
+		return invalid("compared", "what was compared, and ledger/at, must be said")
+	case p.Recheck != nil && (p.Recheck.Due.IsZero() || p.Recheck.Until.Before(p.Recheck.Due)):
+		return invalid("recheck", "it ends before it is due")
+	case p.Recheck != nil && p.Recheck.State != recheckState(p.Recheck.Due, p.Ledger.At):
+		return invalid("recheck/state", "%s does not follow from when it is due and ledger/at", clip(p.Recheck.State))
+	}
+	if r != nil {
+		for i, d := range r.Found {
+			for _, t := range []*Text{d.Declared, d.Found} {
+				if t == nil {
+					continue
+				}
+				if err := checkText(fmt.Sprintf("rechecks/found/%d", i), *t); err != nil {
+					return err
+				}
+			}
+			if d.Problem == "" {
+				return invalid(fmt.Sprintf("rechecks/found/%d", i), "problem must be said")
+			}
+		}
+		if r.ChangedBy != "" && !strings.HasPrefix(r.ChangedBy, string(ledger.IDOf(""))) {
+			return invalid("rechecks/changed_by", "%s is no write", clip(r.ChangedBy))
+		}
+	}
+	return p.Compared.check(p.Observed.Records)
 }
 
 func isDigest(s string) bool { return len(s) == digestLength && isHex(s) }

@@ -159,7 +159,7 @@ var contradictions = map[string]struct {
 }{
 	"another frame":          {func(m map[string]any) { m["_type"] = "https://in-toto.io/Statement/v0.1" }, "_type"},
 	"another predicate":      {func(m map[string]any) { m["predicateType"] = "https://slsa.dev/provenance/v1" }, "is no receipt of readback"},
-	"a later version":        {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "1") + "2" }, "another version of receipts"},
+	"a later version":        {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "2") + "3" }, "another version of receipts"},
 	"no subject":             {func(m map[string]any) { m["subject"] = []any{} }, "subject"},
 	"two subjects":           {func(m map[string]any) { l := m["subject"].([]any); m["subject"] = append(l, l[0]) }, "there are 2"},
 	"another subject":        {func(m map[string]any) { at(m, "subject", 0)["name"] = "wr_00000000000000000000000000000000" }, "is not that of write"},
@@ -204,6 +204,22 @@ var contradictions = map[string]struct {
 	"no events":             {func(m map[string]any) { at(m, "predicate", "ledger")["event"] = 0 }, "has events"},
 	"a head":                {func(m map[string]any) { at(m, "predicate", "ledger", "head", "digest")["sha256"] = "ab" }, "ledger/head"},
 	"rechecks":              {func(m map[string]any) { at(m, "predicate", "rechecks")["reads"] = 0 }, "rechecks"},
+	"compared with nothing": {func(m map[string]any) { delete(at(m, "predicate"), "compared") }, "what was compared"},
+	"no field compared":     {func(m map[string]any) { delete(at(m, "predicate", "compared"), "fields") }, "the business key at least"},
+	"others":                {func(m map[string]any) { at(m, "predicate", "compared")["others"] = "all well" }, "compared/others"},
+	"rules of nobody":       {func(m map[string]any) { at(m, "predicate", "compared", "fields", 0)["from"] = "intent" }, "has rules from"},
+	"not read at a time":    {func(m map[string]any) { delete(at(m, "predicate", "ledger"), "at") }, "ledger/at"},
+	"pending, and overdue": {func(m map[string]any) {
+		at(m, "predicate")["recheck"] = map[string]any{"state": "pending", "due": "1999-01-01T00:00:00Z", "until": "1999-01-01T00:00:00Z"}
+	}, "recheck/state"},
+	"over before it is due": {func(m map[string]any) {
+		at(m, "predicate")["recheck"] = map[string]any{"state": "pending", "due": "2999-01-02T00:00:00Z", "until": "2999-01-01T00:00:00Z"}
+	}, "ends before it is due"},
+	"what a later read found": {func(m map[string]any) {
+		at(m, "predicate", "rechecks")["found"] = []any{map[string]any{"path": "/a", "problem": "differs", "found": map[string]any{"digest": map[string]any{"sha256": strings.Repeat("0", 64)}, "value": "1"}}}
+	}, "rechecks/found"},
+	"changed by what":                  {func(m map[string]any) { at(m, "predicate", "rechecks")["changed_by"] = "ann" }, "is no write"},
+	"more than the first version says": {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "2") + "1" }, "are not said in"},
 }
 
 // What contradicts itself is refused although whoever has the key signed it.
@@ -304,7 +320,7 @@ func TestSignRefusesWhatContradictsItself(t *testing.T) {
 // says what it says without contradiction.
 func FuzzVerify(f *testing.F) {
 	key := newPair(f)
-	good, err := os.ReadFile(filepath.Join("testdata", "payload.json"))
+	good, err := os.ReadFile(filepath.Join("testdata", "payload-v2.json"))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -324,14 +340,57 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// The form of a receipt never changes within a version: this one still passes.
-func TestAReceiptOfThisVersion(t *testing.T) {
+// The form of a receipt never changes within a version: these still pass.
+func TestAReceiptOfEachVersion(t *testing.T) {
 	key := newPair(t)
-	payload, err := os.ReadFile(filepath.Join("testdata", "payload.json"))
+	for _, version := range []string{"v1", "v2"} {
+		payload, err := os.ReadFile(filepath.Join("testdata", "payload-"+version+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := verify(t, key, bytes.TrimSpace(payload))
+		if err != nil || !strings.HasSuffix(s.PredicateType, version) {
+			t.Errorf("%s: %v", s.PredicateType, err)
+		}
+	}
+}
+
+// A second program computes the digest of an intent by the script of the page, and
+// so finds out which receipt is its own.
+func TestTheDigestOfAnIntentOnThePage(t *testing.T) {
+	need.Program(t, "node")
+	page, err := os.ReadFile(filepath.Join("..", "docs", "receipts.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := verify(t, key, bytes.TrimSpace(payload)); err != nil {
-		t.Error(err)
+	_, rest, _ := strings.Cut(string(page), "```js\n")
+	script, _, found := strings.Cut(rest, "```")
+	if !found {
+		t.Fatal("there is no script")
+	}
+	file := filepath.Join(t.TempDir(), "digest.mjs")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const head = `"tenant":"acme","workflow":"w","tool":"t","destination":"orders","kind":"order","key":{"order_id":"A-1"},"write":"update"`
+	for reason, text := range map[string]string{
+		"the least":             `{` + head + `,"expect":{"status":"open"}}`,
+		"what has no part":      `{` + head + `,"expect":{"status":"open"},"step":"s","call":2,"deadline":"2030-01-01T00:00:00Z","correlation_id":"c","sensitive":["/status"],"context":{"model":"m"}}`,
+		"defaults":              `{` + head + `,"expect":{"status":"open"},"count":1,"risk":"auto","reversibility":"pivot","on_mismatch":"escalate","absent":[],"payload":{}}`,
+		"numbers and the rest":  `{` + head + `,"expect":{"n":1.0,"m":1e3,"f":0.1,"big":123456789012345680000,"t":"é \u2028\u0001","u":[{"b":null,"a":false}],"\ud83d\ude00":1,"\uffee":2}}`,
+		"paths and comparisons": `{` + head + `,"expect":{"status":"open","x":1},"absent":["/z","/b","/\ud83d\ude00","/\uffee"],"ignore":["/q"],"compare":{"/status":[{"rule":"trim"},{"rule":"fold"}],"/x":[]},"count":2,"risk":"log","payload":{"p":0},"idempotency_key":"k"}`,
+	} {
+		w, err := intent.Decode([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+		in := filepath.Join(t.TempDir(), "intent.json")
+		if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "node", file, in).CombinedOutput()
+		if want, _ := w.Digest(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s: %v: %s, want %s", reason, err, out, want)
+		}
 	}
 }

@@ -71,6 +71,7 @@ var kinds = []struct {
 	{errNoStep, "not_found", exitNotFound, "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
 	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/receipts.md says what there are receipts of."},
 	{receipt.ErrContradiction, "ledger_contradiction", exitUnusable, "Nothing was signed. Somebody altered the ledger, or it is damaged: a person must see to it."},
+	{receipt.ErrAnother, "another_receipt", exitInvalid, "It is genuine. Ask for the receipt of the write that you mean: `readback receipt export ID`."},
 	{receipt.ErrInvalid, "invalid_receipt", exitInvalid, notGenuine},
 	{signing.ErrEnvelope, "invalid_receipt", exitInvalid, notGenuine},
 	{signing.ErrType, "invalid_receipt", exitInvalid, notGenuine},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
@@ -31,41 +34,61 @@ func (a *app) receiptCommand() *cobra.Command {
 }
 
 func (a *app) receiptExportCommand() *cobra.Command {
-	var values bool
-	var out string
+	var o exporting
 	cmd := &cobra.Command{
 		Use:   "export ID",
 		Short: "Sign what was seen of a settled write",
 		Long: `Sign a statement about a settled write: what was declared, what was seen at the
 destination, by which read, and when. It is issued for nothing but what was seen; of
-everything else this says why not. The configuration names the key.`,
+everything else this says why not. The configuration names the key.
+
+A receipt says whether a recheck is pending or overdue. --final waits for the rechecks,
+and makes those that are due; where one is still pending after --wait, nothing is
+signed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
-			return a.exportReceipt(ctx, ledger.ID(args[0]), values, out)
+			return a.exportReceipt(ctx, ledger.ID(args[0]), o)
 		}),
 	}
-	cmd.Flags().BoolVar(&values, "values", false, "put in the values of the business key and of what was seen, but for sensitive ones (default their digests)")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "the file to write, which must not be there yet (default standard output)")
+	cmd.Flags().BoolVar(&o.final, "final", false, "only when no recheck is pending any more")
+	waitFlag(cmd, &o.wait)
+	cmd.Flags().BoolVar(&o.values, "values", false, "put in the values of the business key and of what was seen, but for sensitive ones (default their digests)")
+	cmd.Flags().StringVarP(&o.out, "out", "o", "", "the file to write, which must not be there yet (default standard output)")
 	return cmd
+}
+
+// exporting is what receipt export is told.
+type exporting struct {
+	values, final bool
+	wait          time.Duration
+	out           string
 }
 
 func (a *app) receiptVerifyCommand() *cobra.Command {
 	var keys []string
+	var about binding
 	cmd := &cobra.Command{
 		Use:   "verify FILE --key PUBLIC_KEY",
 		Short: "Check a receipt against public keys",
 		Long: `Check the signature of a receipt, and whether it contradicts itself; - is standard
 input. It takes no configuration and no ledger: only the public keys that are
-trusted. That a receipt is genuine does not say that what it says is so now.`,
+trusted. That a receipt is genuine does not say that what it says is so now.
+
+A genuine receipt can be that of another write. --intent and --write say which one it
+must be about: the file of the intent as it was submitted, whose structural key and
+digest it must have, or the id of the write. Where it is about something else this
+ends with 65.`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.verifyReceipt(args[0], keys) }),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.verifyReceipt(args[0], keys, about) }),
 	}
+	cmd.Flags().StringVar(&about.intent, "intent", "", "the file of the intent that the receipt must be about")
+	cmd.Flags().StringVar(&about.write, "write", "", "the id of the write that the receipt must be about")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted; several are several of these (required)")
 	return cmd
 }
 
-func (a *app) exportReceipt(ctx context.Context, id ledger.ID, values bool, out string) (int, error) {
-	d, err := a.look(ctx)
+func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int, error) {
+	d, err := a.forReceipt(ctx, id, o)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +97,7 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, values bool, out 
 	if err != nil {
 		return 0, err
 	}
-	e, err := from.Issue(ctx, d.tenant, id, values)
+	e, err := from.Issue(ctx, d.tenant, id, o.values)
 	if err != nil {
 		return 0, err
 	}
@@ -83,21 +106,82 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, values bool, out 
 		return 0, err
 	}
 	text = append(text, '\n')
-	if out != "" {
+	if o.out != "" {
 		const forAll = 0o644
-		return 0, createFile(out, text, forAll)
+		return 0, createFile(o.out, text, forAll)
 	}
 	_, err = a.stdout.Write(text)
 	return 0, err
+}
+
+// forReceipt opens the ledger, after all rechecks of the write where that is asked
+// for.
+func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*desk, error) {
+	if !o.final {
+		return a.look(ctx)
+	}
+	if o.wait < 0 {
+		return nil, usagef("--wait is %s; want 0 or more", o.wait)
+	}
+	d, e, err := a.bench(ctx, config.OpenOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	waiting, cancel := context.WithTimeout(ctx, o.wait)
+	defer cancel()
+	out, err := e.WaitFinal(waiting, d.tenant, id, true)
+	if err == nil && !out.RecheckUntil.IsZero() {
+		err = fmt.Errorf("%w: a recheck of write %s is pending until %s, and only the final outcome was asked for", receipt.ErrNotObserved, id, out.RecheckUntil.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // checkedReceipt is what receipt verify tells.
 type checkedReceipt struct {
 	Key       string            `json:"key"`
 	Statement receipt.Statement `json:"statement"`
+	// Bound says what it was shown to be about: "intent", "write". Default nothing
+	// was asked.
+	Bound []string `json:"bound,omitempty"`
 }
 
-func (a *app) verifyReceipt(file string, files []string) (int, error) {
+// binding is what a receipt must be about.
+type binding struct{ intent, write string }
+
+// check says what a receipt was shown to be about.
+func (b binding) check(a *app, s receipt.Statement) (bound []string, err error) {
+	if b.write != "" {
+		if name := s.Subject[0].Name; name != b.write {
+			return nil, fmt.Errorf("%w: it is about write %s", receipt.ErrAnother, name)
+		}
+		bound = append(bound, "write")
+	}
+	if b.intent != "" {
+		text, err := a.readBounded(b.intent, intent.MaxSize)
+		if err != nil {
+			return nil, err
+		}
+		w, err := intent.Decode(text)
+		if err == nil {
+			err = s.About(w)
+		}
+		if err != nil {
+			return nil, err
+		}
+		bound = append(bound, "intent")
+	}
+	return bound, nil
+}
+
+func (a *app) verifyReceipt(file string, files []string, about binding) (int, error) {
+	if file == "-" && about.intent == "-" {
+		return 0, usagef("the receipt and --intent are both standard input; want a file for one of them")
+	}
 	keys, err := trusted(files)
 	if err != nil {
 		return 0, err
@@ -115,6 +199,9 @@ func (a *app) verifyReceipt(file string, files []string) (int, error) {
 		return 0, err
 	}
 	checked := checkedReceipt{Key: e.Signatures[0].KeyID, Statement: s}
+	if checked.Bound, err = about.check(a, s); err != nil {
+		return 0, err
+	}
 	return 0, a.print(checked, checked.text)
 }
 
@@ -180,10 +267,18 @@ func (c checkedReceipt) text() string {
 	line("write", "%s (%s), %s of %s at %s", subject.Name, p.Settlement, p.Write.Type, p.Write.Kind, p.Write.Destination)
 	line("tenant", "%s", p.Tenant)
 	line("intent", "sha256 %s", subject.Digest.SHA256)
+	if len(c.Bound) > 0 {
+		line("bound to", "the %s that was given", strings.Join(c.Bound, " and the "))
+	}
 	line("business key", "%s", shownValue(p.Write.BusinessKey))
 	line("observed", "%d records, %s", p.Observed.Records, shownValue(p.Observed.Text))
 	if p.Observed.Ref != "" || p.Observed.URL != "" {
 		line("record", "%s", strings.TrimSpace(p.Observed.Ref+" "+p.Observed.URL))
+	}
+	if c := p.Compared; c != nil {
+		for _, part := range comparedText(*c) {
+			line(part[0], "%s", part[1])
+		}
 	}
 	line("read", "%s read, %s, at %s, %d agreeing", p.Read.Strength, p.Read.Independent.Words(), p.Read.At.Format(time.RFC3339), p.Read.Agreeing)
 	line("attempts", "%d sends, %d of them not taken up, %d reads", p.Attempts.Sends, p.Attempts.Unsent, p.Attempts.Reads)
@@ -199,9 +294,53 @@ func (c checkedReceipt) text() string {
 	}
 	if r := p.Rechecks; r != nil {
 		line("since", "%d reads, the last at %s: %s", r.Reads, r.Last.Format(time.RFC3339), r.Verdict)
+		for _, d := range r.Found {
+			line("", "%s: %s; declared %s, found %s", d.Path, d.Problem, shownOrNone(d.Declared), shownOrNone(d.Found))
+		}
+		if len(r.Found) > 0 {
+			line("changed by", "%s", cmp.Or(r.ChangedBy, "not known"))
+		}
+	}
+	switch r := p.Recheck; {
+	case r != nil:
+		line("recheck", "%s: due %s, the last one %s; it may contradict this receipt", r.State, r.Due.Format(time.RFC3339), r.Until.Format(time.RFC3339))
+	case p.Compared != nil:
+		line("recheck", "none pending at %s", p.Ledger.At.Format(time.RFC3339))
+	default:
+		line("recheck", "not said, nor what was compared: a receipt of version 1")
 	}
 	line("issued by", "readback %s", p.Readback)
 	return b.String()
+}
+
+// comparedText is what was compared, each part with its name.
+func comparedText(c receipt.Compared) (parts [][2]string) {
+	var fields []string
+	for _, f := range c.Fields {
+		text := f.Path
+		for i, rule := range f.Rules {
+			text += map[bool]string{true: " (", false: ", "}[i == 0] + string(rule.Name)
+		}
+		if len(f.Rules) > 0 {
+			text += ")"
+		}
+		fields = append(fields, text)
+	}
+	for _, part := range []struct {
+		name  string
+		paths []string
+	}{{"compared", fields}, {"absent", c.Absent}, {"ignored", c.Ignored}, {"not compared", c.NotCompared}} {
+		if len(part.paths) > 0 {
+			parts = append(parts, [2]string{part.name, strings.Join(part.paths, ", ")})
+		}
+	}
+	switch c.Others {
+	case receipt.OthersAsBefore:
+		parts = append(parts, [2]string{"other fields", "as they were read before the first send"})
+	case receipt.OthersNotCompared:
+		parts = append(parts, [2]string{"other fields", "not compared"})
+	}
+	return parts
 }
 
 func shownValue(t receipt.Text) string {
@@ -209,6 +348,13 @@ func shownValue(t receipt.Text) string {
 		return t.Value
 	}
 	return "sha256 " + t.Digest.SHA256
+}
+
+func shownOrNone(t *receipt.Text) string {
+	if t == nil {
+		return "nothing"
+	}
+	return shownValue(*t)
 }
 
 // errNoSigner says that no receipt can be issued here.

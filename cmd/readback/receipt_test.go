@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
@@ -84,6 +85,42 @@ func TestReceiptsThatAreNotGenuine(t *testing.T) {
 		})
 	}
 	says(t, p.want(exitUsage, p.run("receipt", "verify", filepath.Join(p.dir, "gone"), "--key", public)), "no such file")
+}
+
+// A genuine receipt of another write does not pass for the one that is meant.
+func TestReceiptsAreBoundToAnIntent(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	first := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	second := made(t, p.submit(exitVerified, order("A-2", ""), "--json"))
+	file := p.write("r.json", p.want(0, p.run("receipt", "export", first)).out)
+	mine := p.write("mine.json", order("A-1", ""))
+	verify := func(code int, args ...string) result {
+		t.Helper()
+		return p.want(code, p.run(append([]string{"receipt", "verify", file, "--key", public}, args...)...))
+	}
+	says(t, verify(0, "--intent", mine, "--write", first), "bound to the write and the intent that was given", "compared /amount_cents, /currency, /order_id", "other fields not compared", "none pending")
+	says(t, verify(exitInvalid, "--write", second), "it is about write "+first, "It is genuine")
+	says(t, verify(exitInvalid, "--intent", p.write("other.json", order("A-2", ""))), "its structural key is")
+	says(t, verify(exitInvalid, "--intent", p.write("otherwise.json", order("A-1", `,"risk":"log"`))), "declared otherwise")
+	says(t, verify(exitInvalid, "--intent", p.write("bad.json", `{"tenant":"acme"}`)), "/destination")
+	says(t, verify(exitUsage, "--intent", filepath.Join(p.dir, "gone")), "no such file")
+	says(t, p.want(exitUsage, p.run("receipt", "verify", "-", "--key", public, "--intent", "-")), "both standard input")
+}
+
+// Whoever asks for the final receipt gets none while a recheck is pending.
+func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
+	p, public := withKey(t, simulated.Plain.Options())
+	p.configure(p.url, "    recheck: 1h\nreceipts: {key_file: receipts.pem}\n")
+	began := time.Now()
+	at := began
+	p.now = func() time.Time { return at }
+	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
+	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id)).out, "receipt", "verify", "-", "--key", public)), "recheck pending: due")
+	says(t, p.want(exitNotObserved, p.run("receipt", "export", id, "--final", "--wait", "1ms")), "a recheck of write "+id+" is pending until", "Nothing was signed")
+	at = began.Add(3 * time.Hour)
+	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id)).out, "receipt", "verify", "-", "--key", public)), "recheck overdue: due")
+	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id, "--final", "--wait", "1m")).out, "receipt", "verify", "-", "--key", public)), "since 1 reads", "none pending")
+	says(t, p.want(exitUsage, p.run("receipt", "export", id, "--final", "--wait", "-1s")), "--wait is -1s")
 }
 
 func TestReceiptsThatAreNotIssued(t *testing.T) {

@@ -31,7 +31,7 @@ var roundTrips = map[string]scenario{
 				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
 				Key: awkward.text, Replayed: true, ErrorCode: awkward.text, Message: awkward.text, RequestID: awkward.text, Answer: []byte("\x00\xff"),
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
-				Need: 3, Digest: "digest", Settlement: "odd", Child: "wr_0", Directed: "odd", Evidence: awkward.raw, Mismatches: awkward.raw,
+				Need: 3, Digest: "digest", Settlement: "odd", Child: "wr_0", Directed: "odd", Later: "wr_1", Evidence: awkward.raw, Mismatches: awkward.raw,
 			}
 			rec = h.append(rec, e)
 			got := h.events(rec)[rec.Seq-1]
