@@ -62,6 +62,9 @@ func (t *task) compensating() (parked bool, err error) {
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "compensate", Reason: err.Error(), In: childMost})
 	case t.undid(child):
 		return false, t.commit(t.compensated(child))
+	case removed(child):
+		return false, t.escalate(policies.Decision{Rule: "compensate",
+			Reason: fmt.Sprintf("write %s has the place of the undoing, and did something else than to undo this one", child.ID)})
 	case child.State == ledger.Settled, child.State == ledger.Review, child.State == ledger.Held:
 		return false, t.escalate(policies.Decision{Rule: "compensate",
 			Reason: fmt.Sprintf("the compensating write %s is %s: %s", child.ID, child.Phase(), child.Reason)})

@@ -191,6 +191,11 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 			o.RecheckUntil = r.RecheckUntil
 		}
 		until := o.RecheckUntil.UTC().Format(time.RFC3339)
+		if !r.Now.Before(o.RecheckUntil) { // nobody has made it
+			o.Text += fmt.Sprintf(" A recheck is overdue since %s.", until)
+			o.ForModel += " A recheck that is overdue may still contradict this."
+			return o
+		}
 		o.Text += fmt.Sprintf(" A recheck is pending until %s.", until)
 		o.ForModel += fmt.Sprintf(" A recheck that is pending until %s may still contradict this.", until)
 	}
@@ -229,6 +234,9 @@ func sentence(s Status, r ledger.Record) string {
 		if r.Sends == 0 {
 			return fmt.Sprintf("The %s was as wanted before; nothing was sent. %s.", what, upper(r.Reason))
 		}
+		if changedSince(r) {
+			return fmt.Sprintf("The %s was read back and was as declared when it was settled. A later read found it changed: %s.", what, r.Reason)
+		}
 		return fmt.Sprintf("The %s was read back and is as declared.", what)
 	case StatusNotApplied:
 		return fmt.Sprintf("The %s was not written: %s.", what, r.Reason)
@@ -263,6 +271,16 @@ func sentence(s Status, r ledger.Record) string {
 		return fmt.Sprintf("The %s is recorded and waits %s.", what, why)
 	}
 	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
+}
+
+// changedSince reports whether the last read of a verified write showed it
+// otherwise than declared, and that was decided to take nothing back.
+func changedSince(r ledger.Record) bool {
+	switch verify.ParseVerdict(r.Verdict) {
+	case verify.Mismatched, verify.Collateral, verify.Stale, verify.Absent:
+		return r.State == ledger.Settled && r.Settlement == ledger.Verified && r.Rule == "recheck"
+	}
+	return false
 }
 
 // subject is what was asked for. Of what a caller does itself less may be known.
@@ -301,6 +319,9 @@ func upper(s string) string {
 func advice(s Status, r ledger.Record) string {
 	switch s {
 	case StatusVerified:
+		if changedSince(r) {
+			return "Done and verified; the record was changed since. Do not call again for this operation."
+		}
 		return "Done and verified. Do not call again for this operation."
 	case StatusNotApplied:
 		return "Not done, and known not to be. If it is still wanted and the reason has gone, make a new call."

@@ -40,6 +40,29 @@ func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 	})
 }
 
+// A recheck that nobody made is overdue, and what others changed since is not called
+// "as declared".
+func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		out := b.do(order("A-1", intent.Create))
+		b.edit(intent.Fields{"currency": "EUR"})
+		time.Sleep(2 * time.Hour)
+		out = engine.OutcomeOf(b.state(out.ID))
+		if strings.Contains(out.Text+out.ForModel, "pending") || !strings.Contains(out.Text, "A recheck is overdue since "+out.RecheckUntil.Format(time.RFC3339)) {
+			t.Errorf("nobody rechecked: %q, %q", out.Text, out.ForModel)
+		}
+		b.work(time.Minute)
+		out = engine.OutcomeOf(b.state(out.ID))
+		if out.Status != engine.StatusVerified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected).") ||
+			!strings.Contains(out.ForModel, "the record was changed since") {
+			t.Errorf("others changed it: %s, %q, %q%s", out.Status, out.Text, out.ForModel, b.life(out.ID))
+		}
+	})
+}
+
 // rolledBack is a verified write whose effect the destination takes back after
 // ten minutes, and that is rechecked after an hour.
 func rolledBack(t *testing.T) (*bench, engine.Outcome) {

@@ -164,10 +164,35 @@ func TestRecheck(t *testing.T) {
 				t.Errorf("%s (%s), want %s: %s", got.Kind, got.Reason, d.want, d.reason)
 			}
 			changed := d.verified && (d.j.Verdict == verify.Mismatched || d.j.Verdict == verify.Collateral)
-			if got.Kind == policies.Accept && strings.Contains(got.Reason, "changed since") != changed {
+			if got.Kind == policies.Accept && strings.HasSuffix(got.Reason, " since") != changed {
 				t.Errorf("%q of a read that is %s", got.Reason, d.j.Verdict)
 			}
 		})
+	}
+}
+
+// What a recheck says of an outcome that holds is no contradiction of what it found.
+func TestARecheckDoesNotContradictItself(t *testing.T) {
+	found := map[verify.Verdict]string{verify.Verified: "found exactly as declared", verify.Mismatched: "1 field differs from what was expected",
+		verify.Collateral: "2 fields that nobody asked to change have changed", verify.Absent: "no record bears the stamp", verify.Stale: "the record still is as it was before the send",
+		verify.Vacuous: "the record was as expected before"}
+	for verdict, reason := range found {
+		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
+			for _, settled := range []bool{true, false} {
+				for _, proof := range []string{"", "a copy"} {
+					for _, undone := range []bool{true, false} {
+						c := policies.Case{Intent: intent.WriteIntent{Write: write}, Profile: connectors.Profile{Proof: proof},
+							Judgement: verify.Judgement{Verdict: verdict, Reason: reason, Firm: true, Undone: undone, Conflict: !settled}}
+						d := policies.Recheck(c, settled)
+						agrees := verdict == verify.Verified || verdict == verify.Vacuous ||
+							(!settled || write == intent.Delete) && (verdict == verify.Absent || verdict == verify.Stale && !settled)
+						if says := strings.Contains(d.Reason, "agrees"); d.Kind == policies.Accept && says != agrees {
+							t.Errorf("%s of a %s, settled as verified %v: %s", verdict, write, settled, d.Reason)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -422,13 +422,22 @@ func Recheck(c Case, verified bool) Decision {
 	case verified && gone && c.Profile.Proof == "": // else what is gone is not the effect
 		return says(Escalate, "it was verified, and a later look did not find it any more")
 	}
+	return says(Accept, unbroken(c, verified))
+}
+
+// unbroken is why a later read takes nothing back of the outcome. The finding of the
+// read follows in brackets, and must not contradict it.
+func unbroken(c Case, verified bool) string {
+	changed := c.Verdict == verify.Mismatched || c.Verdict == verify.Collateral
 	switch {
-	case verified && gone:
-		return says(Accept, "the outcome still holds; what proved it has been removed since")
-	case verified && c.Verdict != verify.Verified && c.Verdict != verify.Vacuous:
-		return says(Accept, "the outcome still holds; the record has been changed since")
-	case verified:
-		return says(Accept, "the outcome still holds: a later read found the effect")
+	case verified && changed && c.Intent.Write == intent.Delete:
+		return "the record was deleted as declared, and one was made under its key since"
+	case verified && changed:
+		return "the record was as declared, and was changed since"
+	case verified && (c.Verdict == verify.Stale || c.Verdict == verify.Absent && c.Intent.Write != intent.Delete):
+		return "the record that proved the effect has been removed since"
+	case !verified && changed:
+		return "the record is there, and what it holds is not the effect of this write"
 	}
-	return says(Accept, "the outcome still holds: a later read found no effect of this write")
+	return "a later read agrees with the outcome"
 }

@@ -181,13 +181,13 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 			return Judgement{Verdict: Stale, Mismatches: differing, Reason: "the record still is as it was before the send"}
 		}
 		return Judgement{Verdict: Mismatched, Mismatches: differing, Undone: asBefore(c, found, sameFields),
-			Reason: fmt.Sprintf("%d fields differ from what was expected", len(differing))}
+			Reason: many(len(differing), "field differs", "fields differ") + " from what was expected"}
 	}
 	if !proves(c, found) {
 		return Judgement{Verdict: Indeterminate, Reason: "the record is as expected, but the read may be older than the send"}
 	}
 	if changed := collateral(c, found); len(changed) > 0 {
-		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: fmt.Sprintf("%d fields that nobody asked to change have changed", len(changed))}
+		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: many(len(changed), "field that nobody asked to change has changed", "fields that nobody asked to change have changed")}
 	}
 	j := Judgement{Verdict: Verified, Reason: "found exactly as declared"}
 	if len(found) == 1 {
@@ -356,6 +356,14 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 		}
 	}
 	return all
+}
+
+// many is a number with its noun.
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 func counted(want, got int) []Mismatch {

@@ -76,7 +76,11 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	if len(o.NotChecked) > 0 {
 		add("not checked", "%s", strings.Join(o.NotChecked, ", "))
 	}
-	if !o.RecheckUntil.IsZero() {
+	switch {
+	case o.RecheckUntil.IsZero():
+	case !now.Before(o.RecheckUntil):
+		add("recheck", "overdue since %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
+	default:
 		add("recheck", "pending until %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
 	}
 	if !r.Due.IsZero() && r.State != ledger.Held {
