@@ -18,6 +18,8 @@ const (
 	defaultSlack = 15 * time.Second
 	// ledgerTimeout bounds one call of the ledger after its caller is gone.
 	ledgerTimeout = 30 * time.Second
+	// wakeTries bounds how often a saga is made due whose paper changes meanwhile.
+	wakeTries = 20
 	// maxEvidence bounds what one read leaves in the ledger. Records of SaaS
 	// APIs have a few KiB; a page of them fits.
 	maxEvidence = 256 << 10

@@ -56,7 +56,7 @@ func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 		}
 		b.work(time.Minute)
 		out = engine.OutcomeOf(b.state(out.ID))
-		if out.Status != engine.StatusVerified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected).") ||
+		if out.Status != engine.StatusVerified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected: /currency).") ||
 			!strings.Contains(out.ForModel, "the record was changed since") {
 			t.Errorf("others changed it: %s, %q, %q%s", out.Status, out.Text, out.ForModel, b.life(out.ID))
 		}

@@ -225,12 +225,49 @@ func (e *Engine) resolveIn(rec ledger.Record, asked time.Time, d Decision, f *fl
 		return err
 	}
 	f.keep()
+	e.wakeSaga(t.rec)
 	if !ended(t.rec) {
 		err = t.run()
 	}
 	if err == nil {
 		f.last = t.rec
 	}
+	return err
+}
+
+// wakeSaga makes the saga of a write due, in whichever process it runs: a reviewer
+// has decided about the write. Where that fails, or this process dies before it, the
+// saga finds out by itself within minutes.
+func (e *Engine) wakeSaga(rec ledger.Record) {
+	papers, ok := e.ledger.(ledger.Papers)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), ledgerTimeout)
+	defer cancel()
+	err := ledger.ErrStale
+	for n := 0; errors.Is(err, ledger.ErrStale) && n < wakeTries; n++ {
+		err = wake(ctx, papers, rec)
+	}
+	if err != nil {
+		e.opts.Logger.Warn("the saga of a write continues within minutes, and not at once after the decision", "write", rec.ID, "tenant", rec.Tenant, "error", err)
+	}
+}
+
+// wake files the paper also where it is due already: a worker may have read the write
+// before the decision, and would file that the saga rests.
+func wake(ctx context.Context, papers ledger.Papers, rec ledger.Record) error {
+	p, err := papers.Paper(ctx, rec.Tenant, ledger.SagaKind, rec.Workflow)
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && p.Due.IsZero() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if p.Due.After(p.Now) {
+		p.Due = p.Now
+	}
+	_, err = papers.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}})
 	return err
 }
 

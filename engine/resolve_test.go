@@ -121,3 +121,40 @@ func TestDecisionIsComparedInHand(t *testing.T) {
 		}
 	})
 }
+
+// A decision makes the saga of its write due, and whoever has the saga in hand reads
+// again: it may have read the write before the decision.
+func TestADecisionMakesItsSagaDue(t *testing.T) {
+	for name, c := range map[string]struct {
+		due     time.Duration
+		never   bool
+		version int64
+		want    time.Duration
+	}{
+		"it rests":      {due: 5 * time.Minute, version: 2},
+		"it is in hand": {due: -time.Second, version: 2, want: -time.Second},
+		"it is over":    {never: true, version: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				w := order("A-1", intent.Create)
+				w.Risk = intent.RiskApprove
+				id := b.asked(w).ID
+				now := time.Now()
+				p := ledger.Paper{Tenant: b.state(id).Tenant, Kind: ledger.SagaKind, ID: b.state(id).Workflow, Body: []byte("{}")}
+				if !c.never {
+					p.Due = now.Add(c.due)
+				}
+				if _, err := b.ledger.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}}); err != nil {
+					t.Fatal(err)
+				}
+				b.resolve(id, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "seen"})
+				got, err := b.ledger.Paper(t.Context(), p.Tenant, p.Kind, p.ID)
+				if err != nil || got.Version != c.version || got.Due.IsZero() != c.never || !c.never && !got.Due.Equal(now.Add(c.want)) {
+					t.Errorf("error %v, version %d, due %s after now; want version %d, due %s", err, got.Version, got.Due.Sub(now), c.version, c.want)
+				}
+			})
+		})
+	}
+}

@@ -131,6 +131,23 @@ func TestUndo(t *testing.T) {
 	}
 }
 
+// Who reviews an undoing that failed is told which field stands in its way, by the
+// write and by its undoing.
+func TestAFailedUndoingNamesTheField(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		done := b.do(compensable(order("A-1", intent.Create)))
+		b.edit(intent.Fields{"currency": "CHF"})
+		out := b.undo(done.ID, unwanted)
+		const want = "does not hold: /currency"
+		for what, text := range map[string]string{"the write": out.Text, "its undoing": engine.OutcomeOf(b.state(out.Undoing)).Text} {
+			if out.Status != engine.StatusReview || !strings.Contains(text, want) || strings.Contains(text, "CHF") {
+				t.Errorf("%s: %s, %q; want %q, and no text of the destination", what, out.Status, text, want)
+			}
+		}
+	})
+}
+
 func TestUndoIsRefused(t *testing.T) {
 	other := order("A-2", intent.Delete)
 	for name, c := range map[string]struct {

@@ -33,6 +33,10 @@ type Papers interface {
 	DuePapers(ctx context.Context, kind string, limit int) ([]Paper, time.Time, error)
 }
 
+// SagaKind is the kind of the papers of sagas. The id of one is the workflow of its
+// writes.
+const SagaKind = "saga"
+
 // ErrNoPaper wraps [ErrNotFound]: there is no such paper in this tenant.
 var ErrNoPaper = fmt.Errorf("%w: no such paper", ErrNotFound)
 

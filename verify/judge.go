@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -181,7 +182,7 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 			return Judgement{Verdict: Stale, Mismatches: differing, Reason: "the record still is as it was before the send"}
 		}
 		return Judgement{Verdict: Mismatched, Mismatches: differing, Undone: asBefore(c, found, sameFields),
-			Reason: many(len(differing), "field differs", "fields differ") + " from what was expected"}
+			Reason: many(len(differing), "field differs", "fields differ") + " from what was expected" + fields(c.Intent, differing)}
 	}
 	if !proves(c, found) {
 		return Judgement{Verdict: Indeterminate, Reason: "the record is as expected, but the read may be older than the send"}
@@ -358,6 +359,28 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 	return all
 }
 
+// fields lists the first of the fields that differ: whoever decides has to know
+// which. Only those that the intent names are in it, and no text of the destination.
+func fields(w intent.WriteIntent, found []Mismatch) string {
+	var paths []string
+	for _, m := range found {
+		_, inKey := intent.Lookup(w.Key, m.Path)
+		_, expected := intent.Lookup(w.Expect, m.Path)
+		declared := inKey || expected || slices.Contains(w.Absent, m.Path)
+		if m.Path != "" && declared && len(m.Path) <= maxPath && !slices.Contains(paths, m.Path) {
+			paths = append(paths, m.Path)
+		}
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	more := ""
+	if n := len(paths) - maxPaths; n > 0 {
+		paths, more = paths[:maxPaths], fmt.Sprintf(" and %d more", n)
+	}
+	return ": " + strings.Join(paths, ", ") + more
+}
+
 // many is a number with its noun.
 func many(n int, one, more string) string {
 	if n == 1 {
@@ -400,7 +423,7 @@ func judgeBefore(c Case) Judgement {
 	}
 	if unmet := required(c); len(unmet) > 0 {
 		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: unmet,
-			Reason: "what the intent requires of the record before the write does not hold"}
+			Reason: "what the intent requires of the record before the write does not hold" + fields(intent.WriteIntent{Expect: c.Intent.Require}, unmet)}
 	}
 	switch {
 	case c.Intent.Write == intent.Delete && len(found) == 0 && firm(c):

@@ -12,6 +12,10 @@ const (
 	// MaxMismatches is how many differences one judgement carries at most: a
 	// person reads the first few, a record in the ledger must stay small.
 	MaxMismatches = 64
+	// maxPaths and maxPath bound the fields that the reason of a judgement names, and
+	// the path of each in bytes: the rest is in the list of differences.
+	maxPaths = 5
+	maxPath  = 80
 	// maxPanicText bounds what is kept of a connector's panic.
 	maxPanicText = 256
 	// defaultCalls bounds the reads of one destination and kind that are under

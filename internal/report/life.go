@@ -30,11 +30,25 @@ func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Tim
 		section("Life", table("  ", life(r, events)...)),
 		section("Seen before the write", observation(r.Before, r)),
 		section(last, observation(r.Evidence, r)),
-		section("Differences", table("  ", differences(r.Mismatches)...)),
+		section("Differences", table("  ", differences(lastMismatches(r, events))...)),
 		section("Next", indented(next(r, now))),
 	}
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n")
+}
+
+// lastMismatches are how the last read differed, also where that was made before
+// the write and kept it from being sent.
+func lastMismatches(r ledger.Record, events []ledger.Event) json.RawMessage {
+	if len(r.Mismatches) > 0 || r.Sends > 0 {
+		return r.Mismatches
+	}
+	for _, e := range slices.Backward(events) {
+		if e.Kind == ledger.EvRead {
+			return e.Mismatches
+		}
+	}
+	return nil
 }
 
 func section(title, body string) string {

@@ -86,6 +86,17 @@ func TestUnreadableEvidenceIsSaidToBe(t *testing.T) {
 	}
 }
 
+// What kept a write from being sent is shown with both values, though no read came
+// after a send.
+func TestDifferencesOfAReadBeforeTheWrite(t *testing.T) {
+	r := ledger.Record{ID: "wr_1", State: ledger.Review, Created: base, Updated: base}
+	read := ledger.Event{Seq: 2, Kind: ledger.EvRead, Before: true, Verdict: "mismatched", At: base,
+		Mismatches: json.RawMessage(`[{"path":"/currency","problem":"differs","want":"EUR","got":"CHF"}]`)}
+	if got := report.Life(r, []ledger.Event{read}, engine.OutcomeOf(r), base); !strings.Contains(got, `"EUR"`) || !strings.Contains(got, `"CHF"`) {
+		t.Errorf("want both values in\n%s", got)
+	}
+}
+
 func TestMuchIsCutAndSaidToBe(t *testing.T) {
 	var fields, rows, records []string
 	for i := range 200 {

@@ -54,12 +54,17 @@ func (b body) over() bool { return b.final() || b.State == Review }
 // final reports whether nothing happens to it any more at all.
 func (b body) final() bool { return b.State == Done || b.State == Undone || b.State == Closed }
 
-// pause is for how long a saga rests.
+// pause is for how long a saga rests. What a person decides is looked for sooner: it
+// costs a read, and nothing is filed.
 func (t turn) pause() time.Duration {
-	if t.paper.Due.IsZero() {
-		return restMost
+	rests := restMost
+	if !t.paper.Due.IsZero() {
+		rests = max(t.paper.Due.Sub(t.paper.Now), time.Millisecond)
 	}
-	return max(t.paper.Due.Sub(t.paper.Now), time.Millisecond)
+	if next(t.body, t.known, t.paper.Now, false).poll {
+		rests = min(rests, runLook)
+	}
+	return rests
 }
 
 // drive carries a saga on until it rests or is over. A worker leaves one alone

@@ -40,10 +40,13 @@ const (
 	// restFirst and restMost bound the pause before a saga is looked at again
 	// that waits for a write that takes long; it grows with how long that has
 	// lasted. For a person it grows up to personMost: each look is a commit, and
-	// thousands may wait for days. Who has decided and is in a hurry runs the saga.
+	// thousands may wait for days. The engine ends it when a person has decided.
 	restFirst  = time.Second
 	restMost   = time.Minute
 	personMost = 5 * time.Minute
+	// runLook is how long a call of Run rests at the most where a person decides, maybe
+	// in another process.
+	runLook = 2 * time.Second
 	// tellAfter is how long a step cannot be begun, as its destination is not known
 	// to whoever tries, before a person is told: workers that are started one after
 	// another do not all know it at once.

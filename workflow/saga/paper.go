@@ -16,7 +16,7 @@ import (
 // kind is what sagas are among the papers of a ledger, form the version of what
 // stands in them.
 const (
-	kind = "saga"
+	kind = ledger.SagaKind
 	form = 1
 )
 

@@ -216,6 +216,9 @@ func (r *Runner) Get(ctx context.Context, tenant, id string) (Saga, error) {
 // picture is a saga with all that is known of its steps.
 func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
 	s := view(t.paper, t.body)
+	if m, decided := t.decided(); decided {
+		s.State, s.Reason, s.Next = m.state, m.reason, t.paper.Now
+	}
 	for i := range s.Steps {
 		if t.known[i].there {
 			s.Steps[i].tell(t.known[i].rec)
@@ -233,6 +236,32 @@ func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
 		s.Steps[i].tellUndo(undo)
 	}
 	return s, nil
+}
+
+// decided is the next move of a saga whose paper still says that it waits for a
+// person who has decided meanwhile, about a step or its undoing: nobody is to be
+// told to decide once more.
+func (t turn) decided() (move, bool) {
+	filed, err := decodeBody(t.paper)
+	if err != nil || t.body.over() && t.body.State != Review || t.body.Stuck {
+		return move{}, false
+	}
+	for i, s := range filed.Steps {
+		waited := s.Status == engine.StatusReview || s.Status == engine.StatusHeld
+		if f := t.known[i].fate(); !waited || f == fateReview || f == fateHeld {
+			continue
+		}
+		m := next(t.body, t.known, t.paper.Now, false)
+		switch m.do {
+		case rest, carry:
+		case goBack, withdraw, undo:
+			m.state, m.reason = Undoing, fmt.Sprintf("it was decided about step %q, and the saga goes back", s.Name)
+		default:
+			m.state, m.reason = Running, fmt.Sprintf("it was decided about step %q, and the saga goes on", s.Name)
+		}
+		return m, true
+	}
+	return move{}, false
 }
 
 // List returns sagas of a tenant, newest first, as they were when they were last

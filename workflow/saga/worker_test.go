@@ -3,11 +3,14 @@ package saga_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/workflow/saga"
 )
@@ -62,4 +65,52 @@ func TestWorkerBesideADamagedPaper(t *testing.T) {
 		}
 		b.want(b.get(), saga.Done)
 	})
+}
+
+// A person's decision about a step lets its saga go on at once, whoever made it, and
+// meanwhile nobody is told that a person must decide.
+func TestASagaGoesOnAtOnceAfterADecision(t *testing.T) {
+	for name, c := range map[string]struct {
+		risk intent.Risk
+		word engine.Word
+		want saga.State
+	}{
+		"approved": {intent.RiskApprove, engine.WordApprove, saga.Done},
+		"denied":   {intent.RiskApprove, engine.WordDeny, saga.Undone},
+		"accepted": {"", engine.WordAccept, saga.Done},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, simulated.Plain.Options(), nil)
+				first := create("A-1", intent.Compensable)
+				if first.Risk = c.risk; c.risk == "" { // somebody else's record is there
+					if _, err := b.world.Seed(first.Key, ""); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := four()
+				p.Steps = []saga.Step{{Name: "a", Intent: first}, {Name: "b", Intent: create("A-2", ""), After: []string{"a"}}}
+				b.begin(p)
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- b.runner.Work(ctx) }()
+				time.Sleep(time.Hour) // it looks again every five minutes by now
+				s := b.get()
+				if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[0].WriteID, engine.Decision{Word: c.word, By: "ada", Reason: "seen"}); err != nil {
+					t.Fatal(err)
+				}
+				if now := b.get(); now.State == saga.Review || strings.Contains(now.Reason, "must look") || strings.Contains(now.Reason, "waits for approval") {
+					t.Errorf("after the decision: %s: %s", now.State, now.Reason)
+				}
+				time.Sleep(5 * time.Second)
+				if got := b.get(); got.State != c.want {
+					t.Errorf("five seconds after the decision: %s: %s", got.State, got.Reason)
+				}
+				stop()
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
