@@ -75,6 +75,7 @@ func pair(kv attribute.KeyValue) string {
 var plainly = []string{
 	"gen_ai.operation.name", "gen_ai.tool.name", "readback.write.id", "readback.tenant", "readback.workflow", "readback.step",
 	"readback.destination", "readback.kind", "readback.path", "readback.strength", "readback.undoes", "readback.reads",
+	"server.address", "server.port",
 }
 
 // tree is the spans as text: one line each, below its parent, in the order in

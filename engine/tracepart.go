@@ -100,9 +100,9 @@ func (t *task) sending(ctx context.Context, r connectors.Request) verify.Result 
 		wrong = ""
 	}
 	finish(span, wrong, func() []attribute.KeyValue {
-		all := append(make([]attribute.KeyValue, 0, 7), attribute.Int("readback.attempt", r.Attempt),
+		all := append(make([]attribute.KeyValue, 0, 8), attribute.Int("readback.attempt", r.Attempt),
 			attribute.Bool("readback.conditional", r.Conditional), attribute.Bool("readback.conflict", res.Conflict))
-		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.fate", fateWord(res.Fate), "readback.code", t.scope().Text(res.Code))
+		return withText(all, "readback.write.id", string(t.rec.ID), "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.fate", fateWord(res.Fate), "readback.code", t.scope().Text(res.Code))
 	})
 	return res
 }
@@ -128,9 +128,9 @@ func (t *task) wasRead(span trace.Span, j verify.Judgement, seen connectors.Obse
 		wrong = j.Verdict.String()
 	}
 	finish(span, wrong, func() []attribute.KeyValue {
-		all := append(make([]attribute.KeyValue, 0, 7), attribute.Bool("readback.before", before), attribute.Int("readback.records", len(seen.Records)),
+		all := append(make([]attribute.KeyValue, 0, 8), attribute.Bool("readback.before", before), attribute.Int("readback.records", len(seen.Records)),
 			attribute.String("readback.strength", orElse(string(seen.Strength), "weak")))
-		return withText(all, "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.verdict", j.Verdict.String(), "readback.path", seen.Path)
+		return withText(all, "readback.write.id", string(t.rec.ID), "readback.destination", t.rec.Destination, "readback.kind", t.rec.Kind, "readback.verdict", j.Verdict.String(), "readback.path", seen.Path)
 	})
 }
 

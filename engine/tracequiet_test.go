@@ -47,7 +47,7 @@ func TestSpanAttributes(t *testing.T) {
 			"readback.stage", "new", "readback.write.id", string(out.ID), "readback.tenant", "acme", "readback.workflow", "wf-1", "readback.step", "pay A-1",
 			"readback.destination", "orders", "readback.kind", "order", "readback.correlation_id", "req-9",
 			"readback.status", "verified", "readback.replayed", "false", "readback.sends", "1", "readback.reads", "2", "readback.verdict", "verified", "readback.rule", "accept")
-		at := []string{"readback.destination", "orders", "readback.kind", "order"}
+		at := []string{"readback.write.id", string(out.ID), "server.address", "orders.invalid", "server.port", "80", "readback.destination", "orders", "readback.kind", "order"}
 		add("1 read", append(at, "readback.before", "true", "readback.records", "0", "readback.strength", "strong", "readback.verdict", "indeterminate", "readback.path", "list")...)
 		add("2 reserve", "readback.replayed", "false")
 		add("3 send", append(at, "readback.attempt", "1", "readback.conditional", "false", "readback.conflict", "false", "readback.fate", "answered", "readback.code", "201")...)

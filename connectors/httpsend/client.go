@@ -171,6 +171,7 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, connectors.NotSent(err)
 	}
+	addressed(req)
 	if !c.noTrace {
 		traced(req)
 	}

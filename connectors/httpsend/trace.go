@@ -3,7 +3,9 @@ package httpsend
 import (
 	"context"
 	"net/http"
+	"strconv"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -22,6 +24,21 @@ func Traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[traceHeader]
+}
+
+// addressed says in the span of a call which server it goes to. What panics in a tracer
+// fails no call.
+func addressed(req *http.Request) {
+	defer func() { _ = recover() }()
+	span := trace.SpanFromContext(req.Context())
+	if !span.IsRecording() {
+		return
+	}
+	port, err := strconv.Atoi(req.URL.Port())
+	if err != nil {
+		port = map[string]int{"http": 80, "https": 443}[req.URL.Scheme]
+	}
+	span.SetAttributes(attribute.String("server.address", req.URL.Hostname()), attribute.Int("server.port", port))
 }
 
 // traced writes the trace of a request's context into it, unless whoever built it
