@@ -169,6 +169,20 @@ func finish(s trace.Span, wrong string, attributes func() []attribute.KeyValue) 
 	})
 }
 
+// NewTrace returns a context in a trace of its own, whose root is a span of that name, for
+// what begins all writes of a workflow, such as a saga. It returns ctx where that is in a
+// trace already, and where the engine has no tracer.
+func (e *Engine) NewTrace(ctx context.Context, name, tenant, workflow string) context.Context {
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
+	}
+	ctx, span := e.tracer.start(ctx, name, asInternal, trace.WithNewRoot())
+	finish(span, "", func() []attribute.KeyValue {
+		return withText(nil, "readback.tenant", tenant, "readback.workflow", workflow)
+	})
+	return ctx
+}
+
 // stretch is one time that a write was worked on here, or asked for: its span
 // execute_tool. A nil one tells nothing.
 type stretch struct {

@@ -26,6 +26,7 @@ type Engine interface {
 	Profile(w intent.WriteIntent) (connectors.Profile, error)
 	Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (engine.Outcome, error)
 	Undo(ctx context.Context, tenant string, id ledger.ID, u engine.Undoing) (engine.Outcome, error)
+	NewTrace(ctx context.Context, name, tenant, workflow string) context.Context
 }
 
 // Options are what a runner can be told. The zero value works.
@@ -161,7 +162,8 @@ func (r *Runner) Begin(ctx context.Context, p Plan) (Saga, error) {
 	if err != nil {
 		return Saga{}, err
 	}
-	b.Attempts, b.Trace = r.opts.Attempts, engine.Traceparent(ctx)
+	b.Attempts = r.opts.Attempts
+	b.Trace = engine.Traceparent(r.engine.NewTrace(ctx, "saga", p.Tenant, p.ID))
 	b.Reason = "recorded; nothing was begun yet"
 	text, err := b.encode()
 	if err != nil {

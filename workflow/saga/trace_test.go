@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
@@ -109,4 +112,34 @@ func TestAnOwnCorrelationIDStays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The writes of a saga that was begun in no trace are in one trace all the same.
+func TestASagaHasATrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spans := tracetest.NewSpanRecorder()
+		tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		b := newBench(t, simulated.Native.Options(), &engine.Options{Tracer: tracers})
+		b.begin(four())
+		s := b.run(time.Hour)
+		b.want(s, saga.Done)
+		recs, err := b.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"})
+		if err != nil || len(recs) != 4 || s.Trace == "" {
+			t.Fatalf("%d writes, trace %q, %v", len(recs), s.Trace, err)
+		}
+		for _, r := range recs {
+			if r.Trace != s.Trace {
+				t.Errorf("write %s is in trace %q, the saga in %q", r.ID, r.Trace, s.Trace)
+			}
+		}
+		root := spans.Ended()[0]
+		if root.Name() != "saga" || root.Parent().IsValid() {
+			t.Errorf("the root is %q, below %v", root.Name(), root.Parent())
+		}
+		for _, span := range spans.Ended() {
+			if span.SpanContext().TraceID() != root.SpanContext().TraceID() {
+				t.Errorf("span %q is in another trace", span.Name())
+			}
+		}
+	})
 }
