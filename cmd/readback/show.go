@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +41,7 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 		Outcome engine.Outcome `json:"outcome"`
 		Record  ledger.Record  `json:"record"`
 		Events  []ledger.Event `json:"events"`
-		Known   []report.Known `json:"known"`
+		Known   []known        `json:"known"`
 	}{engine.OutcomeIn(ctx, d.ledger, rec), rec, events, knownAt(rec, events)}
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
 }
@@ -54,13 +55,30 @@ func atTheGate(rec ledger.Record) string {
 	return fmt.Sprintf("\nWhat the gate decided about its step:\n  readback workflow show %s\n", report.Safe(rec.Workflow))
 }
 
-// knownAt is what was known of a write at each of its events.
-func knownAt(rec ledger.Record, events []ledger.Event) []report.Known {
-	known := make([]report.Known, 0, len(events))
+// known is what was known of a write at one of its events, and the times of the event
+// where that has durations.
+type known struct {
+	report.Known
+	// Happened is when it happened, Due when the write wanted work again, Until when the
+	// last recheck was due. Default of the latter: never, or at once.
+	Happened time.Time `json:"happened"`
+	Due      time.Time `json:"due,omitzero"`
+	Until    time.Time `json:"until,omitzero"`
+}
+
+func knownAt(rec ledger.Record, events []ledger.Event) []known {
+	all := make([]known, 0, len(events))
 	for _, one := range report.Told(rec, events) {
-		known = append(known, one.Known)
+		k, e := known{Known: one.Known, Happened: one.At}, one.Event
+		if e.In > 0 {
+			k.Due = e.At.Add(e.In)
+		}
+		if e.Until > 0 {
+			k.Until = e.At.Add(e.Until)
+		}
+		all = append(all, k)
 	}
-	return known
+	return all
 }
 
 // shown are records as they are shown. What was built to be sent is not: it is
