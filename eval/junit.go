@@ -10,8 +10,8 @@ import (
 )
 
 // JUnit writes the report as JUnit XML, which continuous integration shows: a
-// suite for each tier, a test case for each check and for each rate that is
-// compared. What could not be checked is an error, so that nobody takes it for
+// suite for each tier, a test case for each check, for each finding of one that
+// failed and for each rate that is compared. What could not be checked is an error, so that nobody takes it for
 // good; a rate that is only told is skipped. Opinions are printed beside, as
 // output.
 func (r Report) JUnit(w io.Writer) error {
@@ -19,7 +19,9 @@ func (r Report) JUnit(w io.Writer) error {
 	if len(r.Checks) > 0 {
 		s := r.suite("tier 1: read from the world")
 		for _, c := range r.Checks {
-			s.AddTestcase(testcase("tier1", c.Name, c.Result, true, c.Why, c.lines()))
+			for _, one := range c.testcases() {
+				s.AddTestcase(one)
+			}
 		}
 		all.AddSuite(s)
 	}
@@ -68,6 +70,28 @@ func testcase(class, name string, result Result, asked bool, why, data string) j
 		t.Skipped = told
 	}
 	return t
+}
+
+// testcases are one for each finding that the report names, and one for those that it
+// only counts; of a check without findings it is one for the check.
+func (c Check) testcases() (all []junit.Testcase) {
+	named, total := c.Offending, c.Wrong
+	if c.Result == NotChecked {
+		named, total = c.Unread, c.Unchecked
+	}
+	if c.Result == Pass || len(named) == 0 {
+		return []junit.Testcase{testcase("tier1", c.Name, c.Result, true, c.Why, c.lines())}
+	}
+	class := "tier1." + c.Name
+	for i, n := range named {
+		var b strings.Builder
+		names(&b, named[i:i+1], 1)
+		all = append(all, testcase(class, n.Name, c.Result, true, n.Says, b.String()))
+	}
+	if more := total - len(named); more > 0 {
+		all = append(all, testcase(class, fmt.Sprintf("%d more", more), c.Result, true, c.Why, c.lines()))
+	}
+	return all
 }
 
 func (c Check) lines() string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jstemmer/go-junit-report/v2/junit"
 
 	"github.com/readback-go/readback/connectors/simulated"
@@ -267,6 +268,31 @@ rates: {compare: {retries: {}}}
 	}
 	if !strings.Contains(string(text), `"result":"not_checked"`) {
 		t.Errorf("JSON does not say not_checked: %s", text)
+	}
+}
+
+// TestJUnitNamesFindings: each finding is a case of its own, and none is left out of the
+// count of failures without a word.
+func TestJUnitNamesFindings(t *testing.T) {
+	named := []eval.Named{{Name: "orders order A-1", Says: "it is not there"}, {Name: "orders order A-2", Says: "/amount_cents is 99, want 100"}}
+	r := eval.Report{Evaluation: "one", Checks: []eval.Check{
+		{Name: "expected", Result: eval.Fail, Why: "wrong", Looked: 9, Wrong: 5, Offending: named},
+		{Name: "exactly", Result: eval.NotChecked, Why: "unread", Looked: 2, Unchecked: 2, Unread: named},
+		{Name: "unaccounted", Result: eval.Pass, Why: "well", Looked: 2},
+	}}
+	var out bytes.Buffer
+	var read junit.Testsuites
+	if err := errors.Join(r.JUnit(&out), xml.Unmarshal(out.Bytes(), &read)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range read.Suites[0].Testcases {
+		got = append(got, c.Classname+" "+c.Name)
+	}
+	want := []string{"tier1.expected orders order A-1", "tier1.expected orders order A-2", "tier1.expected 3 more",
+		"tier1.exactly orders order A-1", "tier1.exactly orders order A-2", "tier1 unaccounted"}
+	if diff := cmp.Diff(want, got); diff != "" || read.Failures != 3 || read.Errors != 2 {
+		t.Errorf("%d failures, %d errors, cases (-want +got):\n%s", read.Failures, read.Errors, diff)
 	}
 }
 
