@@ -67,6 +67,8 @@ type Config struct {
 	Log string
 
 	said    map[string]string // in the file, by place
+	files   []File            // it and those that it names
+	sum     string            // the SHA-256 of the file as it was read
 	keepers []keepSettings    // of heads
 }
 
@@ -105,11 +107,13 @@ func Find(named string, env func(string) string) (string, error) {
 	return named, nil
 }
 
-// Load reads a configuration strictly; no variable but those that it names is
-// looked at. It fails with [ErrMissing] and [InvalidError].
+// Load reads a configuration that is used elsewhere, strictly: no variable but those
+// that it names is looked at, and who can write it here does not matter. It fails
+// with [ErrMissing] and [InvalidError].
 func Load(path string) (Config, error) { return LoadOver(path, Environment{}) }
 
-// LoadOver is Load with what the environment says over the file; see [Settings].
+// LoadOver is Load for this process: with what the environment says over the file
+// (see [Settings]), and [Config.Untrusted] files refused.
 func LoadOver(path string, env Environment) (Config, error) {
 	text, err := readTrusted(path, maxFile)
 	if err != nil {
@@ -130,7 +134,7 @@ func LoadDestinations(path string, env Environment) (Config, error) {
 // Read is LoadOver for a text that is in no file. What it names is looked for in
 // the working directory, and its name stands in messages.
 func Read(name string, text []byte, env Environment) (Config, error) {
-	c, err := read(name, text, env)
+	c, err := readOver(&loading{reader: newReader(), noFile: true}, name, text, env)
 	c.Path = ""
 	return c, err
 }
@@ -146,6 +150,11 @@ func readOver(l *loading, path string, text []byte, env Environment) (Config, er
 		l.config(&c, body)
 		l.environment(&c, env, text)
 		l.finish(&c)
+		c.sum = hexDigest(text)
+		l.named(&c, body)
+	}
+	if env.Get != nil {
+		l.Problems = append(l.Problems, c.Untrusted()...)
 	}
 	return c, invalid(path, l.Problems)
 }
@@ -158,7 +167,8 @@ func Without(env Environment, ledgerFile string) (Config, error) {
 	l.environment(&c, env, nil)
 	l.ledgerSaid = true
 	l.finish(&c)
-	return c, invalid(environmentName, l.Problems)
+	l.named(&c, yamlfile.Node{})
+	return c, invalid(environmentName, append(l.Problems, c.Untrusted()...))
 }
 
 // loading is one reading of a configuration.
@@ -168,6 +178,7 @@ type loading struct {
 	server     serverSettings
 	ledgerSaid bool // the file says something of it, even if that is wrong
 	noLedger   bool // nobody needs one
+	noFile     bool // the text is in no file
 }
 
 func (l *loading) config(c *Config, body yamlfile.Node) {

@@ -1,0 +1,285 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// FileUse says what a file that the configuration names is for.
+type FileUse string
+
+// The uses of files.
+const (
+	UseSettings FileUse = "settings"    // the configuration, rules, declarations, contracts, certificates
+	UseSecret   FileUse = "secret"      // a password or token
+	UseKey      FileUse = "private key" // a private or sealing key
+	UseProgram  FileUse = "program"     // a program that is started, or an argument of it
+)
+
+// File is the configuration or a file that it names.
+type File struct {
+	// Path is the file, Field and Line are where it is named; "" and 0 for the
+	// configuration itself and for what the environment names.
+	Path, Field string
+	Line        int
+	Use         FileUse
+}
+
+// Files are the configuration and the files that it names and that exist.
+func (c Config) Files() []File { return slices.Clone(c.files) }
+
+// Untrusted is what is wrong with the modes and owners of [Config.Files], on
+// systems that have them.
+func (c Config) Untrusted() []Problem {
+	var problems []Problem
+	for _, f := range c.files {
+		if why := f.untrusted(); why != "" {
+			problems = append(problems, Problem{Line: f.Line, Field: f.Field, Problem: why})
+		}
+	}
+	return problems
+}
+
+// named collects the files that a configuration names.
+func (l *loading) named(c *Config, body yamlfile.Node) {
+	dir := filepath.Dir(c.Path)
+	if c.Path != "" && !l.noFile {
+		c.files = append(c.files, File{Path: c.Path, Use: UseSettings})
+	}
+	places := map[string]int{} // of settings that the environment can make, too
+	walk(newReader(), body, nil, func(place []string, line int, value string) {
+		use, ok := useOf(place, value)
+		field := strings.Join(place, ".")
+		switch {
+		case !ok:
+		case overridden(field):
+			places[field] = line
+		default:
+			from := dir
+			if use == UseProgram { // it is started in another directory where one is set
+				from = beside(dir, c.saidText(field[:strings.LastIndex(field, ".")]+".dir"))
+			}
+			c.add(File{Path: beside(from, value), Field: field, Line: line, Use: use})
+		}
+	})
+	for _, f := range []File{
+		{Path: c.Gate.Rules, Field: "gate.rules", Use: UseSettings},
+		{Path: c.Server.CertFile, Field: "server.tls.cert_file", Use: UseSettings},
+		{Path: c.Server.KeyFile, Field: "server.tls.key_file", Use: UseKey},
+	} {
+		f.Line = places[f.Field]
+		c.add(f)
+	}
+}
+
+// add takes a file that exists: of one that does not its reader complains.
+func (c *Config) add(f File) {
+	if info, err := os.Stat(f.Path); f.Path != "" && err == nil && info.Mode().IsRegular() {
+		c.files = append(c.files, f)
+	}
+}
+
+// saidText is the text of a setting, "" where the file has none.
+func (c *Config) saidText(field string) string {
+	text, _ := strings.CutPrefix(c.said[field], "string ")
+	return text
+}
+
+func overridden(field string) bool {
+	return slices.ContainsFunc(overrides, func(s Setting) bool { return s.Path == field })
+}
+
+// walk visits every text of a file, with the names on the way to it.
+func walk(r *reader, n yamlfile.Node, place []string, visit func(place []string, line int, value string)) {
+	path := strings.Join(place, ".")
+	switch {
+	case len(place) > maxFlat:
+	case n.IsMapping():
+		for _, e := range r.Mapping(n, path) {
+			walk(r, e.Value, append(slices.Clip(place), e.Name), visit)
+		}
+	case n.IsList():
+		for i, e := range r.List(n, path) {
+			at := slices.Clone(place)
+			if len(at) > 0 {
+				at[len(at)-1] += fmt.Sprintf("[%d]", i)
+			}
+			walk(r, e, at, visit)
+		}
+	default:
+		if text, ok := r.text(n); ok && len(place) > 0 {
+			visit(place, n.Line(), text)
+		}
+	}
+}
+
+// text is a value that is text.
+func (r *reader) text(n yamlfile.Node) (string, bool) {
+	v, _ := r.Scalar(n, "")
+	text, ok := v.(string)
+	return text, ok
+}
+
+// useOf says what the file is for that a setting names, and whether it names one.
+// Names below env, parameters and tables are the user's own.
+func useOf(place []string, value string) (FileUse, bool) {
+	last, of := place[len(place)-1], ""
+	if len(place) > 2 && place[0] == "destinations" {
+		of = place[2]
+	}
+	inPath := strings.ContainsAny(value, `./\`)
+	switch {
+	case of == "env" || of == "parameters" || of == "tables":
+	case last == "key_file":
+		return UseKey, true
+	case last == "cert_file" || last == "ca_file":
+		return UseSettings, true
+	case strings.HasSuffix(last, "_file"):
+		return UseSecret, true
+	case (of == "secrets" || of == "headers") && last == "file":
+		return UseSecret, true
+	case len(place) == 3 && (of == "contract" || of == "declaration"):
+		return UseSettings, inPath
+	case len(place) == 3 && of == "command[0]": // without a slash it is looked for in PATH, which is not ours
+		return UseProgram, strings.ContainsAny(value, `/\`)
+	case len(place) == 3 && strings.HasPrefix(of, "command["):
+		return UseProgram, inPath
+	case len(place) == 2 && place[0] == "receipts" && strings.HasPrefix(last, "trusted["):
+		return UseSettings, true
+	case len(place) == 2 && place[0] == "gate" && last == "rules":
+		return UseSettings, true
+	}
+	return "", false
+}
+
+// FileDigest is the SHA-256 of a file, in hex.
+type FileDigest struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+}
+
+// Digest is what a configuration is known by: the SHA-256, in hex, over the
+// canonical JSON of the digests of its files. Secrets and keys are not among them.
+type Digest struct {
+	SHA256 string       `json:"sha256"`
+	Files  []FileDigest `json:"files"`
+}
+
+// Digest reads the files of the configuration and digests them.
+func (c Config) Digest() (Digest, error) {
+	d := Digest{Files: []FileDigest{}}
+	for _, f := range c.files {
+		if f.Use != UseSettings && f.Use != UseProgram {
+			continue
+		}
+		sum := c.sum
+		if f.Path != c.Path || sum == "" {
+			var err error
+			if sum, err = fileDigest(f.Path); err != nil {
+				return d, fmt.Errorf("the digest of the configuration: %w", err)
+			}
+		}
+		d.Files = append(d.Files, FileDigest{File: f.Path, SHA256: sum})
+	}
+	text, err := json.Marshal(d.Files) // members in one order, no numbers: canonical
+	d.SHA256 = hexDigest(text)
+	return d, err
+}
+
+// fileDigest reads a file piece by piece: a program may be large.
+func fileDigest(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func hexDigest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// untrusted says why a file must not be used, "" when it may be.
+func (f File) untrusted() string {
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		real = f.Path
+	}
+	parts := []part{{f.Path, info, ""}}
+	if link, err := os.Lstat(f.Path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+		parts = append(parts, part{f.Path, link, "is reached by a symbolic link that "})
+	}
+	for _, dir := range slices.Compact([]string{filepath.Dir(f.Path), filepath.Dir(real)}) {
+		if info, err := os.Stat(dir); err == nil {
+			parts = append(parts, part{dir, info, "is in the directory " + dir + ", which "})
+		}
+	}
+	for _, p := range parts {
+		facts, ok := factsOf(p.path, p.info)
+		if !ok {
+			return "" // a system without modes
+		}
+		why := facts.wrong(f.Use)
+		if why == "" {
+			continue
+		}
+		if f.Field != "" && p.is == "" {
+			return p.path + " " + why
+		}
+		return p.is + why
+	}
+	return ""
+}
+
+// part is a file, or what it is reached by, whose owner decides what it says.
+type part struct {
+	path string
+	info fs.FileInfo
+	is   string
+}
+
+// facts are what decides who can change or read a file.
+type facts struct {
+	path        string
+	mode        fs.FileMode
+	owner, user int  // user is who this process is
+	readOnly    bool // its file system is mounted so: who mounted it vouches for it
+}
+
+// wrong says who can change the file that must not be able to, or can read it.
+func (f facts) wrong(use FileUse) string {
+	perm := f.mode.Perm()
+	switch {
+	case use == UseKey && f.mode.IsRegular() && perm&0o004 != 0:
+		return fmt.Sprintf("can be read by every user (mode %04o), and is a private key; want `chmod o-rwx %s` (in Kubernetes defaultMode: 0400 of the secret, with fsGroup)", perm, f.path)
+	case f.readOnly || f.mode&fs.ModeSymlink != 0 && (f.owner == 0 || f.owner == f.user):
+		return ""
+	case f.owner != 0 && f.owner != f.user:
+		return fmt.Sprintf("belongs to user %d, who can change what this program does, and this is user %d; want it to belong to root or to this user: `chown %d %s`", f.owner, f.user, f.user, f.path)
+	case perm&0o022 == 0 || f.mode.IsDir() && f.mode&fs.ModeSticky != 0:
+		return ""
+	case f.mode.IsDir():
+		return fmt.Sprintf("others can write to (mode %04o), and so exchange its files; want `chmod go-w %s`", perm, f.path)
+	}
+	return fmt.Sprintf("can be written by others (mode %04o), who would decide what is started and where secrets are sent; want `chmod go-w %s`", perm, f.path)
+}

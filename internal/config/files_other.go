@@ -1,0 +1,8 @@
+//go:build !linux && !darwin
+
+package config
+
+import "io/fs"
+
+// factsOf is false where a system has no modes.
+func factsOf(string, fs.FileInfo) (facts, bool) { return facts{}, false }

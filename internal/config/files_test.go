@@ -1,0 +1,216 @@
+//go:build linux || darwin
+
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/readback-go/readback/internal/config"
+)
+
+// Who may change a file decides what is started and where secrets are sent.
+func TestWhoMayWriteTheConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		reason      string
+		use         config.FileUse
+		mode        fs.FileMode
+		owner, user int
+		readOnly    bool
+		want        string
+	}{
+		{"the owner alone writes it", config.UseSettings, 0o644, 7, 7, false, ""},
+		{"root may write everything anyway", config.UseSettings, 0o644, 0, 7, false, ""},
+		{"its group writes it", config.UseSettings, 0o664, 7, 7, false, "chmod go-w PATH"},
+		{"everybody writes it", config.UseSettings, 0o646, 0, 7, false, "chmod go-w PATH"},
+		{"its owner can give the right to write it", config.UseSettings, 0o600, 8, 7, false, "chown 7 PATH"},
+		{"also where this is root", config.UseSettings, 0o600, 8, 0, false, "chown 0 PATH"},
+		{"nobody writes to what is mounted read-only", config.UseSettings, 0o666, 8, 7, true, ""},
+		{"its files can be exchanged", config.UseSettings, fs.ModeDir | 0o777, 0, 7, false, "exchange its files"},
+		{"those of others cannot be exchanged in a sticky one", config.UseSettings, fs.ModeDir | fs.ModeSticky | 0o777, 0, 7, false, ""},
+		{"its owner can exchange them", config.UseSettings, fs.ModeDir | fs.ModeSticky | 0o777, 8, 7, false, "chown 7 PATH"},
+		{"a link has no mode", config.UseSettings, fs.ModeSymlink | 0o777, 7, 7, false, ""},
+		{"the owner of a link can point it elsewhere", config.UseSettings, fs.ModeSymlink | 0o777, 8, 7, false, "chown 7 PATH"},
+		{"a password may be read by others, as in Docker", config.UseSecret, 0o444, 0, 7, false, ""},
+		{"a key that everybody reads is none", config.UseKey, 0o444, 0, 7, false, "chmod o-rwx PATH"},
+		{"also where it cannot be written", config.UseKey, 0o444, 0, 7, true, "chmod o-rwx PATH"},
+		{"its group may read it", config.UseKey, 0o440, 0, 7, false, ""},
+		{"everybody may read what is beside a key", config.UseKey, fs.ModeDir | 0o755, 0, 7, false, ""},
+	} {
+		got := config.Wrong(c.use, c.mode, c.owner, c.user, c.readOnly)
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s %v of %d for %d: %q; want %q; reason: %s", c.use, c.mode, c.owner, c.user, got, c.want, c.reason)
+		}
+	}
+}
+
+const namesFiles = `ledger: {type: postgres, url_file: url}
+gate: {rules: rules.yaml}
+server:
+  tls: {cert_file: cert.pem, key_file: tls.pem}
+receipts:
+  key_file: receipts.pem
+  trusted: [old.pem]
+redaction:
+  keys: [{id: a, key_file: seal}]
+destinations:
+  shop:
+    type: rest
+    declaration: ./shop.yaml
+    base_url: https://shop.example.org
+    secrets: {token: {file: shop-token}}
+  a.b:
+    type: mcp
+    dir: tools
+    command: [./server, main.py, --fast]
+    env: {KEY_FILE: url}
+    contract: filesystem
+`
+
+// Each file that the configuration names is refused when others may write to it,
+// with the line that names it; none is refused where the file is used elsewhere.
+func TestFilesThatOthersMayWrite(t *testing.T) {
+	path := write(t, namesFiles)
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(filepath.Join(dir, "tools"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{ // and how a refusal begins
+		config.FileName: "readback.yaml: can be written", "url": ":1: ledger.url_file: ", "rules.yaml": ":2: gate.rules: ",
+		"cert.pem": ":4: server.tls.cert_file: ", "tls.pem": ":4: server.tls.key_file: ", "receipts.pem": ":6: receipts.key_file: ",
+		"old.pem": ":7: receipts.trusted[0]: ", "seal": ":9: redaction.keys[0].key_file: ",
+		"shop.yaml": ":13: destinations.shop.declaration: ", "shop-token": ":15: destinations.shop.secrets.token.file: ",
+		"tools/server": ":19: destinations.a.b.command[0]: ", "tools/main.py": ":19: destinations.a.b.command[1]: ",
+	}
+	for name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(namesFiles), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(t *testing.T, want string) {
+		t.Helper()
+		if _, err := config.Load(path); err != nil {
+			t.Errorf("a file for elsewhere is refused: %v", err)
+		}
+		_, err := config.LoadOver(path, over())
+		if want == "" && err != nil || want != "" && (!errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("error %v; want %q", err, want)
+		}
+		if err != nil && strings.Count(err.Error(), "\n") != 1 {
+			t.Errorf("want one problem: %v", err)
+		}
+	}
+	check(t, "")
+	for name, want := range names {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(dir, name)
+			chmod(t, file, 0o620)
+			check(t, want)
+			chmod(t, file, 0o600)
+		})
+	}
+	t.Run("key", func(t *testing.T) {
+		chmod(t, filepath.Join(dir, "seal"), 0o604)
+		check(t, ":9: redaction.keys[0].key_file: "+filepath.Join(dir, "seal")+" can be read by every user")
+		chmod(t, filepath.Join(dir, "seal"), 0o600)
+	})
+	t.Run("directory", func(t *testing.T) {
+		chmod(t, filepath.Join(dir, "tools"), 0o770)
+		_, err := config.LoadOver(path, over())
+		if err == nil || !strings.Contains(err.Error(), "is in the directory "+filepath.Join(dir, "tools")+", which others can write to") {
+			t.Errorf("error %v", err)
+		}
+		chmod(t, filepath.Join(dir, "tools"), 0o770|fs.ModeSticky)
+		check(t, "")
+	})
+	t.Run("owner", func(t *testing.T) {
+		file := filepath.Join(dir, "rules.yaml")
+		if err := os.Chown(file, 65533, -1); err != nil {
+			t.Skipf("only root gives files away: %v", err)
+		}
+		check(t, ":2: gate.rules: "+file+" belongs to user 65533")
+		if err := os.Chown(file, os.Geteuid(), -1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("link", func(t *testing.T) {
+		open := filepath.Join(t.TempDir(), "open")
+		if err := errors.Join(os.Mkdir(open, 0o700), os.Rename(filepath.Join(dir, "rules.yaml"), filepath.Join(open, "rules")),
+			os.Symlink(filepath.Join(open, "rules"), filepath.Join(dir, "rules.yaml"))); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "")
+		chmod(t, open, 0o777)
+		check(t, ":2: gate.rules: is in the directory "+open)
+	})
+	t.Run("environment", func(t *testing.T) {
+		rules := filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(rules, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, rules, 0o666)
+		_, err := config.LoadOver(write(t, "ledger: a.db\n"), over("READBACK_GATE_RULES", rules))
+		if err == nil || !strings.Contains(err.Error(), "gate.rules: "+rules) {
+			t.Errorf("error %v", err)
+		}
+		if _, err = config.Without(over("READBACK_GATE_RULES", rules), "a.db"); err == nil {
+			t.Error("without a configuration it is taken")
+		}
+	})
+}
+
+func chmod(t *testing.T, path string, mode fs.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The digest follows what the configuration says and names, and holds no digest of
+// a secret.
+func TestDigestOfTheConfiguration(t *testing.T) {
+	path := write(t, "ledger: a.db\ngate: {rules: rules.yaml}\nreceipts: {key_file: key}\n")
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	digest := func() config.Digest {
+		c, err := config.LoadOver(path, over())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	put("rules.yaml", "abc")
+	put("key", "abc")
+	first := digest()
+	var files []string
+	for _, f := range first.Files {
+		files = append(files, filepath.Base(f.File))
+	}
+	if diff := cmp.Diff([]string{config.FileName, "rules.yaml"}, files); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := first.Files[1].SHA256; got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" { // FIPS 180-2
+		t.Errorf("the digest of rules.yaml is %s", got)
+	}
+	put("key", "def")
+	if diff := cmp.Diff(first, digest()); diff != "" {
+		t.Errorf("another key (-want +got):\n%s", diff)
+	}
+	put("rules.yaml", "abcd")
+	if second := digest(); second.SHA256 == first.SHA256 || second.Files[0] != first.Files[0] {
+		t.Errorf("other rules: %+v, then %+v", first, second)
+	}
+}
