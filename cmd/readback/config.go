@@ -91,6 +91,11 @@ func (a *app) checkConfig(withEnv bool) (int, error) {
 		return 0, err
 	}
 	f.add(c, err)
+	if !withEnv { // it may be used elsewhere, where other users are
+		for _, p := range c.Untrusted() {
+			f.Warnings = append(f.Warnings, fault{c.Path, p.Line, p.Field, "on this machine: " + p.Problem})
+		}
+	}
 	f.examine(c, env, err == nil)
 	if wrong := (otel.Settings{Env: a.env}).Check(); withEnv && wrong != nil {
 		f.Problems = append(f.Problems, fault{File: "the environment", Problem: flat(wrong.Error())})

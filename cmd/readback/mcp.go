@@ -92,6 +92,9 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 		return err
 	}
 	server, err := h.speaker(ctx, a, s)
+	if err == nil {
+		err = a.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "mcp"}, c)
+	}
 	if err != nil {
 		h.close()
 		return err

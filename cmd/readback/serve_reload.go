@@ -84,20 +84,25 @@ func (r *reloader) work(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-r.sv.asked:
-			r.reload()
+			r.reload(ctx)
 		case <-tick.C:
 			if r.stale() {
-				r.reload()
+				r.reload(ctx)
 			}
 		}
 	}
 }
 
 // reload reads everything anew and puts all of it into force, or nothing.
-func (r *reloader) reload() {
+func (r *reloader) reload(ctx context.Context) {
 	r.looked = r.look() // before: what changes while it is read is read again
 	log := r.house.desk.log
 	c, reg, set, pair, err := r.readAll()
+	changed := c.Changed(r.inForce)
+	if err == nil {
+		e := settingsEvent{Event: settingsReloaded, Command: "serve", Changed: changed}
+		err = r.sv.app.recordSettings(ctx, r.house.desk, e, c)
+	}
 	r.house.meter.Reloaded(err == nil)
 	defer func() { r.looked = r.also() }()
 	if err != nil {
@@ -117,7 +122,7 @@ func (r *reloader) reload() {
 	if pair != nil {
 		r.sv.certificate.pair.Store(pair)
 	}
-	if left := restarts(c.Changed(r.inForce)); len(left) > 0 {
+	if left := restarts(changed); len(left) > 0 {
 		log.Warn("the configuration was read again; these settings are changed and need a restart", "settings", strings.Join(left, ", "))
 	}
 	r.inForce = c

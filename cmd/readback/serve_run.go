@@ -139,8 +139,13 @@ func (sv *serving) furnished(ctx context.Context) (*house, error) {
 	h, err := sv.app.furnish(ctx, d, sv.reg, d.address(sv.where))
 	if err != nil {
 		d.close()
+		return nil, err
 	}
-	return h, err
+	if err := sv.app.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "serve"}, sv.config); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
 }
 
 // shut ends the server: nobody new comes in, who waits is released, and whoever

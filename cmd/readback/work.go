@@ -96,6 +96,11 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		endMetrics()
 		return 0, errors.Join(err, d.closer.Close())
 	}
+	if err := a.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "work"}, d.config); err != nil {
+		e.Close()
+		endMetrics()
+		return 0, errors.Join(err, d.closer.Close())
+	}
 	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", d.config.Retention.Keep)
 	// Beside the work, and ended with it.
 	beside, endBeside := context.WithCancel(ctx)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -33,6 +34,8 @@ type File struct {
 	Path, Field string
 	Line        int
 	Use         FileUse
+
+	written string // the path as it is written, which is the same from everywhere
 }
 
 // Files are the configuration and the files that it names and that exist.
@@ -54,22 +57,22 @@ func (c Config) Untrusted() []Problem {
 func (l *loading) named(c *Config, body yamlfile.Node) {
 	dir := filepath.Dir(c.Path)
 	if c.Path != "" && !l.noFile {
-		c.files = append(c.files, File{Path: c.Path, Use: UseSettings})
+		c.files = append(c.files, File{Path: c.Path, Use: UseSettings, written: filepath.Base(c.Path)})
 	}
-	places := map[string]int{} // of settings that the environment can make, too
+	places := map[string]yamlfile.Text{} // of settings that the environment can make, too
 	walk(newReader(), body, nil, func(place []string, line int, value string) {
 		use, ok := useOf(place, value)
 		field := strings.Join(place, ".")
 		switch {
 		case !ok:
 		case overridden(field):
-			places[field] = line
+			places[field] = yamlfile.Text{Value: value, Place: yamlfile.Place{Line: line}}
 		default:
 			from := dir
 			if use == UseProgram { // it is started in another directory where one is set
 				from = beside(dir, c.saidText(field[:strings.LastIndex(field, ".")]+".dir"))
 			}
-			c.add(File{Path: beside(from, value), Field: field, Line: line, Use: use})
+			c.add(File{Path: beside(from, value), Field: field, Line: line, Use: use, written: value})
 		}
 	})
 	for _, f := range []File{
@@ -77,7 +80,7 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 		{Path: c.Server.CertFile, Field: "server.tls.cert_file", Use: UseSettings},
 		{Path: c.Server.KeyFile, Field: "server.tls.key_file", Use: UseKey},
 	} {
-		f.Line = places[f.Field]
+		f.Line, f.written = places[f.Field].Line, cmp.Or(places[f.Field].Value, f.Path)
 		c.add(f)
 	}
 }
@@ -162,7 +165,8 @@ func useOf(place []string, value string) (FileUse, bool) {
 	return "", false
 }
 
-// FileDigest is the SHA-256 of a file, in hex.
+// FileDigest is the SHA-256 of a file, in hex, by its path as it is written in the
+// configuration.
 type FileDigest struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
@@ -189,7 +193,7 @@ func (c Config) Digest() (Digest, error) {
 				return d, fmt.Errorf("the digest of the configuration: %w", err)
 			}
 		}
-		d.Files = append(d.Files, FileDigest{File: f.Path, SHA256: sum})
+		d.Files = append(d.Files, FileDigest{File: f.written, SHA256: sum})
 	}
 	text, err := json.Marshal(d.Files) // members in one order, no numbers: canonical
 	d.SHA256 = hexDigest(text)

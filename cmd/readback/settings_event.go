@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/ledger"
+)
+
+// settingsKind is the kind of the papers that record with which configuration a
+// process started or went on. Papers are in the audit chain.
+const settingsKind = "configuration"
+
+// What happened to a configuration, the state of its paper.
+const (
+	settingsStarted  = "started"
+	settingsReloaded = "reloaded"
+)
+
+// settingsEvent is the body of such a paper. It names files, and no secret and no
+// digest of one.
+type settingsEvent struct {
+	Event    string `json:"event"`
+	Command  string `json:"command"` // serve, work or mcp
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	Path     string `json:"path,omitempty"`
+	config.Digest
+	// Environment are the variables that make settings, by name.
+	Environment []string `json:"environment,omitempty"`
+	// Changed are the settings that a reload read differently.
+	Changed []string `json:"changed,omitempty"`
+}
+
+// recordSettings records in the ledger, and so in the audit chain, with which
+// configuration this process starts or goes on. A process that cannot record it
+// must not go on with it.
+func (a *app) recordSettings(ctx context.Context, d *desk, e settingsEvent, c config.Config) error {
+	papers, ok := d.ledger.(ledger.Papers)
+	if !ok {
+		return nil
+	}
+	var err error
+	if e.Digest, err = c.Digest(); err != nil {
+		return err
+	}
+	if e.Path = c.Path; c.Path != "" {
+		if e.Path, err = filepath.Abs(c.Path); err != nil {
+			return err
+		}
+	}
+	v := built()
+	e.Version, e.Revision = v.Version, v.Revision
+	for _, s := range config.Settings() {
+		if a.env(s.Variable) != "" {
+			e.Environment = append(e.Environment, s.Variable)
+		}
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	id := "configuration-" + rand.Text() // its own cover: it is forgotten with what it was in force for
+	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
+	defer cancel()
+	_, err = papers.File(ctx, ledger.Filing{Papers: []ledger.Paper{{
+		Tenant: d.tenant, Kind: settingsKind, ID: id, Binder: id, Subject: e.SHA256, State: e.Event, Done: true, Body: body,
+	}}})
+	if err != nil {
+		return fmt.Errorf("the event that names the configuration cannot be recorded: %w", err)
+	}
+	d.log.Info("configuration", "event", e.Event, "sha256", e.SHA256)
+	return nil
+}
+
+// newestSettings is the newest such event of the tenant, nil where there is none.
+func (d *desk) newestSettings(ctx context.Context) (*settingsEvent, time.Time, error) {
+	papers, ok := d.ledger.(ledger.Papers)
+	if !ok {
+		return nil, time.Time{}, nil
+	}
+	found, _, err := papers.FindPapers(ctx, ledger.PaperQuery{Tenant: d.tenant, Kind: settingsKind, Limit: 1})
+	if err != nil || len(found) == 0 {
+		return nil, time.Time{}, err
+	}
+	var e settingsEvent
+	if err := json.Unmarshal(found[0].Body, &e); err != nil {
+		return nil, time.Time{}, errors.Join(errors.New("the newest event that names a configuration cannot be read"), err)
+	}
+	return &e, found[0].Created, nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/ledger"
+	sqliteledger "github.com/readback-go/readback/ledger/sqlite"
+)
+
+// settingsEvents are the events of configurations in a ledger, the newest first.
+func (p *place) settingsEvents() (all []settingsEvent) {
+	p.t.Helper()
+	l, err := sqliteledger.Open(p.t.Context(), p.ledger, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	found, _, err := l.FindPapers(p.t.Context(), ledger.PaperQuery{Tenant: "acme", Kind: settingsKind})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, f := range found {
+		var e settingsEvent
+		if err := json.Unmarshal(f.Body, &e); err != nil {
+			p.t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Each start and each reload records the digest of the configuration, in the audit
+// chain: an altered event is found.
+func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
+	p, heads, public := chained(t)
+	p.write("rules.yaml", allowing)
+	digest := func() string {
+		c, err := config.Load(p.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.SHA256
+	}
+	const chain = "audit: {heads: {key_file: audit.pem, keep: [{file: heads.jsonl}]}}\n"
+	before := digest()
+	s := serveProcess(t, p.dir, "--verbose")
+	p.configure(p.url, chain+"gate: {rules: rules.yaml}\n")
+	after := digest()
+	eventually(t, "the reload", func() bool { return strings.Contains(s.errs.String(), "sha256="+after) })
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, s.errs)
+	}
+	cmd, out, errs := p.process("", "work", "--verbose")
+	eventually(t, "the worker", func() bool { return strings.Contains(errs.String(), "sha256="+after) })
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself, which its code says
+	p.want(0, end(cmd, out, errs))
+	var got [][4]string
+	for _, e := range p.settingsEvents() {
+		got = append(got, [4]string{e.Command, e.Event, e.SHA256, strings.Join(e.Changed, " ")})
+	}
+	want := [][4]string{{"work", settingsStarted, after, ""}, {"serve", settingsReloaded, after, "gate.rules"}, {"serve", settingsStarted, before, ""}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p.want(0, p.run("audit", "seal"))
+	p.want(0, p.run("audit", "verify", "--heads", heads, "--key", public))
+	conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
+	if err == nil {
+		err = sqlitex.ExecuteScript(conn, "UPDATE ledger_papers SET body = replace(body, '"+before+"', '"+after+"') WHERE kind = 'configuration'", nil)
+	}
+	if err == nil {
+		err = conn.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", public)), "configuration-")
+}
+
+// No command that starts programs or reads secrets takes a configuration that
+// others may write, and a server that runs does not take it either.
+func TestConfigurationsThatOthersWrite(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	made := id(t, p.submit(exitVerified, order("A-1", "")))
+	s := serveProcess(t, p.dir, "--verbose")
+	loosen := func(mode os.FileMode) {
+		if err := os.Chmod(p.config, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loosen(0o666)
+	for _, args := range [][]string{
+		{"submit", "-f", "-"}, {"show", made}, {"list"}, {"resume", made}, {"review"}, {"work"}, {"serve"}, {"mcp"}, {"prune"}, {"audit", "verify"},
+		{"status"}, {"doctor"}, {"stops"}, {"token", "list"}, {"receipt", "export", made}, {"destinations"}, {"probe", "orders"},
+		{"config", "check", "--env"},
+	} {
+		says(t, p.want(exitConfig, p.runIn(order("A-2", ""), args...)), "can be written by others (mode 0666)", "chmod go-w")
+	}
+	says(t, p.want(0, p.run("config", "check")), "warning: "+p.config+": on this machine: can be written by others")
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the refusal", func() bool {
+		return strings.Contains(s.errs.String(), "is not taken") && strings.Contains(s.errs.String(), "mode 0666")
+	})
+	loosen(0o600)
+	p.want(0, p.run("config", "check", "--env"))
+	p.effects(0, "A-2")
+	if _, err := os.Stat(filepath.Join(p.dir, devLedger)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a ledger was made: %v", err)
+	}
+}
