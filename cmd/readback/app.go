@@ -28,8 +28,9 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) string
-	environ        func() []string  // what env can be asked for; nil is not known
-	now            func() time.Time // the ledger's clock; nil is the machine's
+	environ        func() []string         // what env can be asked for; nil is not known
+	forget         func(name string) error // takes a variable out of the environment, not out of env; nil does nothing
+	now            func() time.Time        // the ledger's clock; nil is the machine's
 
 	// The flags that every command has.
 	config, tenant string
@@ -154,10 +155,21 @@ func (a *app) settings() (config.Config, error) {
 	if err == nil && a.tenant != "" {
 		c.Tenant = a.tenant
 	}
+	a.forgetSecrets(c)
 	if err == nil {
 		_, _ = a.unlock(c) // whoever needs the keys is told; what is refused before that is scrubbed
 	}
 	return c, err
+}
+
+// forgetSecrets takes the variables with secrets out of the environment, so that
+// no program that is started, and no library, finds them there.
+func (a *app) forgetSecrets(c config.Config) {
+	for _, name := range c.SecretVariables() {
+		if a.forget != nil {
+			_ = a.forget(name) // it fails for names alone that no variable can have
+		}
+	}
 }
 
 // open opens the ledger that the configuration names.

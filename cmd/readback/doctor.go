@@ -95,6 +95,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	examineRules(e, c)
 	a.examineTelling(ctx, e, c)
 	a.examineKeys(e, c)
+	examineThisProcess(e, c)
 	opening, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})

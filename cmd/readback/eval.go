@@ -172,6 +172,7 @@ func (a *app) onlyDestinations() (*connectors.Registry, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	a.forgetSecrets(c)
 	reg, err := c.Registry(a.env)
 	if err != nil {
 		return nil, nil, err

@@ -9,8 +9,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,19 +20,13 @@ func main() { os.Exit(start()) }
 
 // start runs the program with what the process was given.
 func start() int {
-	if err := hide(); err != nil {
-		fmt.Fprintf(os.Stderr, "readback: other programs of this user can read this one's memory and environment: %v\n", err)
-	}
+	undumped() // before a secret is read; doctor names systems on which it does nothing
 	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
 		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv)
-}
-
-// run is the whole program: its exit code for these arguments.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) string) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env, environ: os.Environ}
-	return a.run(ctx, args)
+	v := environmentNow()
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv}
+	return a.run(ctx, os.Args[1:])
 }

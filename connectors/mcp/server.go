@@ -22,6 +22,11 @@ type Server struct {
 	// Command is a program and its arguments, which speaks on its standard
 	// streams.
 	Command []string
+	// User is the user of this machine, by name or number, as whom it runs, in that
+	// user's group alone. It takes the rights of root, or on Linux CAP_SETUID,
+	// CAP_SETGID and CAP_KILL. Default "", the user of this process, whose files it
+	// can then read.
+	User string
 	// Dir is its working directory. Default that of this process.
 	Dir string
 	// Env is what its environment has besides PATH, HOME, LANG, TMPDIR and what
@@ -69,6 +74,11 @@ func (s Server) check() error {
 		return errors.New("want exactly one of command and url")
 	case len(s.Command) > 0 && s.Command[0] == "":
 		return errors.New("command: the program is empty")
+	case s.User != "" && len(s.Command) == 0:
+		return errors.New("user: belongs to command; want it left out")
+	case s.User != "":
+		_, err := accountOf(s.User)
+		return err
 	case s.URL == "":
 		return nil
 	}
@@ -98,18 +108,38 @@ func (s Server) transport(ctx context.Context) (sdk.Transport, error) {
 	case s.URL != "":
 		return s.streamable(), nil
 	}
-	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec,noctx // the operator's own configuration names it; the session ends it, not the call that began it
-	cmd.Dir, cmd.Stderr = s.Dir, s.Stderr
-	cmd.WaitDelay = closing
-	var err error
-	cmd.Env, err = s.environment(ctx)
+	cmd, err := s.process(ctx)
 	return watched{&sdk.CommandTransport{Command: cmd, TerminateDuration: closing}}, err
 }
 
-func (s Server) environment(ctx context.Context) ([]string, error) {
+// process is the program that is started.
+func (s Server) process(ctx context.Context) (*exec.Cmd, error) {
+	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:gosec,noctx // the operator's own configuration names it; the session ends it, not the call that began it
+	cmd.Dir, cmd.Stderr = s.Dir, s.Stderr
+	cmd.WaitDelay = closing
+	home := ""
+	if s.User != "" {
+		a, err := accountOf(s.User)
+		if err != nil {
+			return nil, err
+		}
+		a.as(cmd)
+		home = a.home
+	}
+	var err error
+	cmd.Env, err = s.environment(ctx, home)
+	return cmd, err
+}
+
+// environment is that of the program; home is its user's, "" for this process's.
+func (s Server) environment(ctx context.Context, home string) ([]string, error) {
 	var env []string
 	for _, name := range inherited {
-		if v, ok := os.LookupEnv(name); ok {
+		v, ok := os.LookupEnv(name)
+		if name == "HOME" && home != "" {
+			v, ok = home, true
+		}
+		if _, own := s.Env[name]; ok && !own {
 			env = append(env, name+"="+v)
 		}
 	}

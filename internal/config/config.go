@@ -68,6 +68,7 @@ type Config struct {
 
 	said    map[string]string // in the file, by place
 	files   []File            // it and those that it names
+	secrets []string          // the variables that hold secrets
 	sum     string            // the SHA-256 of the file as it was read
 	keepers []keepSettings    // of heads
 }

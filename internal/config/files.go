@@ -61,6 +61,9 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 	}
 	places := map[string]yamlfile.Text{} // of settings that the environment can make, too
 	walk(newReader(), body, nil, func(place []string, line int, value string) {
+		if holdsSecret(place) {
+			c.secrets = append(c.secrets, value)
+		}
 		use, ok := useOf(place, value)
 		field := strings.Join(place, ".")
 		switch {
@@ -133,13 +136,34 @@ func (r *reader) text(n yamlfile.Node) (string, bool) {
 	return text, ok
 }
 
+// SecretVariables are the environment variables that hold secrets: those that the
+// file names, and the one that may be the URL of the ledger.
+func (c Config) SecretVariables() []string { return append([]string{"READBACK_LEDGER"}, c.secrets...) }
+
+// holdsSecret reports whether a setting names a variable that holds a secret.
+func holdsSecret(place []string) bool {
+	of, last := member(place), place[len(place)-1]
+	switch of {
+	case "env", "parameters", "tables":
+		return false
+	case "secrets", "headers":
+		return last == "env"
+	}
+	return strings.HasSuffix(last, "_env")
+}
+
+// member is the setting of a destination that a place is in, "" for others.
+func member(place []string) string {
+	if len(place) > 2 && place[0] == "destinations" {
+		return place[2]
+	}
+	return ""
+}
+
 // useOf says what the file is for that a setting names, and whether it names one.
 // Names below env, parameters and tables are the user's own.
 func useOf(place []string, value string) (FileUse, bool) {
-	last, of := place[len(place)-1], ""
-	if len(place) > 2 && place[0] == "destinations" {
-		of = place[2]
-	}
+	last, of := place[len(place)-1], member(place)
 	inPath := strings.ContainsAny(value, `./\`)
 	switch {
 	case of == "env" || of == "parameters" || of == "tables":

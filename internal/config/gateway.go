@@ -21,6 +21,7 @@ import (
 type mcpSettings struct {
 	Type         string                    `yaml:"type"`
 	Command      []yamlfile.Text           `yaml:"command"`
+	User         string                    `yaml:"user"`
 	Dir          string                    `yaml:"dir"`
 	Env          map[string]parameter      `yaml:"env"`
 	Secrets      map[string]secretSettings `yaml:"secrets"`
@@ -61,7 +62,7 @@ func (s *mcpSettings) destination(dir string, env func(string) string) (connecto
 
 // server is how the server is reached.
 func (s *mcpSettings) server(dir string, env func(string) string) (mcp.Server, error) {
-	on := mcp.Server{URL: s.URL, Protocol: s.Protocol, Env: map[string]string{}}
+	on := mcp.Server{URL: s.URL, User: s.User, Protocol: s.Protocol, Env: map[string]string{}}
 	for _, t := range s.Command {
 		on.Command = append(on.Command, t.Value)
 	}
@@ -170,4 +171,23 @@ func (r *reader) checkGateways(all []Gateway, to []Destination, tenant string) {
 			r.At(g.at, "stands before %q; want a destination of the type mcp", yamlfile.Clip(g.Destination))
 		}
 	}
+}
+
+// Program is a program that a destination starts.
+type Program struct {
+	// Destination is whose it is.
+	Destination string
+	// User is as whom it runs, "" for the user of this process.
+	User string
+}
+
+// Programs are those that the destinations start, in the order of the file.
+func (c Config) Programs() []Program {
+	var all []Program
+	for _, d := range c.Destinations {
+		if s, ok := d.settings.(*mcpSettings); ok && len(s.Command) > 0 {
+			all = append(all, Program{d.Name, s.User})
+		}
+	}
+	return all
 }
