@@ -88,6 +88,8 @@ func (p *protected) refuse(r *http.Request) (status int, why string) {
 		return http.StatusRequestURITooLong, fmt.Sprintf("the address has more than %d bytes", maxAddress)
 	case lines > maxHeaders || len(cookies) > maxCookies:
 		return http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("want at most %d header lines, and %d bytes of cookies", maxHeaders, maxCookies)
+	case encodedTwice(r.URL):
+		return http.StatusBadRequest, "the path has a dot or a slash that is percent-encoded twice; encode it once"
 	case hasSecret(r.URL):
 		return http.StatusBadRequest, "there is a token in the address, where it is logged and kept; revoke it, and send another as Authorization: Bearer"
 	}
@@ -100,6 +102,17 @@ func (p *protected) refuse(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, "a page of another origin asks for this"
 	}
 	return 0, ""
+}
+
+// encodedTwice reports whether a path has a dot or a slash that is still encoded
+// after it was decoded: what decodes it once more, a proxy say, takes it for another
+// path.
+func encodedTwice(u *url.URL) bool {
+	path := strings.ToLower(u.Path)
+	for strings.Contains(path, "%25") {
+		path = strings.ReplaceAll(path, "%25", "%")
+	}
+	return strings.Contains(path, "%2e") || strings.Contains(path, "%2f") || strings.Contains(path, "%5c")
 }
 
 // hasSecret reports whether an address holds a secret, however it is written
