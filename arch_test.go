@@ -88,7 +88,7 @@ var rooms = map[string][]string{
 	"internal/mailtext":    {},
 	"internal/matrix":      {},
 	"internal/mutants":     {},
-	"internal/metrics":     {"connectors", "engine", "ledger", "telemetry", "verify"},
+	"internal/metrics":     {"connectors", "engine", "internal/httpapi", "ledger", "telemetry", "verify"},
 	"internal/need":        {},
 	"internal/otel":        {},
 	"internal/pause":       {},

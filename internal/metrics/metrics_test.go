@@ -301,6 +301,21 @@ func TestTheServerAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d, want %d\n%s", c.method, c.path, code, c.code, text)
 		}
 	}
+	for host, want := range map[string]int{"evil.example.org": 403, "127.0.0.1:1": 200, "localhost": 200, "[::1]:1": 200, "10.0.0.1": 403} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Addr()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("host %s: %d, want %d: a name can be made to point here", host, res.StatusCode, want)
+		}
+	}
 	ready = nil
 	if code, _ := get(t, s, "GET", "/readyz"); code != 200 {
 		t.Errorf("ready: %d", code)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/readback-go/readback/internal/httpapi"
 )
 
 // Server serves a meter. Create one with [Start].
@@ -27,8 +29,12 @@ func Start(addr string, m *Meter, ready func(context.Context) error, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+	h := m.handler(ready, log)
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		h = httpapi.Local(h) // a page whose name points here must not read the numbers
+	}
 	s := &Server{listener: l, ended: make(chan struct{}), server: &http.Server{
-		Handler: m.handler(ready, log), ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxHeaderBytes: maxHeader,
+		Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 	}}
 	go func() {
