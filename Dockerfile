@@ -9,7 +9,7 @@ RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data
+    go build -trimpath -buildmode=pie -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/readback /usr/local/bin/readback
