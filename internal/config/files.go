@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -252,6 +253,9 @@ func (f File) untrusted() string {
 	real, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {
 		real = f.Path
+	}
+	if text, err := yamlfile.ReadBounded(f.Path, maxSecret); f.Use == UseKey && err == nil && bytes.Contains(text, []byte("BEGIN PUBLIC KEY")) {
+		f.Use = UseSettings // the wrong file, of which its reader complains
 	}
 	parts := []part{{f.Path, info, ""}}
 	if link, err := os.Lstat(f.Path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
