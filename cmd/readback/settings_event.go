@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/ledger"
@@ -77,21 +75,4 @@ func (a *app) recordSettings(ctx context.Context, d *desk, e settingsEvent, c co
 	}
 	d.log.Info("configuration", "event", e.Event, "sha256", e.SHA256)
 	return nil
-}
-
-// newestSettings is the newest such event of the tenant, nil where there is none.
-func (d *desk) newestSettings(ctx context.Context) (*settingsEvent, time.Time, error) {
-	papers, ok := d.ledger.(ledger.Papers)
-	if !ok {
-		return nil, time.Time{}, nil
-	}
-	found, _, err := papers.FindPapers(ctx, ledger.PaperQuery{Tenant: d.tenant, Kind: settingsKind, Limit: 1})
-	if err != nil || len(found) == 0 {
-		return nil, time.Time{}, err
-	}
-	var e settingsEvent
-	if err := json.Unmarshal(found[0].Body, &e); err != nil {
-		return nil, time.Time{}, errors.Join(errors.New("the newest event that names a configuration cannot be read"), err)
-	}
-	return &e, found[0].Created, nil
 }

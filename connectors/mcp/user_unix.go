@@ -24,7 +24,7 @@ func accountOf(name string) (*account, error) {
 	id, numeric := strconv.ParseUint(name, 10, 32)
 	if err != nil && numeric == nil {
 		if u, err = user.LookupId(name); err != nil {
-			return &account{syscall.Credential{Uid: uint32(id), Gid: uint32(id)}, "/"}, nil
+			return &account{syscall.Credential{Uid: uint32(id), Gid: uint32(id)}, "/"}, nil //nolint:nilerr // it is no user, and need not be
 		}
 	}
 	if err != nil {

@@ -250,9 +250,9 @@ func (f File) untrusted() string {
 	if err != nil {
 		return ""
 	}
-	real, err := filepath.EvalSymlinks(f.Path)
+	target, err := filepath.EvalSymlinks(f.Path)
 	if err != nil {
-		real = f.Path
+		target = f.Path
 	}
 	if text, err := yamlfile.ReadBounded(f.Path, maxSecret); f.Use == UseKey && err == nil && bytes.Contains(text, []byte("BEGIN PUBLIC KEY")) {
 		f.Use = UseSettings // the wrong file, of which its reader complains
@@ -261,7 +261,7 @@ func (f File) untrusted() string {
 	if link, err := os.Lstat(f.Path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
 		parts = append(parts, part{f.Path, link, "is reached by a symbolic link that "})
 	}
-	for _, dir := range slices.Compact([]string{filepath.Dir(f.Path), filepath.Dir(real)}) {
+	for _, dir := range slices.Compact([]string{filepath.Dir(f.Path), filepath.Dir(target)}) {
 		if info, err := os.Stat(dir); err == nil {
 			parts = append(parts, part{dir, info, "is in the directory " + dir + ", which "})
 		}

@@ -307,7 +307,7 @@ func TestTheServerAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Host = host
-		res, err := http.DefaultClient.Do(req)
+		res, err := (&http.Client{Timeout: time.Minute}).Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
