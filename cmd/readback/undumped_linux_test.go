@@ -63,17 +63,22 @@ func TestProgramsOfTheSameUserCannotReadTheServer(t *testing.T) {
 		if err := asNobody(cmd, dir); err != nil {
 			t.Fatal(err)
 		}
-		out, err := cmd.StdoutPipe()
+		in, err := cmd.StdinPipe() // open until the end, which the shell waits for
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err = cmd.StdoutPipe()
 		if err == nil {
 			err = cmd.Start()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = in.Close() })
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		return cmd.Process.Pid, out
 	}
-	other, out := begin("/bin/sh", "-c", "echo ready; exec sleep 60")
+	other, out := begin("/bin/sh", "-c", "echo ready; read end")
 	first(t, out)
 	if env, err := read(other, "environ"); err != nil || !strings.Contains(env, hidden) {
 		t.Fatalf("a program that does not protect itself cannot be read here either, which proves nothing: %v", err)
