@@ -85,12 +85,7 @@ func (f ruleFile) text() string {
 
 // gateRules loads the file of rules that the configuration names.
 func gateRules(c config.Config) (*rules.Set, []rules.Warning, error) {
-	var set *rules.Set
-	var warnings []rules.Warning
-	err := config.Trusted(c.Gate.Rules)
-	if err == nil {
-		set, warnings, err = rules.Load(c.Gate.Rules)
-	}
+	set, warnings, err := rules.Load(c.Gate.Rules)
 	if err != nil && !errors.Is(err, rules.ErrInvalid) {
 		err = &config.InvalidError{Path: c.Path, Problems: []config.Problem{{Line: c.Gate.Line, Field: "gate.rules", Problem: err.Error()}}}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -23,7 +22,7 @@ func loadPair(c config.Config) (*tls.Certificate, error) {
 		return nil, nil
 	}
 	pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
-	if err = cmp.Or(err, config.Trusted(s.CertFile), config.Trusted(s.KeyFile), config.Private(s.KeyFile)); err != nil {
+	if err != nil {
 		return nil, &config.InvalidError{Path: c.Path, Problems: []config.Problem{{Line: s.Line, Field: "server.tls",
 			Problem: fmt.Sprintf("%s and %s cannot be used: %v; want a certificate with its chain and the key that belongs to it, as PEM", s.CertFile, s.KeyFile, err)}}}
 	}

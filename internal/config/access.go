@@ -187,7 +187,7 @@ func trusting(file string) (*http.Client, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := readTrusted(file, maxFile)
+	text, err := yamlfile.ReadBounded(file, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("ca_file: %w", err)
 	}

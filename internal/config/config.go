@@ -116,7 +116,7 @@ func Load(path string) (Config, error) { return LoadOver(path, Environment{}) }
 // LoadOver is Load for this process: with what the environment says over the file
 // (see [Settings]), and [Config.Untrusted] files refused.
 func LoadOver(path string, env Environment) (Config, error) {
-	text, err := readTrusted(path, maxFile)
+	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}
@@ -125,7 +125,7 @@ func LoadOver(path string, env Environment) (Config, error) {
 
 // LoadDestinations is LoadOver for who needs no ledger: the file may do without.
 func LoadDestinations(path string, env Environment) (Config, error) {
-	text, err := readTrusted(path, maxFile)
+	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrMissing, err)
 	}

@@ -254,8 +254,13 @@ func (f File) untrusted() string {
 	if err != nil {
 		target = f.Path
 	}
-	if text, err := yamlfile.ReadBounded(f.Path, maxSecret); f.Use == UseKey && err == nil && bytes.Contains(text, []byte("BEGIN PUBLIC KEY")) {
-		f.Use = UseSettings // the wrong file, of which its reader complains
+	if text, err := yamlfile.ReadBounded(f.Path, maxFile); err == nil && f.Use != UseProgram {
+		switch {
+		case bytes.Contains(text, []byte("PRIVATE KEY-----")): // beside a certificate, say
+			f.Use = UseKey
+		case f.Use == UseKey && bytes.Contains(text, []byte("BEGIN PUBLIC KEY")):
+			f.Use = UseSettings // the wrong file, of which its reader complains
+		}
 	}
 	parts := []part{{f.Path, info, ""}}
 	if link, err := os.Lstat(f.Path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
@@ -303,7 +308,7 @@ func (f facts) wrong(use FileUse) string {
 	perm := f.mode.Perm()
 	switch {
 	case use == UseKey && f.mode.IsRegular() && perm&0o004 != 0:
-		return fmt.Sprintf("can be read by every user (mode %04o), and is a private key; want `chmod o-rwx %s` (in Kubernetes defaultMode: 0400 of the secret, with fsGroup)", perm, f.path)
+		return fmt.Sprintf("can be read by every user (mode %04o), and holds a private key; want `chmod o-rwx %s` (in Kubernetes defaultMode: 0400 of the secret, with fsGroup)", perm, f.path)
 	case f.readOnly || f.mode&fs.ModeSymlink != 0 && (f.owner == 0 || f.owner == f.user):
 		return ""
 	case f.owner != 0 && f.owner != f.user:

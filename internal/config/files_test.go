@@ -120,6 +120,16 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 		check(t, ":9: redaction.keys[0].key_file: "+filepath.Join(dir, "seal")+" can be read by every user")
 		chmod(t, filepath.Join(dir, "seal"), 0o600)
 	})
+	t.Run("key beside a certificate", func(t *testing.T) {
+		file := filepath.Join(dir, "cert.pem")
+		if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "")
+		chmod(t, file, 0o644)
+		check(t, ":4: server.tls.cert_file: "+file+" can be read by every user")
+		chmod(t, file, 0o600)
+	})
 	t.Run("directory", func(t *testing.T) {
 		chmod(t, filepath.Join(dir, "tools"), 0o770)
 		_, err := config.LoadOver(path, over())

@@ -102,7 +102,7 @@ func Contract(dir, named string) (*mcp.Contract, error) {
 	if !strings.ContainsAny(named, `./\`) {
 		return mcp.ShippedContract(named)
 	}
-	text, err := readTrusted(beside(dir, named), maxFile)
+	text, err := yamlfile.ReadBounded(beside(dir, named), maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (a account) protection(dir string) (imap.Security, *tls.Config, error) {
 	if a.CAFile == "" {
 		return security, nil, nil
 	}
-	text, err := readTrusted(beside(dir, a.CAFile), maxFile)
+	text, err := yamlfile.ReadBounded(beside(dir, a.CAFile), maxFile)
 	if err != nil {
 		return "", nil, fmt.Errorf("ca_file: %w", err)
 	}

@@ -72,7 +72,7 @@ func (c Config) Signing(env func(string) string) (Signing, error) {
 		pems = append(pems, s.Signer.Public())
 	}
 	for _, file := range o.Trusted {
-		text, err := readTrusted(beside(dir, file.Value), maxSecret)
+		text, err := yamlfile.ReadBounded(beside(dir, file.Value), maxSecret)
 		if err == nil {
 			_, err = signing.ReadKeys(text)
 		}

@@ -72,7 +72,7 @@ func Declaration(dir, named string) (*rest.Declaration, error) {
 	if !strings.ContainsAny(named, `./\`) {
 		return rest.ShippedDeclaration(named)
 	}
-	text, err := readTrusted(beside(dir, named), maxFile)
+	text, err := yamlfile.ReadBounded(beside(dir, named), maxFile)
 	if err != nil {
 		return nil, err
 	}

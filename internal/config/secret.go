@@ -68,7 +68,7 @@ func (s source) openIfGiven(dir string, env func(string) string) (func(context.C
 }
 
 func (s source) read(path string) (string, error) {
-	text, err := readTrusted(path, maxSecret)
+	text, err := yamlfile.ReadBounded(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", s.asFile, err)
 	}

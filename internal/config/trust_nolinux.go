@@ -1,5 +1,0 @@
-//go:build !linux
-
-package config
-
-func readOnly(string) bool { return false }
