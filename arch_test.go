@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"engine":            {"connectors", "intent", "internal/elapsed", "ledger", "policies", "redact", "verify"},
 	"workflow":          {"engine", "intent", "ledger", "policies", "internal/pause"},
 	"workflow/rules":    {"internal/yamlfile", "workflow"},
-	"workflow/saga":     {"connectors", "engine", "intent", "ledger", "policies", "internal/pause"},
+	"workflow/saga":     {"connectors", "engine", "intent", "internal/jsonkind", "ledger", "policies", "internal/pause"},
 	"guards":            {"connectors", "engine", "ledger", "internal/pause"},
 	"lag":               {"engine", "ledger"},
 
@@ -109,7 +109,7 @@ var rooms = map[string][]string{
 	"internal/access/accesstest":    {},
 	"internal/httpapi/contracttest": {},
 	"internal/otel/oteltest":        {},
-	"internal/mcpapi/tool":          {"connectors", "intent", "verify"},
+	"internal/mcpapi/tool":          {"connectors", "intent", "internal/jsonkind", "verify"},
 
 	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/pgserver", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
 }

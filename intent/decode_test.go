@@ -93,10 +93,44 @@ func TestDepthOfWhatHasNoDepth(t *testing.T) {
 	}
 }
 
+// What has too many values is refused while it is read, whatever follows: nothing is
+// built from it.
+func TestTooManyAreRefusedWhileTheyAreRead(t *testing.T) {
+	const broken = "%%" // is never reached
+	many := func(open, value string) string {
+		var b strings.Builder
+		b.WriteString(open)
+		for i := range 80_000 {
+			fmt.Fprintf(&b, value+",", i)
+		}
+		return b.String() + broken
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"members of a field": {many(`{"tenant":"acme","expect":{"a":{`, `"m%d":1`), "has too many values; want at most 10000 in key, expect, payload and require together"},
+		"members of expect":  {many(`{"tenant":"acme","expect":{`, `"m%d":{}`), "has too many values; want at most 10000"},
+		"over several parts": {many(`{"key":{"a":[`+strings.Repeat("1,", 5_000)+`1]},"payload":{"b":[`, `%d`), "has too many values; want at most 10000"},
+		"of the intent":      {many(`{"tenant":"acme",`, `"m%d":1`), "has more than 64 members; want those of the contract alone"},
+		"of a comparison":    {many(`{"tenant":"acme","compare":{`, `"/m%d":[]`), "/compare has too many values; want at most 20000 beside key"},
+		"of a list of paths": {many(`{"tenant":"acme","ignore":[`, `"/m%d"`), "/ignore has too many values; want at most 20000 beside key"},
+	} {
+		if _, err := Decode([]byte(c.text)); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %.300v; want %q", name, err, c.want)
+		}
+	}
+	rules := `[` + strings.TrimSuffix(strings.Repeat(`{"rule":"time","precision":"1s"},`, MaxRules), ",") + `]`
+	var compare strings.Builder // as much as is allowed is read
+	for i := range MaxPaths {
+		fmt.Fprintf(&compare, `"/a%d":%s,`, i, rules)
+	}
+	if err := scan([]byte(`{"compare":{` + strings.TrimSuffix(compare.String(), ",") + `}}`)); err != nil {
+		t.Errorf("the largest comparison is refused: %v", err)
+	}
+}
+
 // A long name above many values must not be copied once for each of them.
 func TestLongNamesCostNothing(t *testing.T) {
 	name := strings.Repeat("n", 500_000)
-	data := fmt.Appendf(nil, minimal, `{"`+name+`":[`+strings.TrimSuffix(strings.Repeat("null,", 100_000), ",")+`]}`)
+	data := fmt.Appendf(nil, minimal, `{"`+name+`":[`+strings.TrimSuffix(strings.Repeat("null,", MaxMembers-2), ",")+`]}`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := Decode(data)

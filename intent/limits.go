@@ -17,6 +17,13 @@ const (
 	// together, nested ones counted. It bounds the work of one comparison.
 	MaxMembers = 10_000
 
+	// maxIntentMembers is how many members are read of an intent itself, which has
+	// some twenty, and maxOthers how many values beside its fields: as many as
+	// MaxPaths comparisons of MaxRules rules have. What is more is refused before
+	// anything is built from it.
+	maxIntentMembers = 64
+	maxOthers        = 20_000
+
 	// MaxMemberName is the longest member name in bytes. Column, header and
 	// property names of real systems end at 255.
 	MaxMemberName = 255

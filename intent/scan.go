@@ -13,8 +13,9 @@ import (
 )
 
 // scan looks at the tokens before anything is built from them: the syntax, the
-// depth, and values that would silently stand for a default (null, an empty
-// string, a count of zero) where leaving the member out says so plainly.
+// depth, the number of values, and values that would silently stand for a default
+// (null, an empty string, a count of zero) where leaving the member out says so
+// plainly. It ends at the first value that is one too many.
 func scan(data []byte) error {
 	s := scanner{dec: jsontext.NewDecoder(bytes.NewReader(data))}
 	for first := true; ; first = false {
@@ -42,6 +43,8 @@ type scanner struct {
 	dec    *jsontext.Decoder
 	top    string // the member of the intent that the scan is in
 	fields bool   // and whether it is one of the four sets of fields
+
+	members, values, others int // seen so far: of the intent, inside its fields, elsewhere
 }
 
 func (s *scanner) check(token jsontext.Token) error {
@@ -51,10 +54,16 @@ func (s *scanner) check(token jsontext.Token) error {
 	}
 	if container, length := s.dec.StackIndex(depth); container == jsontext.KindBeginObject && length%2 == 1 {
 		if depth == 1 {
+			if s.members++; s.members > maxIntentMembers {
+				return invalidAt("", fmt.Sprintf("has more than %d members", maxIntentMembers), "those of the contract alone")
+			}
 			s.top = token.String()
 			s.fields = isPart(s.top)
 		}
 		return nil
+	}
+	if err := s.count(token.Kind(), depth); err != nil {
+		return err
 	}
 	if depth >= 2 && s.fields {
 		return nil
@@ -67,6 +76,24 @@ func (s *scanner) check(token jsontext.Token) error {
 		return invalidAt(s.dec.StackPointer(), "is empty", want)
 	case token.Kind() == jsontext.KindNumber && s.top == "count" && isZero(token.String()):
 		return invalidAt(s.dec.StackPointer(), "is 0", "at least 1; a record that must be gone is a delete")
+	}
+	return nil
+}
+
+// count counts a value that is no member of the intent itself.
+func (s *scanner) count(kind jsontext.Kind, depth int) error {
+	begins := kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray
+	switch {
+	case kind == jsontext.KindEndObject || kind == jsontext.KindEndArray || depth < 2 || begins && depth == 2:
+		return nil
+	case s.fields:
+		if s.values++; s.values > MaxMembers {
+			return invalidAt("", tooMany, wantMembers)
+		}
+	default:
+		if s.others++; s.others > maxOthers {
+			return invalidAt("/"+jsontext.Pointer(s.top), tooMany, fmt.Sprintf("at most %d beside key, expect, payload and require", maxOthers))
+		}
 	}
 	return nil
 }

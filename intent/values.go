@@ -18,11 +18,15 @@ func checkValues(r reporter, w WriteIntent) bool {
 		c.object((*place)(nil).member(part.name), part.fields, 2)
 	}
 	if c.left < 0 {
-		r.reportf("", fmt.Sprintf("at most %d in key, expect, payload and require together", MaxMembers), "has too many values")
+		r.reportf("", wantMembers, tooMany)
 		c.walkable = false
 	}
 	return c.walkable
 }
+
+const tooMany = "has too many values"
+
+var wantMembers = fmt.Sprintf("at most %d in key, expect, payload and require together", MaxMembers)
 
 // part is one of the four sets of fields.
 type part struct {

@@ -62,16 +62,19 @@ func decode(data []byte, into any, needed bool) error {
 	return checkTexts(into, "")
 }
 
-// scan refuses what is not one object, and what nests too deep, before anything
-// is built from it.
+// scan refuses what is not one object, and what nests too deep or has too many
+// members, before anything is built from it.
 func scan(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	if kind := dec.PeekKind(); kind != jsontext.KindBeginObject && kind != jsontext.KindInvalid {
 		return badBody("it is " + jsonkind.Name(kind) + "; want a JSON object")
 	}
-	for {
+	for tokens := 0; ; tokens++ {
 		if _, err := dec.ReadToken(); err != nil {
 			return explain(err)
+		}
+		if tokens == maxTokens {
+			return badBody(fmt.Sprintf("it has more than %d names and values", maxTokens))
 		}
 		if dec.StackDepth() > maxDepth {
 			return badField(fieldOf(dec.StackPointer()), fmt.Sprintf("is nested too deep; want at most %d levels", maxDepth))

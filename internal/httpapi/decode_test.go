@@ -70,6 +70,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"fence as text":   {"names it", `{"lease_seconds":"60"}`, "lease_seconds", "lease_seconds is a string; want a whole number"},
 		"NUL":             {"no ledger keeps it", `{"step_name":"a\u0000"}`, "step_name", "step_name holds a NUL; want text without one"},
 		"NUL in the tool": {"likewise", `{"tool_context":{"tool_name":"a\u0000"}}`, "tool_context.tool_name", "tool_context.tool_name holds a NUL; want text without one"},
+		"many":            {"nothing is built of it", `{"step_input":[` + strings.Repeat("1,", 80_000) + "%%", "", "invalid request body: it has more than 40000 names and values"},
 		"deep":            {"is walked later", `{"step_input":{"a":` + deep + `}}`, "step_input.a.0.0", "step_input.a.0.0 is nested too deep; want at most 100 levels"},
 	}
 	for name, test := range tests {

@@ -10,6 +10,9 @@ const (
 	// maxDepth is how deep a body may nest: what is walked recursively later must
 	// not be as deep as a stranger likes. Real ones stay below ten.
 	maxDepth = 100
+	// maxTokens bounds the names, values and ends of objects and arrays in a body: in
+	// memory each is many times its text. An intent has half as many at most.
+	maxTokens = 40_000
 	// maxName bounds names in headers and step ids in paths, in bytes: as the
 	// ledger has names.
 	maxName = 255

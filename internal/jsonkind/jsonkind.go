@@ -1,4 +1,5 @@
-// Package jsonkind names the kinds of JSON values as people call them.
+// Package jsonkind names the kinds of JSON values as people call them, and reads no
+// more members of a text than are allowed.
 package jsonkind
 
 import "github.com/go-json-experiment/json/jsontext"

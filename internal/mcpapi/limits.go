@@ -6,6 +6,9 @@ const (
 	// maxMessage bounds one message of a client in bytes: the largest intent, and
 	// room for what stands around its arguments.
 	maxMessage = 1<<20 + 64<<10
+	// maxBatch is how many messages are read of a batch, which newer versions of the
+	// protocol do not have: clients send a few together.
+	maxBatch = 100
 	// maxSessions bounds the sessions of one process over HTTP, and maxOwn those
 	// of one identity among them, so that one client cannot lock the others out.
 	// A session costs some tens of kilobytes.

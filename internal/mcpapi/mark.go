@@ -3,6 +3,8 @@ package mcpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +13,7 @@ import (
 
 var (
 	errNoJSON    = errors.New("this is no JSON: want one JSON-RPC message in UTF-8, no member of an object twice")
+	errBatch     = fmt.Errorf("the batch has more than %d messages; send fewer at once", maxBatch)
 	errNoMessage = errors.New("this is no JSON-RPC message")
 )
 
@@ -19,23 +22,37 @@ var (
 // refuses, so that nobody behind it reads something else.
 func mark(body []byte) ([]byte, error) {
 	body = bytes.TrimSpace(body)
-	v := jsontext.Value(body)
-	if !v.IsValid() {
+	if v := jsontext.Value(body); v.Kind() == jsontext.KindBeginArray {
+		return markBatch(body)
+	} else if !v.IsValid() {
 		return nil, errNoJSON
 	}
-	if v.Kind() != jsontext.KindBeginArray {
-		return markOne(body)
-	}
+	return markOne(body)
+}
+
+// markBatch reads messages one by one, and no more than maxBatch of them.
+func markBatch(body []byte) ([]byte, error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(body))
+	_, err := dec.ReadToken()
 	var batch []jsontext.Value
-	if err := json.Unmarshal(body, &batch); err != nil {
-		return nil, errNoJSON
-	}
-	for i, one := range batch {
-		marked, err := markOne(one)
-		if err != nil {
+	for err == nil && dec.PeekKind() != jsontext.KindEndArray {
+		if len(batch) == maxBatch {
+			return nil, errBatch
+		}
+		var one jsontext.Value
+		if one, err = dec.ReadValue(); err != nil {
+			break
+		}
+		if one, err = markOne(one); err != nil {
 			return nil, err
 		}
-		batch[i] = marked
+		batch = append(batch, one.Clone())
+	}
+	if err == nil {
+		_, err = dec.ReadToken()
+	}
+	if _, end := dec.ReadToken(); err != nil || !errors.Is(end, io.EOF) {
+		return nil, errNoJSON
 	}
 	return json.Marshal(batch)
 }

@@ -3,6 +3,7 @@ package mcpapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,22 @@ func TestMark(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, string(got)); d != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, c.reason, d)
+		}
+	}
+}
+
+// Of a batch no more messages are read than a client may send, whatever follows.
+func TestMarkReadsNoMoreThanABatch(t *testing.T) {
+	one := `{"jsonrpc":"2.0","id":7,"method":"ping"},`
+	if _, err := mcpapi.Mark([]byte("[" + strings.Repeat(one, 80_000) + "%%")); err == nil || !strings.Contains(err.Error(), "more than 100 messages") {
+		t.Error(err)
+	}
+	if _, err := mcpapi.Mark([]byte("[" + strings.TrimSuffix(strings.Repeat(one, 100), ",") + "]")); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range []string{"[" + one, "[1,", `[{"jsonrpc":"2.0","id":7,"method":"ping"}`, `[]]`, `[] {}`} {
+		if _, err := mcpapi.Mark([]byte(wrong)); err == nil {
+			t.Errorf("%s is taken", wrong)
 		}
 	}
 }

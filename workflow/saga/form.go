@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/jsonkind"
 )
 
 // document is a plan in JSON.
@@ -42,7 +43,11 @@ func Decode(data []byte) (Plan, error) {
 	if len(data) > MaxPlan {
 		return Plan{}, tooLarge(len(data))
 	}
-	if err := json.Unmarshal(data, &d, json.RejectUnknownMembers(true)); err != nil {
+	err := json.Unmarshal(data, &d, json.RejectUnknownMembers(true), json.WithUnmarshalers(json.UnmarshalFromFunc(decodeSteps)))
+	if errors.Is(err, errSteps) {
+		return Plan{}, &PlanError{Path: "/steps", Problem: fmt.Sprintf("has more than %d steps", MaxSteps), Want: fmt.Sprintf("1 to %d", MaxSteps)}
+	}
+	if err != nil {
 		return Plan{}, unreadable(err)
 	}
 	p := Plan{Tenant: d.Tenant, ID: d.ID, CorrelationID: d.CorrelationID}
@@ -58,6 +63,30 @@ func Decode(data []byte) (Plan, error) {
 		}
 	}
 	return p.filled()
+}
+
+var errSteps = errors.New("too many steps")
+
+// decodeSteps reads no more steps than a plan may have.
+func decodeSteps(dec *jsontext.Decoder, steps *[]documentStep) error {
+	if dec.PeekKind() != jsontext.KindBeginArray {
+		return errors.ErrUnsupported
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return err
+	}
+	for dec.PeekKind() != jsontext.KindEndArray {
+		if len(*steps) == MaxSteps {
+			return errSteps
+		}
+		var one documentStep
+		if err := json.UnmarshalDecode(dec, &one); err != nil {
+			return err
+		}
+		*steps = append(*steps, one)
+	}
+	_, err := dec.ReadToken()
+	return err
 }
 
 // unreadable says where a text is no plan.
@@ -100,12 +129,12 @@ func (p Plan) decodeStep(i int, d documentStep) (err error) {
 
 // decodeIntent reads an intent with what was left out of it put in.
 func (p Plan) decodeIntent(i int, at string, text jsontext.Value, left map[string]any) (intent.WriteIntent, error) {
-	var have map[string]jsontext.Value
 	if text.Kind() != jsontext.KindBeginObject {
 		return intent.WriteIntent{}, p.wrong(i, at, "a write intent, a JSON object", "is missing, or no object")
 	}
-	if err := json.Unmarshal(text, &have); err != nil {
-		return intent.WriteIntent{}, p.refused(i, at, err)
+	have := jsonkind.Members(text, maxMembers)
+	if have == nil {
+		return intent.WriteIntent{}, p.wrong(i, at, "a write intent, those members alone that the contract has", "has more than %d members", maxMembers)
 	}
 	for name, value := range left {
 		if _, said := have[name]; said {

@@ -10,6 +10,8 @@ const (
 	// MaxPlan is the largest plan in bytes of JSON: it is rewritten with each
 	// move, and must leave room in its paper.
 	MaxPlan = 512 << 10
+	// maxMembers bounds the members of one intent of a plan, which has some twenty.
+	maxMembers = 64
 	// maxBody is the largest saga: its plan and what was done about it.
 	maxBody = MaxPlan + 256<<10
 	// MaxGrace is the longest grace period: what is to be sent later than in a

@@ -88,6 +88,22 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// What has too many steps or members is refused while it is read, whatever follows.
+func TestPlansAreReadWithinBounds(t *testing.T) {
+	var members strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&members, `"m%d":1,`, i)
+	}
+	for text, want := range map[string]string{
+		`{"tenant":"a","id":"b","steps":[` + strings.Repeat("{},", 80_000) + "%%":                                     "has more than 32 steps",
+		`{"tenant":"a","id":"b","steps":[{"name":"s","intent":{` + strings.TrimSuffix(members.String(), ",") + `}}]}`: "has more than 64 members",
+	} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.200v; want %q", err, want)
+		}
+	}
+}
+
 func TestRefusedPlans(t *testing.T) {
 	undo := &intent.WriteIntent{Write: intent.Delete}
 	sameRecord := func(s *Step) { s.Intent.Key = intent.Fields{"id": "one"} }

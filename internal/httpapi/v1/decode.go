@@ -129,11 +129,11 @@ func (m members) put(name, text string) error {
 }
 
 // filled is a body with members put in that were left out. One that cannot be
-// read comes back as it is, for who says what is wrong with it.
+// read comes back as it is: intent.Decode or saga.Decode says what is wrong with it.
 func filled(body []byte, fill func(members) error) ([]byte, error) {
-	var m members
-	if json.Unmarshal(body, &m) != nil || m == nil {
-		return body, nil //nolint:nilerr // who reads it next says what is wrong, in its own words
+	m := members(jsonkind.Members(body, maxMembers))
+	if m == nil {
+		return body, nil
 	}
 	if err := fill(m); err != nil {
 		return nil, err

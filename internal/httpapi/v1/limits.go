@@ -17,6 +17,8 @@ const (
 	maxPlanBody   = saga.MaxPlan + 64<<10
 	// maxDepth is how deep a body may nest that is no intent: they have one level.
 	maxDepth = 32
+	// maxMembers bounds the members of an intent or a plan: both have fewer.
+	maxMembers = 64
 	// maxReason bounds, in bytes, what a person says about a decision: a
 	// paragraph, which is kept for ever and shown again and again. maxStopReason
 	// is what a stop keeps.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/jsonkind"
 )
 
 // numbers keep their digits, as in an intent.
@@ -40,6 +41,9 @@ func decode(data []byte) (map[string]any, *Problem) {
 	}
 	if jsontext.Value(data).Kind() != jsontext.KindBeginObject {
 		return nil, &Problem{Problem: "the arguments are no JSON object", Want: "an object of the arguments by name"}
+	}
+	if jsonkind.TooMany(data, 3*intent.MaxMembers) { // each has a name, and may be an object that ends
+		return nil, &Problem{Problem: "the arguments have too many values", Want: fmt.Sprintf("at most %d", intent.MaxMembers)}
 	}
 	var all map[string]any
 	if err := json.Unmarshal(data, &all, decodeOptions); err != nil {

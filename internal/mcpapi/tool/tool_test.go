@@ -146,6 +146,7 @@ func TestRefusedArguments(t *testing.T) {
 		"null itself":    {"likewise", `null`, "", "the arguments are no JSON object"},
 		"more after":     {"one object", `{"invoice":"7","line":1,"amount":1} {}`, "", "the arguments cannot be read"},
 		"large":          {"bounded", `{"invoice":"7","line":1,"amount":1,"slash":"` + strings.Repeat("x", 2<<20) + `"}`, "", "the arguments have"},
+		"many":           {"nothing is built of it", `{"invoice":[` + strings.Repeat("1,", 80_000) + "%%", "", "the arguments have too many values"},
 		"long text":      {"bounded", `{"invoice":"7","line":1,"amount":1,"slash":"` + strings.Repeat("x", 100_001) + `"}`, "slash", "has 100001 characters"},
 	} {
 		t.Run(name, func(t *testing.T) {
