@@ -81,6 +81,42 @@ func (f *fort) login(token string) *http.Cookie {
 	return cookies[0]
 }
 
+// A browser that does not say which page asks is served by the token in the forms of
+// the server's own pages, and refused without it by every API.
+func TestACookieAloneChangesNothing(t *testing.T) {
+	f := newFort(t, nil)
+	session := f.login(f.secret["operator@"+own])
+	send := func(method, path, kind, body string) answer {
+		q := f.request(method, path, body, "", "Content-Type", kind)
+		q.AddCookie(session)
+		return f.do(q)
+	}
+	const form = "application/x-www-form-urlencoded"
+	_, text, _ := strings.Cut(send("GET", "/inbox", form, "").body, `name="form_token" value="`)
+	token, _, _ := strings.Cut(text, `"`)
+	if len(token) < 40 {
+		t.Fatalf("the page has the token %q", token)
+	}
+	if got := send("POST", "/theme", form, "to=dark&form_token="+token); got.status != http.StatusSeeOther {
+		t.Errorf("a form of ours: %s", got)
+	}
+	for path, body := range map[string]string{
+		"/theme": "to=dark", "/destinations/stop": "destination=orders&reason=nobody+asked+for+this", "/logout": "",
+		"/v1/writes": "{}", "/v1/stops": "{}", "/mcp": "{}", "/api/v1/workflows": "{}",
+	} {
+		kind := "application/json"
+		if !strings.HasPrefix(body, "{") {
+			kind = form
+		}
+		if got := send("POST", path, kind, body); got.status != http.StatusForbidden && got.status != http.StatusUnauthorized {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if got := send("GET", "/inbox", form, ""); got.status != http.StatusOK {
+		t.Errorf("it is logged out: %s", got)
+	}
+}
+
 // ask sends the request of a asking as somebody.
 func (f *fort) ask(s somebody, r routed, e asking, th things) answer {
 	q := f.send(r, e, th, s.token)

@@ -94,7 +94,7 @@ func (sv *serving) doors(ctx context.Context, h *house) ([]door, error) {
 		all = append(all, gateways...)
 	}
 	if on.Desk {
-		o := &reviewui.Options{Who: who, Version: built().Version, Logger: log}
+		o := &reviewui.Options{Who: who, FormToken: logins.FormToken, Version: built().Version, Logger: log}
 		if from != nil && from.keys.Signer != nil {
 			o.Receipts = from
 		}

@@ -64,6 +64,7 @@ type Logins struct {
 	ttl      time.Duration
 	sessions sealed
 	attempts sealed
+	forms    []byte // the key of the tokens of forms
 	codes    *failures // apart from those of tokens, which anybody can make up
 	now      func() time.Time
 	log      *slog.Logger
@@ -96,6 +97,9 @@ func NewLogins(ctx context.Context, o LoginOptions) (*Logins, error) {
 		return nil, err
 	}
 	if l.attempts, err = newSealed(o.Key, "login attempt"); err != nil {
+		return nil, err
+	}
+	if l.forms, err = formKey(o.Key); err != nil {
 		return nil, err
 	}
 	for _, each := range l.table() {
@@ -340,6 +344,12 @@ func (l *Logins) proven(r *http.Request, a attempt, err error) (Identity, error)
 // logout ends the session, so that no copy of its cookie is good for anything.
 func (l *Logins) logout(w http.ResponseWriter, r *http.Request) {
 	s, err := l.session(r)
+	if err == nil {
+		if err := l.ownPage(r, s); err != nil {
+			l.refuse(w, r, err)
+			return
+		}
+	}
 	l.setCookie(w, r, sessionCookie, "", 0)
 	if err == nil {
 		if err := l.end(r.Context(), s); err != nil {

@@ -94,6 +94,7 @@ var plain = []struct {
 	{errNoProvider, []string{"There is no provider of logins here."}},
 	{errNoForm, []string{"Nobody logs in with a token here."}},
 	{errAgent, []string{"This is the token of an agent. An agent cannot log in here: people have tokens of their own."}},
+	{errNoFormToken, []string{"The browser did not say which page asks for this. Open the page again and send its form. Nothing was done."}},
 	{errOrigin, []string{"A page of another site asked for this. Nothing was done."}},
 }
 

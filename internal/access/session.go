@@ -53,9 +53,13 @@ func rulesOf(o LoginOptions) string {
 }
 
 // Resolve finds out whose session a request belongs to by its cookie, as
-// [Tokens.Resolve] does by a header.
+// [Tokens.Resolve] does by a header. What may change something must say that a page of
+// ours asks, by a header or by the token of a form.
 func (l *Logins) Resolve(r *http.Request) (Identity, error) {
 	s, err := l.session(r)
+	if err == nil {
+		err = l.ownPage(r, s)
+	}
 	if err != nil {
 		return Identity{}, err
 	}

@@ -2,8 +2,11 @@ package access_test
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -300,6 +303,100 @@ func TestAgentHasNoSession(t *testing.T) {
 	other := w.beside() // which has not looked at it before
 	b.w = other
 	b.is("")
+}
+
+// A browser that does not say which page asks needs the token of a form of its own
+// session for whatever may change something.
+func TestACookieWithoutAnOriginNeedsAFormToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		b, other := w.browser(), w.browser()
+		b.login()
+		other.login()
+		token := func(b *browser) string {
+			r := httptest.NewRequest("GET", site+"/inbox", nil)
+			for _, c := range b.cookies {
+				r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+			}
+			return w.logins.FormToken(r)
+		}
+		if token(b) == "" || token(b) == token(other) || token(w.browser()) != "" {
+			t.Fatalf("tokens %q, %q and %q", token(b), token(other), token(w.browser()))
+		}
+		const form, plain = "application/x-www-form-urlencoded", "application/json"
+		post := func(method, target, kind, body string, headers ...string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, site+target, strings.NewReader(body))
+			r.Header.Set("Content-Type", kind)
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			for _, c := range b.cookies {
+				r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+			}
+			return ask(w.handler, r)
+		}
+		right := url.Values{access.FormTokenField: {token(b)}, "a": {"b"}}.Encode()
+		for name, c := range map[string]struct {
+			method, kind, body string
+			headers            []string
+			status             int
+		}{
+			"no token":               {"POST", form, "a=b", nil, 403},
+			"an empty one":           {"POST", form, access.FormTokenField + "=", nil, 403},
+			"of another session":     {"POST", form, url.Values{access.FormTokenField: {token(other)}}.Encode(), nil, 403},
+			"twice":                  {"POST", form, right + "&" + right, nil, 403},
+			"too large":              {"POST", form, right + "&b=" + strings.Repeat("x", 9<<10), nil, 403},
+			"right":                  {"POST", form, right, nil, 200},
+			"no form":                {"POST", plain, "{}", nil, 403},
+			"DELETE":                 {"DELETE", plain, "", nil, 403},
+			"an empty origin":        {"POST", plain, "{}", []string{"Origin", ""}, 403},
+			"by origin":              {"POST", plain, "{}", []string{"Origin", site}, 200},
+			"by the page that asks":  {"POST", form, "a=b", []string{"Sec-Fetch-Site", "same-origin"}, 200},
+			"another site":           {"POST", form, right, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+			"another site by origin": {"POST", form, right, []string{"Origin", "https://evil.example.org"}, 403},
+			"a page":                 {"GET", plain, "", nil, 200},
+		} {
+			if answer := post(c.method, "/inbox", c.kind, c.body, c.headers...); answer.Code != c.status {
+				t.Errorf("%s: %d, want %d: %s", name, answer.Code, c.status, answer.Body)
+			}
+		}
+		if got := b.send("POST", "/writes", nil).StatusCode; got != 200 {
+			t.Errorf("a browser of today: %d", got)
+		}
+		if answer := post("POST", "/logout", form, ""); answer.Code != 403 || len(answer.Result().Cookies()) > 0 {
+			t.Errorf("a logout without a token: %d", answer.Code)
+		}
+		b.is("operator alice@example.com of acme by login")
+		if answer := post("POST", "/logout", form, right); answer.Code != 303 {
+			t.Errorf("a logout with a token: %d", answer.Code)
+		}
+		b.is("")
+	})
+}
+
+// What came in by the token of its form, which has been read, goes on.
+func TestWatchDoesNotAskForTheFormAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		b := w.browser()
+		b.login()
+		r := httptest.NewRequest("POST", site+"/slow", nil)
+		for _, c := range b.cookies {
+			r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		}
+		body := url.Values{access.FormTokenField: {w.logins.FormToken(r)}}.Encode()
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		ask(access.Watch(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if _, err := w.logins.Resolve(r); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+			if err := context.Cause(r.Context()); err != nil {
+				t.Errorf("it was broken off: %v", err)
+			}
+		}), w.logins), r)
+	})
 }
 
 func TestRoutes(t *testing.T) {

@@ -22,8 +22,9 @@ func Watch(h http.Handler, who Resolver) http.Handler {
 
 func watched(r *http.Request, who Resolver) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	// A handler may change what it was given while we look.
-	again := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: r.Header.Clone(), RemoteAddr: r.RemoteAddr, TLS: r.TLS}
+	// A handler may change what it was given while we look. It is asked as for a page:
+	// the form, by which a request may have come in, has been read by then.
+	again := &http.Request{Method: http.MethodGet, URL: r.URL, Host: r.Host, Header: r.Header.Clone(), RemoteAddr: r.RemoteAddr, TLS: r.TLS}
 	again = again.WithContext(ctx)
 	var mu sync.Mutex
 	var timer *time.Timer

@@ -386,7 +386,7 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 		t.Error("a link makes the page say that something was done")
 	}
 	release := operator.get(t, s, "/destinations").form(t, "/destinations/release")
-	if diff := cmp.Diff(url.Values{"destination": {"orders"}, "tool": {""}, "seen": release["seen"], "reason": {""}}, release); diff != "" || release.Get("seen") == "" {
+	if diff := cmp.Diff(url.Values{"destination": {"orders"}, "tool": {""}, "seen": release["seen"], "reason": {""}, access.FormTokenField: {shopToken}}, release); diff != "" || release.Get("seen") == "" {
 		t.Errorf("the form of the release (-want +got):\n%s", diff)
 	}
 	release.Set("reason", why)

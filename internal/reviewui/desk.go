@@ -67,6 +67,9 @@ type Options struct {
 	// asked for as the query's next. Default: nowhere, such a request is answered
 	// with 401.
 	LoginPath string
+	// FormToken is what the forms of a page carry, for browsers that send no Origin
+	// header; see [access.Logins.FormToken]. Default none.
+	FormToken func(*http.Request) string
 	// Receipts issues receipts. Default nil: there are none.
 	Receipts Receipts
 	// Version is shown at the foot of each page. Default none.

@@ -54,6 +54,11 @@ type shop struct {
 	gate   *workflow.Gate
 }
 
+// shopToken is what the forms of every page carry.
+const shopToken = "form-token-of-the-session"
+
+func formToken(*http.Request) string { return shopToken }
+
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	world, err := simulated.New(simulated.Plain.Options())
@@ -69,7 +74,7 @@ func newShop(t *testing.T) *shop {
 	t.Cleanup(e.Close)
 	gate := workflow.New(book, &workflow.Options{Risks: []policies.RiskRule{{}}}) // each step is held
 	o := office.New(office.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate, Sagas: saga.New(book, e, nil), Types: map[string]string{"orders": "simulated"}})
-	return &shop{New(o, &Options{Who: byHeader{}, Version: "test"}), o, world, book, gate}
+	return &shop{New(o, &Options{Who: byHeader{}, FormToken: formToken, Version: "test"}), o, world, book, gate}
 }
 
 func order(id string, change func(*intent.WriteIntent)) intent.WriteIntent {

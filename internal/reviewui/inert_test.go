@@ -122,7 +122,7 @@ func (f *fake) History(context.Context, access.Identity, ledger.Past) ([]ledger.
 func (f *fake) desk(o *Options) *desk {
 	d := &desk{writes: f, tray: f, switches: f, sagas: f, past: f}
 	if o == nil {
-		o = &Options{Who: byHeader{}}
+		o = &Options{Who: byHeader{}, FormToken: formToken}
 	}
 	return d.open(o)
 }

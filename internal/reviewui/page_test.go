@@ -101,6 +101,18 @@ func checkReach(a answer) (wrong []string) {
 			add("a form sends to %q", action)
 		}
 	}
+	for _, n := range a.all(func(n *html.Node) bool { m, _ := attr(n, "method"); return n.Data == "form" && m == "post" }) {
+		var tokens []string
+		for f := range n.Descendants() {
+			if name, _ := attr(f, "name"); name == access.FormTokenField {
+				token, _ := attr(f, "value")
+				tokens = append(tokens, token)
+			}
+		}
+		if action, _ := attr(n, "action"); !slices.Equal(tokens, []string{shopToken}) {
+			add("the form of %s has the tokens %q, want that of the session", action, tokens)
+		}
+	}
 	for _, n := range a.all(tag("svg")) {
 		if label, _ := attr(n, "aria-label"); label == "" {
 			add("a picture has no text")

@@ -2,6 +2,7 @@ package reviewui
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
@@ -40,6 +41,10 @@ type said struct {
 	Text  string
 }
 
+// tokenMark has the place of the token of a form in a page that is being made. It is
+// made up for each process, so that no text on a page is taken for it.
+var tokenMark = rand.Text()
+
 // pages are the templates, one set for each page. Nothing in them is called
 // that makes markup of text.
 var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error")
@@ -48,6 +53,8 @@ func mustPages(all ...string) map[string]*template.Template {
 	sets := map[string]*template.Template{}
 	base := template.Must(template.New("").Funcs(template.FuncMap{
 		"static": func(name string) string { return names[name] },
+		"token":  func() string { return tokenMark },
+		"field":  func() string { return access.FormTokenField },
 		"safe":   report.Safe,
 		"clip":   func(n int, s string) string { return report.Clip(s, n) },
 		"moment": report.Moment,
@@ -82,12 +89,17 @@ func (d *desk) show(v *visit, status int, name string, p page) error {
 	if err := set.ExecuteTemplate(&b, "layout", p); err != nil {
 		return fmt.Errorf("reviewui: page %q: %w", name, err)
 	}
+	token := ""
+	if d.opts.FormToken != nil {
+		token = template.HTMLEscapeString(d.opts.FormToken(v.r))
+	}
+	text := bytes.ReplaceAll(b.Bytes(), []byte(tokenMark), []byte(token))
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(text)))
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(b.Bytes()) // whoever asked has gone
+		_, _ = v.w.Write(text) // whoever asked has gone
 	}
 	return nil
 }

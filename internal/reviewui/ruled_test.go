@@ -45,7 +45,7 @@ func blockedStep(t *testing.T) (h http.Handler, path string) {
 		}
 	}
 	o := office.New(office.Parts{Ledger: book, Registry: new(connectors.Registry), Steps: gate})
-	return New(o, &Options{Who: byHeader{}}), stepPath(f.WorkflowID, "pay/1")
+	return New(o, &Options{Who: byHeader{}, FormToken: formToken}), stepPath(f.WorkflowID, "pay/1")
 }
 
 // A step that was blocked never had a write: its page is where it is told why.
