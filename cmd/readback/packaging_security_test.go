@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -19,6 +21,55 @@ func TestBuildsArePositionIndependent(t *testing.T) {
 	for _, name := range []string{"Dockerfile", ".goreleaser.yaml", "Makefile"} {
 		if !strings.Contains(files[name], "-trimpath -buildmode=pie") && !strings.Contains(files[name], "-trimpath, -buildmode=pie") {
 			t.Errorf("%s builds without -buildmode=pie", name)
+		}
+	}
+}
+
+// Nothing that people are asked to make, and nothing that is mounted, can be read by
+// every user.
+func TestDeployedFilesAreNotForEverybody(t *testing.T) {
+	files := packaged(t)
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[page] = string(text)
+	}
+	modes := regexp.MustCompile(`(?:chmod|-m|--mode=?|Mode[:=]) *"?(0?[0-7]{3})\b`)
+	found := 0
+	for name, text := range files {
+		for _, m := range modes.FindAllStringSubmatch(text, -1) {
+			if found++; !strings.HasSuffix(m[1], "0") {
+				t.Errorf("%s: %q is for every user; want 0640, 0600 or less", name, m[0])
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d modes were found", found)
+	}
+	for what, want := range map[string]string{
+		"compose.yaml":            "-m 0600 -o 65532 /dev/stdin deploy/postgres-password",
+		"readback.service":        "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+		"../../docs/deploying.md": "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+	} {
+		if !strings.Contains(files[what], want) {
+			t.Errorf("%s does not say %q", what, want)
+		}
+	}
+	volumes, _ := member(t, yamlOf(t, "deployment.yaml", files["deployment.yaml"]), "spec", "template", "spec", "volumes").([]any)
+	for i, v := range volumes {
+		for kind, source := range v.(map[string]any) {
+			if kind != "configMap" && kind != "secret" {
+				continue
+			}
+			if mode := fmt.Sprint(member(t, source, "defaultMode")); mode != fmt.Sprint(0o440) { // else 0644
+				t.Errorf("volume %d has the default mode %s; want 0440", i, mode)
+			}
 		}
 	}
 }
