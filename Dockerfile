@@ -10,9 +10,11 @@ COPY . .
 ARG TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildmode=pie -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data
+RUN go run ./internal/notices -out /out/NOTICE
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /out/readback /usr/local/bin/readback
+COPY --from=build /src/LICENSE /out/NOTICE /usr/share/doc/readback/
 # A ledger in a file belongs on a volume here.
 COPY --from=build --chown=nonroot:nonroot /out/data /var/lib/readback
 WORKDIR /var/lib/readback

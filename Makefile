@@ -28,6 +28,10 @@ cross: ## builds for every system that is released, without cgo
 	  echo "$$target"; CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o /dev/null ./cmd/readback || exit 1; \
 	done
 
+.PHONY: notices
+notices: ## the licences of what is linked, into bin/NOTICE, as releases have them
+	$(GO) run ./internal/notices -out $(BIN)/NOTICE
+
 .PHONY: test
 test: ## all tests; READBACK_STRICT=1 makes a missing server a failure
 	$(GO) vet ./...

@@ -90,6 +90,7 @@ var rooms = map[string][]string{
 	"internal/mutants":     {},
 	"internal/metrics":     {"connectors", "engine", "internal/httpapi", "ledger", "telemetry", "verify"},
 	"internal/need":        {},
+	"internal/notices":     {},
 	"internal/otel":        {},
 	"internal/pause":       {},
 	"internal/pgserver":    {},

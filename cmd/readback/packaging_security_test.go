@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,29 @@ func TestBuildsArePositionIndependent(t *testing.T) {
 	for _, name := range []string{"Dockerfile", ".goreleaser.yaml", "Makefile"} {
 		if !strings.Contains(files[name], "-trimpath -buildmode=pie") && !strings.Contains(files[name], "-trimpath, -buildmode=pie") {
 			t.Errorf("%s builds without -buildmode=pie", name)
+		}
+	}
+}
+
+// What is given to others has the licences of what is linked into it, made when it is
+// built.
+func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
+	files := packaged(t)
+	release := yamlOf(t, ".goreleaser.yaml", files[".goreleaser.yaml"])
+	hooks, _ := member(t, release, "before", "hooks").([]any)
+	if !slices.Contains(hooks, any("go run ./internal/notices -out bin/NOTICE")) {
+		t.Errorf("releases do not make it: %v", hooks)
+	}
+	archived, _ := member(t, release, "archives", 0, "files").([]any)
+	if !slices.ContainsFunc(archived, func(f any) bool {
+		m, ok := f.(map[string]any)
+		return ok && m["src"] == "bin/NOTICE" && m["dst"] == "NOTICE"
+	}) {
+		t.Errorf("archives do not have it: %v", archived)
+	}
+	for _, want := range []string{"RUN go run ./internal/notices -out /out/NOTICE\n", "COPY --from=build /src/LICENSE /out/NOTICE /usr/share/doc/readback/\n"} {
+		if !strings.Contains(files["Dockerfile"], want) {
+			t.Errorf("the image lacks %q", want)
 		}
 	}
 }
