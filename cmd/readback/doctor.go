@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	security := false
+	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the configuration, the ledger and each destination, and say what would be right",
 		Long: `Check, and say what would be right: the configuration; the ledger (reached,
@@ -23,16 +25,30 @@ login works); what is kept for how long; and what cannot go on by itself.
 
 It writes nothing at any destination, and to the ledger one note, which it takes
 away again. Ends with 0 when no check failed, with 78 or the ledger's code (69, 70)
-when there is no configuration or no ledger to work with, and else with 41.`,
+when there is no configuration or no ledger to work with, and else with 41.
+
+With --security it writes nothing anywhere, asks no destination, and prints one page
+for an auditor: each finding is ok or failed, and nothing is a warning. It shows modes
+and owners of the files, tenants that share a destination, missing limits, what goes
+without TLS, whether heads of the audit log are kept outside, tokens near their end,
+and what programs that destinations start can read.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.doctor(ctx) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			if security {
+				return a.doctorSecurity(ctx)
+			}
+			return a.doctor(ctx)
+		}),
 	}
+	cmd.Flags().BoolVar(&security, "security", false, "one page about security alone, for an auditor")
+	return cmd
 }
 
 // examination collects checks.
 type examination struct {
 	report.Checks
-	code int
+	code   int
+	strict bool // a warning is a failure
 }
 
 func (e *examination) ok(name, what string, args ...any) {
@@ -40,6 +56,10 @@ func (e *examination) ok(name, what string, args ...any) {
 }
 
 func (e *examination) warn(name, do, what string, args ...any) {
+	if e.strict {
+		e.fail(name, do, what, args...)
+		return
+	}
 	e.Add(report.Check{Name: name, State: report.Warning, What: fmt.Sprintf(what, args...), Do: do})
 }
 
@@ -81,12 +101,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 		e.broken("configuration", err)
 		return nil
 	}
-	reg, err := c.Registry(a.env)
-	if err != nil {
-		e.broken("configuration", err)
-	} else {
-		e.ok("configuration", "%s names %s", c.Path, plural(len(c.Destinations), "destination"))
-	}
+	reg := a.examineRegistry(e, c)
 	if err := c.CheckRetention(longestWindow(reg).lasts, longestWindow(reg).what); err != nil {
 		e.fail("retention", "Give `retention.remember` at least that long.", "%s", flat(err.Error()))
 	} else {
@@ -106,6 +121,17 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	}
 	examineDestinations(ctx, e, c, reg)
 	return d
+}
+
+// examineRegistry makes the destinations that are configured.
+func (a *app) examineRegistry(e *examination, c config.Config) *connectors.Registry {
+	reg, err := c.Registry(a.env)
+	if err != nil {
+		e.broken("configuration", err)
+	} else {
+		e.ok("configuration", "%s names %s", c.Path, plural(len(c.Destinations), "destination"))
+	}
+	return reg
 }
 
 // withoutWait says of a ledger that did not answer what it is.

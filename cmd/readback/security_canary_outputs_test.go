@@ -145,7 +145,7 @@ var commandLines = map[string][]string{
 	"operation show": {"operation show --tool create --key hot-operation"},
 	"workflow show":  {"workflow show {workflow}", "workflow show {ended}", "workflow show {workflow} declared", "workflow show {workflow} look", "workflow show {ended} wait", "workflow show {workflow} open", "workflow show hot-flow"},
 	"config check":   {"config check", "config check --env", "config check --env --config {other}", "config check --config {broken}"},
-	"destinations":   {"destinations", "destinations --probe", "destinations --probe --config {other}"}, "doctor": {"doctor", "doctor --config {other}"},
+	"destinations":   {"destinations", "destinations --probe", "destinations --probe --config {other}"}, "doctor": {"doctor", "doctor --config {other}", "doctor --security", "doctor --security --config {other}"},
 	"token list": {"token list"}, "submit": {"submit -f {file}", "submit -f {taken}"}, "prune": {"prune"}, "policy test": {"policy test {rules}"},
 	"version": {"version"}, "receipt export": {"receipt export {id} --values"}, "audit verify": {"audit verify --heads {heads} --key {heads-key}"}, "audit head": {"audit head"}, "audit seal": {"audit seal"}, "schema": {"schema"}, "token revoke": {"token revoke none"},
 }

@@ -198,6 +198,31 @@ func decodeToken(n ledger.Note) (tokenNote, error) {
 	return have, nil
 }
 
+// Good returns the tokens of all tenants that are good now, those first that end first.
+// The error is the ledger's.
+func (t *Tokens) Good(ctx context.Context) ([]Token, error) {
+	all, err := t.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := t.now()
+	var good []Token
+	for _, each := range all {
+		if each.token.Active(now) {
+			good = append(good, each.token)
+		}
+	}
+	slices.SortFunc(good, func(a, b Token) int { return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.ID, b.ID)) })
+	return good, nil
+}
+
+// NearEnd reports whether a token ends within a time, and is in the last quarter of its
+// own: one that was made for an hour is not near its end from the beginning.
+func (t Token) NearEnd(now time.Time, within time.Duration) bool {
+	left := t.Expires.Sub(now)
+	return t.Active(now) && left < within && left < t.Expires.Sub(t.Created)/4
+}
+
 // List returns the tokens of a tenant, the newest first; those that ended are
 // listed for [MaxTTL] after. The error is the ledger's.
 func (t *Tokens) List(ctx context.Context, tenant string) ([]Token, error) {

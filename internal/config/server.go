@@ -148,9 +148,7 @@ func (s Server) AddressProblem() string {
 
 // Loopback reports whether only this machine reaches the address.
 func (s Server) Loopback() bool {
-	host, _, err := net.SplitHostPort(s.Listen)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return loopback(s.Listen)
 }
 
 // placedFile is a file that is named in the configuration or in the environment.

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
+)
+
+// nearEnd is how long before its end a token is to be replaced: two weeks, so that a
+// person who is away has the time.
+const nearEnd = 14 * 24 * time.Hour
+
+// securityPage is what an auditor files: when and with what it was made, and what was
+// found.
+type securityPage struct {
+	At   time.Time `json:"at"`
+	User int       `json:"user"` // whose rights the files were compared with
+	version
+	Configuration string `json:"configuration"`
+	config.Digest
+	report.Checks
+}
+
+func (p *securityPage) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Security of readback %s (%s) at %s, as user %d\n", p.Version, p.Revision, p.At.Format(time.RFC3339), p.User)
+	if p.Configuration != "" {
+		fmt.Fprintf(&b, "Configuration %s", report.Safe(p.Configuration))
+		if p.SHA256 != "" {
+			fmt.Fprintf(&b, ", SHA-256 with the files that it names %s", p.SHA256)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n" + p.Checks.Text())
+	return b.String()
+}
+
+// doctorSecurity examines what an auditor asks for, and writes nothing.
+func (a *app) doctorSecurity(ctx context.Context) (int, error) {
+	e := &examination{strict: true}
+	p := securityPage{At: a.time().UTC().Truncate(time.Second), User: os.Geteuid(), version: built()}
+	c, err := a.settings()
+	p.Configuration = c.Path
+	examineFiles(e, c)
+	if err != nil {
+		e.broken("configuration", err)
+	} else {
+		a.examineBoundaries(ctx, e, c)
+		if p.Digest, err = c.Digest(); err != nil {
+			e.broken("configuration", err)
+		}
+	}
+	p.Checks = e.Checks
+	return e.code, a.print(&p, p.text)
+}
+
+// examineBoundaries is what needs a configuration that can be used.
+func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Config) {
+	reg := a.examineRegistry(e, c)
+	examineTenants(e, c)
+	examineLimits(e, c, reg)
+	examinePlaintext(e, c)
+	a.examineKeys(e, c)
+	examineHeads(e, c)
+	examineThisProcess(e, c)
+	if len(c.Programs()) == 0 {
+		e.ok("programs", "no destination starts one")
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
+	defer cancel()
+	d, err := a.open(ctx, c, config.OpenOptions{})
+	if err != nil {
+		e.broken("ledger", withoutWait(err))
+		return
+	}
+	defer d.close()
+	d.examineTokens(ctx, e, a.time)
+	found, err := d.found(ctx)
+	if err != nil {
+		e.broken("ledger contents", err)
+		return
+	}
+	examineAudit(e, found)
+}
+
+// examineFiles shows who may read and write each file.
+func examineFiles(e *examination, c config.Config) {
+	files := c.Files()
+	if f, ok := c.LedgerFile(); ok {
+		files = append(files, f)
+	}
+	for _, f := range files {
+		name := "file"
+		if f.Field != "" {
+			name += " " + f.Field
+		}
+		may, ok := f.Access()
+		if !ok {
+			e.fail(name, "Look at the access list of the file: only root, or an administrator, and the user of readback may write it.",
+				"%s: this system does not show who may read and write it", f.Path)
+			continue
+		}
+		if why := f.Exposed(); why != "" {
+			what, do, _ := strings.Cut(why, "; want ")
+			e.fail(name, "Want "+do+".", "%s: mode %04o, user %d: %s", f.Path, may.Mode.Perm(), may.Owner, strings.TrimPrefix(what, f.Path+" "))
+			continue
+		}
+		mounted := ""
+		if may.ReadOnly {
+			mounted = ", mounted read-only"
+		}
+		e.ok(name, "%s: mode %04o, user %d%s", f.Path, may.Mode.Perm(), may.Owner, mounted)
+	}
+}
+
+// examineTenants finds destinations and webhooks that serve more than one tenant: each
+// of these acts with the same credentials, or is notified of the others' writes.
+func examineTenants(e *examination, c config.Config) {
+	serves := map[string][]string{}
+	for _, d := range c.Destinations {
+		serves["destination "+d.Name] = d.Tenants
+	}
+	for _, w := range c.Webhooks {
+		serves["webhook "+w.Name] = w.Tenants
+	}
+	shared := 0
+	for _, name := range slices.Sorted(maps.Keys(serves)) {
+		switch of := serves[name]; {
+		case of == nil:
+			e.fail("tenants", "Name in its `tenants` those whose credentials it has.", "%s serves every tenant", report.Safe(name))
+		case len(of) > 1:
+			e.fail("tenants", "Give each tenant one of its own, with credentials of its own.", "%s is shared by the tenants %s", report.Safe(name), report.Safe(strings.Join(of, ", ")))
+		default:
+			continue
+		}
+		shared++
+	}
+	if shared == 0 {
+		e.ok("tenants", "no destination and no webhook serves more than one tenant")
+	}
+}
+
+// examineLimits finds destinations to which one agent may send as much as it likes.
+func examineLimits(e *examination, c config.Config, reg *connectors.Registry) {
+	limits, without := c.Limits(), []string(nil)
+	for _, d := range c.Destinations {
+		l := limits[d.Name]
+		bounded := l.Concurrency > 0 || l.Rate.Calls > 0
+		for _, kind := range kindsOf(reg, d.Name) { // a declaration may say so
+			if _, p, err := reg.Lookup(d.Name, kind); err == nil && p.Rate.Calls > 0 {
+				bounded = true
+			}
+		}
+		if !bounded {
+			without = append(without, d.Name)
+		}
+	}
+	if len(without) > 0 {
+		e.fail("limits", "Set `rate` or `concurrency` of the destination.", "nothing bounds what is sent to: %s", report.Safe(strings.Join(without, ", ")))
+		return
+	}
+	e.ok("limits", "each destination has a rate or a concurrency")
+}
+
+// examinePlaintext finds what others on the network can read.
+func examinePlaintext(e *examination, c config.Config) {
+	all := c.Plaintext()
+	for _, p := range all {
+		what, do, _ := strings.Cut(p.Problem, "; want ")
+		e.fail("plaintext", "Want "+do+".", "%s: %s", report.Safe(p.Field), report.Safe(what))
+	}
+	if len(all) == 0 {
+		e.ok("plaintext", "no listener and no destination of other machines goes without TLS")
+	}
+}
+
+// examineHeads finds out whether anything outside of the ledger proves what was in it.
+func examineHeads(e *examination, c config.Config) {
+	files, elsewhere := c.HeadPlaces()
+	beside := slices.DeleteFunc(slices.Clone(files), func(f string) bool {
+		return c.Ledger.Database() || filepath.Dir(f) != filepath.Dir(c.Ledger.File)
+	})
+	const do = "Say in `audit.heads` which key signs heads and where they are kept: http or objects of another machine, or a file on another disk, where who can write the ledger cannot write (docs/audit.md)."
+	switch {
+	case !c.Audit.On():
+		e.fail("heads", do, "the events are in no chain: an alteration of the ledger would not be found")
+	case c.Audit.KeyEnv == "" && c.Audit.KeyFile == "":
+		e.fail("heads", do, "no key signs the heads of the chain: who can write the ledger can make another chain")
+	case len(files) == 0 && !elsewhere:
+		e.fail("heads", do, "the key that signs heads has no place outside of the ledger to keep them: an older copy of the ledger would not be found")
+	case len(beside) == len(files) && !elsewhere:
+		e.fail("heads", do, "heads are kept beside the ledger alone: %s", report.Safe(strings.Join(beside, ", ")))
+	default:
+		e.ok("heads", "are signed, and kept outside of the ledger")
+	}
+}
+
+// examineTokens finds tokens that are to be replaced soon.
+func (d *desk) examineTokens(ctx context.Context, e *examination, now func() time.Time) {
+	notes, ok := d.ledger.(ledger.Notes)
+	if !ok {
+		return
+	}
+	good, err := access.NewTokens(notes, &access.TokenOptions{Now: now, Logger: d.log}).Good(ctx)
+	if err != nil {
+		e.broken("tokens", err)
+		return
+	}
+	near := 0
+	for _, t := range good {
+		if t.NearEnd(now(), nearEnd) {
+			near++
+			e.fail("tokens", "Make another with `readback token create`, and revoke this one.", "%s of %s, %s of tenant %s, ends at %s",
+				t.ID, report.Safe(t.Name), t.Role, report.Safe(t.Tenant), t.Expires.UTC().Format(time.RFC3339))
+		}
+	}
+	if near == 0 {
+		e.ok("tokens", "%s good, none near its end", plural(len(good), "token"))
+	}
+}
