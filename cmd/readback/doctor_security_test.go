@@ -68,6 +68,9 @@ func TestDoctorSecurity(t *testing.T) {
 			if red := strings.Contains(c.want[0], "failed"); red != (r.code != 0) {
 				t.Errorf("code %d: %s", r.code, r)
 			}
+			if name == "same user" {
+				says(t, p.run("doctor"), "warning programs the programs of these destinations run as the user of readback")
+			}
 			if strings.Contains(r.out, "secret-path") {
 				t.Errorf("an address, which may hold a secret, is on the page: %s", r.out)
 			}

@@ -26,7 +26,11 @@ func start() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	return ofThisProcess().run(ctx, os.Args[1:])
+}
+
+// ofThisProcess is the program with the streams and the environment of this process.
+func ofThisProcess() *app {
 	v := environmentNow()
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv}
-	return a.run(ctx, os.Args[1:])
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv}
 }

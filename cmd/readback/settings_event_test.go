@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,11 +71,18 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 	eventually(t, "the worker", func() bool { return strings.Contains(errs.String(), "sha256="+after) })
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself, which its code says
 	p.want(0, end(cmd, out, errs))
+	p.variable = map[string]string{"READBACK_LOG": "json"}
+	p.want(0, p.run("mcp"))
+	p.variable = nil
+	all := p.settingsEvents()
+	if e := all[0]; !slices.Equal(e.Environment, []string{"READBACK_LOG"}) || e.Path != p.config || e.Version != built().Version || e.Revision != built().Revision {
+		t.Errorf("the newest event: %+v", e)
+	}
 	var got [][4]string
-	for _, e := range p.settingsEvents() {
+	for _, e := range all {
 		got = append(got, [4]string{e.Command, e.Event, e.SHA256, strings.Join(e.Changed, " ")})
 	}
-	want := [][4]string{{"work", settingsStarted, after, ""}, {"serve", settingsReloaded, after, "gate.rules"}, {"serve", settingsStarted, before, ""}}
+	want := [][4]string{{"mcp", settingsStarted, after, ""}, {"work", settingsStarted, after, ""}, {"serve", settingsReloaded, after, "gate.rules"}, {"serve", settingsStarted, before, ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -91,6 +99,39 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", public)), "configuration-")
+}
+
+// What cannot record its configuration does not start, and takes no other one.
+func TestWhatCannotRecordItsConfigurationDoesNotStart(t *testing.T) {
+	p := newPlace(t, simulated.Plain.Options())
+	p.submit(exitVerified, order("A-1", "")) // makes the ledger
+	refusing := func(how string) {
+		conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
+		if err == nil {
+			err = sqlitex.ExecuteScript(conn, how, nil)
+		}
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refuse = "CREATE TRIGGER refusing BEFORE INSERT ON ledger_papers BEGIN SELECT RAISE(FAIL, 'no room'); END"
+	s := serveProcess(t, p.dir, "--verbose")
+	refusing(refuse)
+	p.configure(p.url, "risk: [{class: log}]\n")
+	eventually(t, "the refusal", func() bool {
+		return strings.Contains(s.errs.String(), "is not taken") && strings.Contains(s.errs.String(), "cannot be recorded")
+	})
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, s.errs)
+	}
+	for _, args := range [][]string{{"mcp"}, {"work"}, {"serve", "--listen", "127.0.0.1:0"}} {
+		if r := p.run(args...); r.code == 0 || !strings.Contains(r.err, "the event that names the configuration cannot be recorded") {
+			t.Errorf("%v: %s", args, r)
+		}
+	}
 }
 
 // No command that starts programs or reads secrets takes a configuration that

@@ -106,27 +106,48 @@ func first(t *testing.T, r io.Reader) string {
 	}
 }
 
-// Variables with secrets leave the environment when the configuration is read, and
-// the program still knows them.
+// Variables with secrets leave the environment when the configuration is read, by
+// whatever command, and the program still knows them.
 func TestSecretsLeaveTheEnvironment(t *testing.T) {
 	p := newPlace(t, simulated.Plain.Options())
-	p.configure(p.url, "telemetry: {headers_env: TEST_HEADERS}\nwebhooks:\n  - {name: ops, url: 'https://a.example/x', secret_env: TEST_HOOK}\n")
-	var gone []string
-	a := &app{stdout: io.Discard, stderr: io.Discard, env: func(string) string { return "" }, config: p.config,
-		forget: func(name string) error { gone = append(gone, name); return nil }}
-	if _, err := a.settings(); err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(gone)
-	if want := []string{"READBACK_LEDGER", "TEST_HEADERS", "TEST_HOOK"}; !slices.Equal(gone, want) {
-		t.Errorf("taken out: %v; want %v", gone, want)
+	p.write("readback.yaml", `ledger: a.db
+destinations:
+  shop: {type: rest, declaration: ./shop.yaml, base_url: 'https://a.example', secrets: {token: {env: TEST_TOKEN}}, parameters: {env: TEST_NONE}}
+  far: {type: mcp, url: 'https://a.example', contract: filesystem, headers: {Authorization: {env: TEST_HEADER}}}
+  box: {type: imap, addr: 'a.example:993', username: u, password_env: TEST_PASSWORD}
+telemetry: {headers_env: TEST_HEADERS}
+webhooks:
+  - {name: ops, url: 'https://a.example/x', secret_env: TEST_HOOK}
+`)
+	want := []string{"READBACK_LEDGER", "TEST_HEADER", "TEST_HEADERS", "TEST_HOOK", "TEST_PASSWORD", "TEST_TOKEN"}
+	for name, read := range map[string]func(*app) error{
+		"settings": func(a *app) error { _, err := a.settings(); return err },
+		"destinations alone": func(a *app) error {
+			if _, _, err := a.onlyDestinations(); err == nil {
+				return errors.New("a declaration that is not there is taken")
+			}
+			return nil
+		},
+	} {
+		var gone []string
+		a := &app{stdout: io.Discard, stderr: io.Discard, env: func(string) string { return "" }, config: p.config,
+			forget: func(name string) error { gone = append(gone, name); return nil }}
+		if err := read(a); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if slices.Sort(gone); !slices.Equal(gone, want) {
+			t.Errorf("%s takes out %v; want %v", name, gone, want)
+		}
 	}
 	t.Setenv("TEST_HOOK", hidden)
-	v := environmentNow()
-	if err := os.Unsetenv("TEST_HOOK"); err != nil {
+	a := ofThisProcess()
+	if err := a.forget("TEST_HOOK"); err != nil {
 		t.Fatal(err)
 	}
-	if v.get("TEST_HOOK") != hidden || !slices.Contains(v.all(), "TEST_HOOK="+hidden) {
+	if _, there := os.LookupEnv("TEST_HOOK"); there {
+		t.Error("it is still in the environment")
+	}
+	if a.env("TEST_HOOK") != hidden || !slices.Contains(a.environ(), "TEST_HOOK="+hidden) {
 		t.Error("the program does not know its own variables any more")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/readback-go/readback/connectors/mcp"
@@ -18,6 +19,14 @@ func TestProgramsOfAnotherUser(t *testing.T) {
 		t.Skip("only root starts programs as others")
 	}
 	t.Setenv("READBACK_TEST_MCP_SECRET", "hunter2")
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setgroups(append([]int{4711}, groups...)); err != nil { // which no program of another user may have
+		t.Skipf("groups cannot be set here: %v", err)
+	}
+	defer func() { _ = syscall.Setgroups(groups) }() // which has just worked
 	for user, want := range map[string]string{
 		"":       "0 home=" + os.Getenv("HOME") + " secret=",
 		"nobody": "65534 65534 home=/nonexistent secret=",
@@ -35,6 +44,23 @@ func TestProgramsOfAnotherUser(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", user, got, err, want)
 		}
+	}
+}
+
+// What the configuration says of the environment comes before what is inherited.
+func TestTheEnvironmentOfAProgram(t *testing.T) {
+	cmd, err := mcp.Process(mcp.Server{Env: map[string]string{"HOME": "/own"}, Command: []string{"/bin/sh"}}, context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var homes []string
+	for _, v := range cmd.Env {
+		if strings.HasPrefix(v, "HOME=") {
+			homes = append(homes, v)
+		}
+	}
+	if len(homes) != 1 || homes[0] != "HOME=/own" {
+		t.Errorf("%q, want one HOME of the configuration", homes)
 	}
 }
 

@@ -64,7 +64,7 @@ type Logins struct {
 	ttl      time.Duration
 	sessions sealed
 	attempts sealed
-	forms    []byte // the key of the tokens of forms
+	forms    []byte    // the key of the tokens of forms
 	codes    *failures // apart from those of tokens, which anybody can make up
 	now      func() time.Time
 	log      *slog.Logger

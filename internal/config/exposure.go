@@ -57,7 +57,8 @@ func (c Config) LedgerFile() (File, bool) {
 
 // Plaintext is what goes over a network that others may read, by the setting that says
 // so: listeners without TLS that other machines reach, and addresses of other machines
-// without it. It names hosts alone, since addresses may hold secrets.
+// without it. Declared APIs and mail accept none. It names hosts alone, since addresses
+// may hold secrets.
 func (c Config) Plaintext() []Problem {
 	var all []Problem
 	add := func(field, format string, args ...any) {
@@ -80,17 +81,6 @@ func (c Config) Plaintext() []Problem {
 			add(field, "the connection may go without TLS; want this line taken out, and TLS at the other end")
 		case kind == "string" && readable(value) && err == nil && u.Host != "":
 			add(field, "what is sent to %s can be read on the way; want https", u.Host)
-		}
-	}
-	for _, d := range c.Destinations {
-		if s, ok := d.settings.(*restSettings); ok && s.BaseURL == "" {
-			named, err := Declaration(filepath.Dir(c.Path), s.Declaration)
-			if err != nil {
-				continue // which its registration reports
-			}
-			if u, err := url.Parse(named.BaseURL()); err == nil && readable(named.BaseURL()) {
-				add("destinations."+d.Name+".declaration", "what is sent to %s can be read on the way; want https as its base_url", u.Host)
-			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(a.Field, b.Field) })

@@ -69,7 +69,17 @@ destinations:
     type: mcp
     dir: tools
     command: [./server, main.py, --fast]
-    env: {KEY_FILE: url}
+    env: {key_file: url}
+    contract: ./contract.yaml
+  far:
+    type: mcp
+    url: https://far.example.org
+    headers: {Authorization: {file: far-token}}
+    contract: filesystem
+  path:
+    type: mcp
+    dir: tools
+    command: [python3.11]
     contract: filesystem
 `
 
@@ -87,6 +97,7 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 		"old.pem": ":7: receipts.trusted[0]: ", "seal": ":9: redaction.keys[0].key_file: ",
 		"shop.yaml": ":13: destinations.shop.declaration: ", "shop-token": ":15: destinations.shop.secrets.token.file: ",
 		"tools/server": ":19: destinations.a.b.command[0]: ", "tools/main.py": ":19: destinations.a.b.command[1]: ",
+		"contract.yaml": ":21: destinations.a.b.contract: ", "far-token": ":25: destinations.far.headers.Authorization.file: ",
 	}
 	for name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(namesFiles), 0o600); err != nil {
@@ -115,6 +126,25 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 			chmod(t, file, 0o600)
 		})
 	}
+	t.Run("program from PATH", func(t *testing.T) { // not the file of that name, which is not started
+		file := filepath.Join(dir, "tools", "python3.11")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, file, 0o666)
+		check(t, "")
+	})
+	t.Run("public key", func(t *testing.T) { // in the place of a private one, of which its reader complains
+		file := filepath.Join(dir, "receipts.pem")
+		if err := os.WriteFile(file, []byte("-----BEGIN PUBLIC KEY-----\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, file, 0o644)
+		check(t, "")
+		chmod(t, file, 0o664)
+		check(t, ":6: receipts.key_file: "+file+" can be written by others")
+		chmod(t, file, 0o600)
+	})
 	t.Run("key", func(t *testing.T) {
 		chmod(t, filepath.Join(dir, "seal"), 0o604)
 		check(t, ":9: redaction.keys[0].key_file: "+filepath.Join(dir, "seal")+" can be read by every user")
@@ -147,6 +177,34 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 		check(t, ":2: gate.rules: "+file+" belongs to user 65533")
 		if err := os.Chown(file, os.Geteuid(), -1); err != nil {
 			t.Fatal(err)
+		}
+	})
+	t.Run("owner of a link", func(t *testing.T) {
+		file, real := filepath.Join(dir, "old.pem"), filepath.Join(dir, "older.pem")
+		if err := errors.Join(os.Rename(file, real), os.Symlink(real, file)); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "")
+		if err := os.Lchown(file, 65533, -1); err != nil {
+			t.Skipf("only root gives links away: %v", err)
+		}
+		check(t, ":7: receipts.trusted[0]: is reached by a symbolic link that belongs to user 65533")
+		if err := os.Lchown(file, os.Geteuid(), -1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("directory of a link", func(t *testing.T) {
+		open, safe := filepath.Join(t.TempDir(), "open"), filepath.Join(t.TempDir(), "safe.yaml")
+		if err := errors.Join(os.Mkdir(open, 0o700), os.WriteFile(safe, nil, 0o600), os.Symlink(safe, filepath.Join(open, "rules.yaml"))); err != nil {
+			t.Fatal(err)
+		}
+		through := write(t, "ledger: a.db\ngate: {rules: "+filepath.Join(open, "rules.yaml")+"}\n")
+		if _, err := config.LoadOver(through, over()); err != nil {
+			t.Error(err)
+		}
+		chmod(t, open, 0o777)
+		if _, err := config.LoadOver(through, over()); err == nil || !strings.Contains(err.Error(), ":2: gate.rules: is in the directory "+open) {
+			t.Errorf("error %v", err)
 		}
 	})
 	t.Run("link", func(t *testing.T) {
@@ -185,7 +243,9 @@ func chmod(t *testing.T, path string, mode fs.FileMode) {
 // The digest follows what the configuration says and names, and holds no digest of
 // a secret.
 func TestDigestOfTheConfiguration(t *testing.T) {
-	path := write(t, "ledger: a.db\ngate: {rules: rules.yaml}\nreceipts: {key_file: key}\n")
+	path := write(t, "ledger: a.db\ngate: {rules: rules.yaml}\nreceipts: {key_file: key}\ndestinations:\n"+
+		"  box: {type: imap, addr: 'a.example:993', username: u, password_file: key, ca_file: ca.pem}\n"+
+		"  tools: {type: mcp, command: [./server], contract: filesystem}\n")
 	put := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -202,23 +262,38 @@ func TestDigestOfTheConfiguration(t *testing.T) {
 		}
 		return d
 	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	put("rules.yaml", "abc")
-	put("key", "abc")
+	for _, name := range []string{"key", "ca.pem", "server"} {
+		put(name, "abc")
+	}
 	first := digest()
 	var files []string
 	for _, f := range first.Files {
 		files = append(files, filepath.Base(f.File))
 	}
-	if diff := cmp.Diff([]string{config.FileName, "rules.yaml"}, files); diff != "" {
+	if diff := cmp.Diff([]string{config.FileName, "ca.pem", "server", "rules.yaml"}, files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := first.Files[1].SHA256; got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" { // FIPS 180-2
+	if got := first.Files[3].SHA256; got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" { // FIPS 180-2
 		t.Errorf("the digest of rules.yaml is %s", got)
 	}
 	put("key", "def")
 	if diff := cmp.Diff(first, digest()); diff != "" {
 		t.Errorf("another key (-want +got):\n%s", diff)
 	}
+	c, err := config.LoadOver(path, over())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(config.FileName, "ledger: other.db\n") // after it was read: what is in force has the digest
+	if d, err := c.Digest(); err != nil || d.SHA256 != first.SHA256 {
+		t.Errorf("the digest of what was read: %+v, %v", d, err)
+	}
+	put(config.FileName, string(text))
 	put("rules.yaml", "abcd")
 	if second := digest(); second.SHA256 == first.SHA256 || second.Files[0] != first.Files[0] {
 		t.Errorf("other rules: %+v, then %+v", first, second)

@@ -25,6 +25,17 @@ mcp:
       wait: 20s
 `
 
+// As whom a program runs is handed on to what starts it.
+func TestTheUserOfAProgram(t *testing.T) {
+	c, err := config.Load(write(t, "ledger: a.db\ndestinations:\n  files: {type: mcp, user: readback-no-such-user, command: [node, server.js], contract: filesystem}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Registry(environment()); err == nil || !strings.Contains(err.Error(), "want the name or the number of a user of this machine") && !strings.Contains(err.Error(), "not available on this system") {
+		t.Error(err)
+	}
+}
+
 func TestBadGateways(t *testing.T) {
 	with := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(oneGateway) }
 	server := "files: {type: mcp, command: [node, server.js], contract: filesystem}"
