@@ -170,7 +170,7 @@ func useOf(place []string, value string) (FileUse, bool) {
 	case of == "env" || of == "parameters" || of == "tables":
 	case last == "key_file":
 		return UseKey, true
-	case last == "cert_file", last == "ca_file":
+	case last == "ca_file": // the certificate of the server is listed beside
 		return UseSettings, true
 	case strings.HasSuffix(last, "_file"):
 		return UseSecret, true
