@@ -180,8 +180,8 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 		}
 	})
 	t.Run("owner of a link", func(t *testing.T) {
-		file, real := filepath.Join(dir, "old.pem"), filepath.Join(dir, "older.pem")
-		if err := errors.Join(os.Rename(file, real), os.Symlink(real, file)); err != nil {
+		file, older := filepath.Join(dir, "old.pem"), filepath.Join(dir, "older.pem")
+		if err := errors.Join(os.Rename(file, older), os.Symlink(older, file)); err != nil {
 			t.Fatal(err)
 		}
 		check(t, "")
