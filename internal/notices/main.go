@@ -28,7 +28,11 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	text, err := notices(ctx, ".")
+	all, err := linked(ctx, ".")
+	var text []byte
+	if err == nil {
+		text, err = notices(all)
+	}
 	switch {
 	case err != nil:
 	case *out == "":
@@ -54,12 +58,9 @@ type module struct {
 	packages []string
 }
 
-// notices is the text for the command of the module in a directory.
-func notices(ctx context.Context, dir string) ([]byte, error) {
-	all, err := linked(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
+// notices is the text about modules, in whatever order they and their packages are.
+func notices(all []module) ([]byte, error) {
+	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.name, b.name) })
 	var b bytes.Buffer
 	b.WriteString("readback contains the following software under the licences given with each.\n")
 	for _, m := range all {
@@ -80,7 +81,8 @@ func notices(ctx context.Context, dir string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// linked are the modules of all systems, and the standard library, by name.
+// linked are the modules of all systems of the command of the module in a directory, and
+// the standard library.
 func linked(ctx context.Context, dir string) ([]module, error) {
 	found := map[string]*module{}
 	for _, system := range systems {
@@ -109,7 +111,6 @@ func linked(ctx context.Context, dir string) ([]module, error) {
 	for _, m := range found {
 		all = append(all, *m)
 	}
-	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.name, b.name) })
 	return all, nil
 }
 
