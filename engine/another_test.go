@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // meddled lets another actor act right after the first send of a write type,
@@ -299,4 +300,46 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Rollback is declared. The answered create cannot be read for two days since the
+// login is refused; its record was used, and removed by another actor on purpose. The
+// operator renews the credentials and starts a new process, which counts from its own
+// start: it takes itself to be in time, and makes the record again.
+func TestRollbackIsReadInTimeByTheLedgersClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Plain.Options(), nil)
+		d := b.world.Destination()
+		conn := &expired{Connector: d.Connector}
+		d.Connector = &flip{expired: conn}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		b.work(time.Minute)
+		b.work(48 * time.Hour)
+		if rec := b.state(id); rec.State != ledger.Checking || !rec.Answered {
+			t.Fatalf("setup: %s%s", rec.Phase(), b.life(id))
+		}
+		b.remove("A-1")
+		b.engine.Close()
+		b.engine = b.newEngine(nil) // with other credentials
+		b.work(10 * time.Minute)
+		creates := 0
+		for _, e := range b.effects() {
+			if e.Op == simulated.OpCreate {
+				creates++
+			}
+		}
+		if rec := b.state(id); creates != 1 || rec.State != ledger.Review {
+			t.Errorf("%d creates, %s; want 1 and a review%s", creates, rec.Phase(), b.life(id))
+		}
+	})
+}
+
+// flip refuses the login of reads once something was sent.
+type flip struct{ *expired }
+
+func (f *flip) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	receipt, err := f.expired.Write(ctx, r)
+	f.reads.Store(true)
+	return receipt, err
 }

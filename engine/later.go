@@ -32,7 +32,16 @@ func (t *task) putOff() (off bool, err error) {
 func (t *task) lookLater() (time.Duration, bool) {
 	r := t.rec
 	plain := r.State == ledger.Checking && r.Sends == 1 && r.LastFate == ledger.FateAnswered && !r.Unknown && r.Directed == ""
-	if len(t.e.opts.Verify) == 0 || !plain || !r.FirstLook.IsZero() || r.Unverified || r.Parent != "" {
+	if !plain || !r.FirstLook.IsZero() || r.Unverified || r.Parent != "" {
+		return 0, false
+	}
+	return t.batched()
+}
+
+// batched reports whether the rules of verification have the write read in a batch, and
+// within how long.
+func (t *task) batched() (time.Duration, bool) {
+	if len(t.e.opts.Verify) == 0 {
 		return 0, false
 	}
 	w := t.intent

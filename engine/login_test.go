@@ -218,3 +218,132 @@ func TestAMistypedTableEndsACreateWithoutAPreRead(t *testing.T) {
 		}
 	})
 }
+
+// failing fails the next reads with 503.
+type failing struct {
+	*expired
+	left atomic.Int64
+}
+
+func (f *failing) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	if !f.reads.Load() && f.left.Add(-1) >= 0 {
+		return connectors.Observation{}, errors.New("503")
+	}
+	return f.expired.Read(ctx, q)
+}
+
+// Reads of which the login was refused use up the chances that the destination has
+// to answer: one 503 after that, and a reviewer must decide.
+func TestRefusedLoginsUseUpNoChances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		d := b.world.Destination()
+		conn := &failing{expired: &expired{Connector: d.Connector}}
+		conn.reads.Store(true)
+		conn.left.Store(1)
+		d.Connector = conn
+		b.engine = b.engineOn(b.ledger, d, nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		b.work(12 * time.Hour)
+		conn.reads.Store(false)
+		b.work(5*time.Minute + 5*time.Second)
+		events, err := b.ledger.Events(t.Context(), "acme", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if e.Kind == ledger.EvEscalated {
+				t.Errorf("a reviewer was asked: %s", e.Reason)
+			}
+		}
+	})
+}
+
+// Writes were sent and answered, and are read later in a batch. Meanwhile the
+// credentials expire: the breaker holds sends, but every one of these writes goes on
+// trying the refused login every five minutes, so that it may lock the account.
+func TestRefusedReadsAfterSendsAreFew(t *testing.T) {
+	const writes, hours = 20, 12
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, simulated.Unique.Options(), nil)
+		d := b.world.Destination()
+		conn := &expired{Connector: d.Connector}
+		d.Connector = conn
+		var reg connectors.Registry
+		if err := reg.Register("orders", d); err != nil {
+			t.Fatal(err)
+		}
+		g := guards.New(b.ledger, &reg, nil)
+		defer func() { _ = g.Close() }()
+		opts := batches(time.Hour)
+		opts.Guards = g
+		b.engine = engine.New(b.ledger, &reg, opts)
+		defer b.engine.Close()
+		for n := range writes {
+			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
+		}
+		b.work(time.Minute)
+		conn.reads.Store(true)
+		b.work(hours * time.Hour)
+		if n := conn.refused.Load(); n > hours*12+40 {
+			t.Errorf("%d calls met the refused login, want at most %d: one probe at a time", n, hours*12+40)
+		}
+	})
+}
+
+// The reread of a write in review meets a refused login and opens the breaker. The
+// reviewer accepts that write, so that it is not read any more, and the operator renews
+// the credentials. What is sent now is read in a batch an hour later: until then one
+// write is sent in five minutes, although every send is answered.
+func TestABatchIsSentWhenTheLoginWorksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Rollback, o.Recheck = connectors.Bound{}, connectors.Bound{}
+		b := newBench(t, o, nil)
+		d := b.world.Destination()
+		conn := &expired{Connector: d.Connector}
+		d.Connector = conn
+		var reg connectors.Registry
+		if err := reg.Register("orders", d); err != nil {
+			t.Fatal(err)
+		}
+		g := guards.New(b.ledger, &reg, nil)
+		defer func() { _ = g.Close() }()
+		opts := batches(time.Hour)
+		opts.Guards = g
+		b.engine = engine.New(b.ledger, &reg, opts)
+		defer b.engine.Close()
+		b.set(simulated.Fault{Vice: simulated.PhantomSuccess, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+		first := b.enqueue(order("A-1", intent.Create))
+		b.work(62 * time.Minute)
+		if rec := b.state(first); rec.State != ledger.Review {
+			t.Fatalf("setup: %s%s", rec.Phase(), b.life(first))
+		}
+		conn.reads.Store(true)
+		b.work(70 * time.Minute)
+		if _, err := b.engine.Resolve(context.Background(), "acme", first, engine.Decision{Word: engine.WordAccept, By: "ana", Reason: "seen"}); err != nil {
+			t.Fatal(err)
+		}
+		conn.reads.Store(false)
+		b.work(10 * time.Minute)
+		s, err := guards.Status(t.Context(), b.ledger)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Destinations[0].Breaker.Login.IsZero() {
+			t.Fatal("setup: the breaker is closed")
+		}
+		var ids []ledger.ID
+		for n := range 100 {
+			ids = append(ids, b.enqueue(order(fmt.Sprint("B-", n), intent.Create)))
+		}
+		b.work(40 * time.Minute)
+		sent := 0
+		for _, id := range ids {
+			sent += b.state(id).Sends
+		}
+		if sent < 100 {
+			t.Errorf("%d of 100 sent in 40 min, all answered", sent)
+		}
+	})
+}

@@ -81,10 +81,9 @@ func waiting(r ledger.Record) Waiting {
 		return WaitsQueue
 	case r.State == ledger.Sending && !worked:
 		return WaitsRecovery
+	case r.State == ledger.Checking && Waiting(r.Rule) == WaitsLogin:
+		return WaitsLogin
 	case r.State == ledger.Checking && r.Verdict == verify.Unavailable.String() && r.Unproven > 0:
-		if Waiting(r.Rule) == WaitsLogin {
-			return WaitsLogin
-		}
 		return WaitsDestination
 	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !turnedAway):
 		return ""

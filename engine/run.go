@@ -381,6 +381,8 @@ func (t *task) send() error {
 	began := time.Now()
 	res := t.sending(ctx, r)
 	s := Sent{Fate: res.Fate, Code: t.scope().Text(res.Code), RetryAfter: res.RetryAfter, Took: time.Since(began)}
+	_, later := t.batched()
+	s.Unread = t.profile.Blind || later
 	t.left(s)
 	t.e.meter.Sent(t.rec, s)
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,

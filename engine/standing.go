@@ -41,6 +41,10 @@ type ReadObserver interface {
 	LoginRefused(rec ledger.Record, code string)
 	// LoginAccepted: a read after a send was answered.
 	LoginAccepted(rec ledger.Record)
+	// ReadHeld is why no read after a send is to be made now, nil where it may be: the
+	// credentials of reads are refused, and one read at a time finds out whether they
+	// still are.
+	ReadHeld(rec ledger.Record) *Hold
 }
 
 // Hold says why a send is not made now.
@@ -56,6 +60,9 @@ type Sent struct {
 	Code       string        // without what is sensitive in the write: guards keep it for others
 	RetryAfter time.Duration // what the destination asked for, 0 when nothing
 	Took       time.Duration
+	// Unread says that no read of it follows soon: nothing can be read there, or it is
+	// read in a batch.
+	Unread bool
 }
 
 // Lag knows how long after a send its effect becomes visible.

@@ -283,3 +283,106 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 		})
 	}
 }
+
+// hooked lets another actor act before and after the nth send of a write type.
+type hooked struct {
+	*simulated.Connector
+	of            intent.WriteType
+	n             int
+	before, after map[int]func()
+}
+
+func (h *hooked) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if r.Intent.Write != h.of {
+		return h.Connector.Write(ctx, r)
+	}
+	h.n++
+	n := h.n
+	if act := h.before[n]; act != nil {
+		act()
+	}
+	receipt, err := h.Connector.Write(ctx, r)
+	if act := h.after[n]; act != nil {
+		act()
+	}
+	return receipt, err
+}
+
+func (b *bench) hook(of intent.WriteType, before, after map[int]func()) {
+	d := b.world.Destination()
+	d.Connector = &hooked{Connector: d.Connector.(*simulated.Connector), of: of, before: before, after: after}
+	b.engine = b.engineOn(b.ledger, d, nil)
+}
+
+func lateCommit(w intent.WriteType) simulated.Fault {
+	return simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.Op(w)}, Delay: 25 * time.Second, Times: 1}
+}
+
+// Two sends under a native key are not answered, and none has landed, while another actor
+// does the same. The late send would change what the next write makes.
+func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
+	next := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}
+	noted := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
+	declared := order("A-1", intent.Update).Expect
+	theirs := intent.Fields{"order_id": "A-1"}
+	maps.Copy(theirs, declared)
+	t.Run("update", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			o := simulated.Native.Options()
+			o.Stamps = false
+			b := newBench(t, o, nil)
+			b.seed(seeded, "")
+			time.Sleep(time.Minute)
+			b.set(lateCommit(intent.Update))
+			b.hook(intent.Update, nil, map[int]func(){
+				1: func() {
+					b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
+				},
+				2: func() { b.edit(declared) },
+			})
+			first := b.do(order("A-1", intent.Update))
+			w := call(order("A-1", intent.Update), 2)
+			w.Expect = next
+			out := b.do(w)
+			b.worked(30 * time.Second)
+			if got := b.fieldsNow(); out.Status != engine.StatusVerified || !cmp.Equal(got, noted) {
+				t.Errorf("%s (%d sends), then %s: %v, want %v%s%s", first.Status, first.Sends, out.Status, got, noted, b.life(first.ID), b.life(out.ID))
+			}
+		})
+	})
+	t.Run("create and delete", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			o := simulated.Native.Options()
+			o.Stamps, o.Unique = false, true
+			b := newBench(t, o, nil)
+			b.set(lateCommit(intent.Create))
+			b.hook(intent.Create, map[int]func(){2: func() { b.seed(theirs, "") }}, nil)
+			first := b.do(order("A-1", intent.Create))
+			out := b.do(call(order("A-1", intent.Delete), 2))
+			b.worked(30 * time.Second)
+			if got := b.fieldsNow(); out.Status != engine.StatusVerified || got != nil {
+				t.Errorf("%s (%d sends), then %s: %v%s%s", first.Status, first.Sends, out.Status, got, b.life(first.ID), b.life(out.ID))
+			}
+		})
+	})
+}
+
+// A conditional upsert whose condition is that nothing is there. The condition
+// holds again after a delete of ours, and the late send makes the record again.
+func TestAConditionOfAbsenceHoldsAgainAfterADelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		theirs := intent.Fields{"order_id": "A-1"}
+		maps.Copy(theirs, order("A-1", intent.Upsert).Expect)
+		o := simulated.Unique.Options()
+		o.Stamps, o.Versions = false, true
+		b := newBench(t, o, nil)
+		b.set(lateCommit(intent.Upsert))
+		b.hook(intent.Upsert, nil, map[int]func(){1: func() { b.seed(theirs, "") }})
+		first := b.do(order("A-1", intent.Upsert))
+		out := b.do(call(order("A-1", intent.Delete), 2))
+		b.worked(30 * time.Second)
+		if got := b.fieldsNow(); out.Status != engine.StatusVerified || got != nil {
+			t.Errorf("%s (%d sends), then %s: %v%s%s", first.Status, first.Sends, out.Status, got, b.life(first.ID), b.life(out.ID))
+		}
+	})
+}

@@ -256,6 +256,13 @@ func (t *task) look() error {
 		t.judged, t.seen = verify.Judgement{Reason: connectors.ErrBlind.Error()}, connectors.Observation{}
 		return nil
 	}
+	if o, ok := t.e.opts.Guards.(ReadObserver); ok {
+		if hold := o.ReadHeld(t.rec); hold != nil {
+			t.judged = verify.Judgement{Verdict: verify.Unavailable, Since: t.sinceSend(), Login: true, Reason: hold.Reason}
+			t.seen, t.agreeing = connectors.Observation{}, 0
+			return nil
+		}
+	}
 	began := time.Now()
 	ctx, span := t.reading()
 	j, seen := verify.Look(ctx, t.reader(), t.query(), t.judgeCase())
@@ -271,7 +278,7 @@ func (t *task) look() error {
 	t.lookedAt(j, seen)
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
 		Effect:   t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen),
-		Unproven: j.Verdict == verify.Unavailable || j.Verdict == verify.Indeterminate}
+		Unproven: j.Verdict == verify.Unavailable && !j.Login || j.Verdict == verify.Indeterminate}
 	if ev.Effect {
 		t.e.shown(t.rec, j)
 	}

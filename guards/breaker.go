@@ -130,7 +130,8 @@ func (s *sighting) closes(n breakerNote) bool {
 type finding struct {
 	token string
 	result
-	why string
+	why    string
+	unread bool
 }
 
 // fresh is the state machine of the library for one closed period: it counts
@@ -304,9 +305,25 @@ func (b *breaker) readRefused(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.board.clock.late()
+	b.seen = nil // the later read counts
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
 		Login: now, Read: true, Why: clip("a read: "+why, maxReason)}
 	b.kick()
+}
+
+// readHeld says why no read is to be made now, while those of this destination are
+// refused; nil where one may find out whether they still are.
+func (b *breaker) readHeld() *engine.Hold {
+	note := b.read(b.board.note(b.name))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.trip != nil && b.trip.Read {
+		return b.hold(b.keeps().Open, *b.trip)
+	}
+	if wait := note.Until.Sub(b.board.clock.early()); note.Read && !note.Closed && wait > 0 {
+		return b.hold(wait, note)
+	}
+	return nil
 }
 
 func (b *breaker) readAnswered() { b.saw(sighting{login: true}) }
@@ -372,7 +389,7 @@ func (b *breaker) probing(f *finding) func(engine.Sent) {
 	return func(s engine.Sent) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		f.result, f.why = resultOf(s), worded(s)
+		f.result, f.why, f.unread = resultOf(s), worded(s), s.Unread
 		if unmade(s) {
 			b.spare, b.spared = f, time.Now()
 		} else {
@@ -387,6 +404,13 @@ func (n breakerNote) closed(why string, now time.Time, by string) breakerNote {
 	return breakerNote{Destination: n.Destination, Closed: true, Since: now, Why: why, By: by}
 }
 
+// paused is the note after one more attempt in vain.
+func (n breakerNote) paused(now time.Time, set Breaker) breakerNote {
+	n.Failed++
+	n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost)))
+	return n
+}
+
 // after is the note when the probe has said what it found; false when it is not
 // the probe that the note waits for.
 func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (breakerNote, bool) {
@@ -394,10 +418,9 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 		return n, false
 	}
 	n.Probe = nil
-	pause := func() { n.Failed++; n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost))) }
 	switch {
-	case f.result == works && n.Read: // the read of that write shows whether reads are accepted
-		pause()
+	case f.result == works && n.Read && !f.unread: // the read of that write shows whether reads are accepted
+		n = n.paused(now, set)
 	case f.result == works:
 		n = n.closed("a probe succeeded: "+f.why, now, by)
 	case f.result == fails, f.result == denies:
@@ -407,7 +430,7 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 				n.Login = now
 			}
 		}
-		pause()
+		n = n.paused(now, set)
 		n.Why = "the last probe failed: " + f.why
 	}
 	return n, true
@@ -435,6 +458,8 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 		switch {
 		case seen != nil && seen.closes(note):
 			note, changed = note.closed("a read showed that it works", b.board.clock.late(), b.owner), true
+		case trip != nil && trip.Read && note.Read && !note.Closed:
+			note, changed = note.paused(b.board.clock.late(), b.keeps()), true
 		case trip != nil && (note.Closed || !trip.Login.IsZero() && note.Login.IsZero()):
 			note, changed = *trip, true
 		}

@@ -434,7 +434,13 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 					t.Errorf("the login is refused since %s and then %s, want %s", first, got, at)
 				}
 				held(t, c.workers[1], write(crm), "login")
-				time.Sleep(30 * time.Second)
+				if hold := c.workers[1].ReadHeld(write(crm)); hold == nil || hold.Rule != "login" {
+					t.Errorf("reads are held by %+v", hold)
+				}
+				time.Sleep(2 * time.Minute)
+				if hold := c.workers[1].ReadHeld(write(crm)); hold != nil {
+					t.Errorf("no read may find out whether the login works: %+v", hold)
+				}
 				passes(t, c.workers[1], write(crm))(answered) // no send shows whether reads are accepted
 				if got := login(); !got.Equal(first) {
 					t.Errorf("after a send the login of reads is refused since %s, want %s", got, first)
@@ -452,4 +458,64 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The read that was refused is never made again (its write was settled by a
+// reviewer), and every write that is left is of a kind that is not read (Profile.Blind)
+// or read much later (Options.Verify). Its sends are answered.
+func TestABreakerOfReadsClosesWithoutReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer c.close()
+		w := c.workers[0]
+		w.LoginRefused(write(crm), "401")
+		time.Sleep(time.Second)
+		sent := 0
+		for range 24 * 60 * 2 {
+			time.Sleep(30 * time.Second)
+			if leave, hold := w.Enter(t.Context(), write(crm)); hold == nil {
+				leave(engine.Sent{Fate: connectors.FateAnswered, Took: time.Millisecond, Unread: true})
+				sent++
+			}
+		}
+		if sent < 1000 {
+			t.Errorf("%d of %d sends passed in a day, all answered", sent, 24*60*2)
+		}
+	})
+}
+
+// A read is accepted, and right after it one is refused, before the first is
+// published. The later one counts.
+func TestTheLaterReadCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer c.close()
+		w := c.workers[0]
+		w.LoginRefused(write(crm), "401")
+		time.Sleep(time.Second)
+		w.link.slowDown(100 * time.Millisecond)
+		w.LoginAccepted(write(crm))
+		w.LoginRefused(write(crm), "401")
+		time.Sleep(2 * time.Second)
+		held(t, w, write(crm), "login")
+	})
+}
+
+// The send of a worker that died was announced before the breaker opened; its
+// LastSend is the announcement and the lease (ledger/apply.go announced). Another
+// worker recovers it and verifies its effect after the breaker opened.
+func TestAnOldSendThatIsRecoveredDoesNotClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrew(t, 1, breaking(guards.Breaker{}))
+		defer c.close()
+		w := c.workers[0]
+		old := write(crm)
+		old.LostSend, old.LastSend = time.Now(), time.Now().Add(time.Minute)
+		time.Sleep(time.Second)
+		c.open(w)
+		time.Sleep(2 * time.Second)
+		w.Confirmed(old)
+		time.Sleep(time.Second)
+		held(t, w, write(crm), "breaker")
+	})
 }

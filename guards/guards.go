@@ -279,11 +279,22 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 }
 
 // Confirmed implements [engine.ReadObserver].
-func (g *Guards) Confirmed(rec ledger.Record) { g.at(rec.Destination).breaker.confirm(rec.LastSend) }
+func (g *Guards) Confirmed(rec ledger.Record) {
+	sent := rec.LastSend
+	if !rec.LostSend.IsZero() { // LastSend is when it had ended at the latest
+		sent = rec.LostSend
+	}
+	g.at(rec.Destination).breaker.confirm(sent)
+}
 
 // LoginRefused implements [engine.ReadObserver].
 func (g *Guards) LoginRefused(rec ledger.Record, why string) {
 	g.at(rec.Destination).breaker.readRefused(why)
+}
+
+// ReadHeld implements [engine.ReadObserver].
+func (g *Guards) ReadHeld(rec ledger.Record) *engine.Hold {
+	return g.at(rec.Destination).breaker.readHeld()
 }
 
 // LoginAccepted implements [engine.ReadObserver].

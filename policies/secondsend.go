@@ -134,7 +134,7 @@ func untouched(c Case) bool {
 // destination is declared to do that by itself and was read in time.
 func gone(c Case) bool {
 	within, declared := c.Profile.Rollback.Declared()
-	if !untouched(c) || declared && c.Since <= within+window(c) {
+	if !untouched(c) || declared && max(c.Since, c.SinceByClock) <= within+window(c) {
 		return false
 	}
 	return c.EffectSeen || c.Answered

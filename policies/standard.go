@@ -161,8 +161,9 @@ func acceptSeen(c Case) (Decision, bool) {
 // mayStillLand reports whether a send whose fate nobody knows can still land, and change
 // what a later write of the record makes: settling this one lets that go. The only send
 // has landed where what is seen is proven to be its effect; else another actor may
-// have done the same. After a repeat an earlier one may land in any case, unless the
-// destination recognises our key. The version of a record refuses what lands later; the
+// have done the same; so it is under a key by which the destination applied nothing yet.
+// After a repeat an earlier one may land in any case, unless the destination recognises
+// our key. The version of a record refuses what lands later; the
 // condition of an upsert can be that there is none, which is so again once the record
 // was deleted. A repeated create meets what is there: see StillCreates.
 func mayStillLand(c Case) bool {
@@ -174,7 +175,7 @@ func mayStillLand(c Case) bool {
 	switch {
 	case !creates && c.Intent.Write != intent.Upsert && slices.Contains(c.Profile.Conditional, c.Intent.Write):
 		return false
-	case c.Sends-c.Unsent < 2:
+	case c.Sends-c.Unsent < 2 || native(c) && c.Last != connectors.FateAnswered:
 		return !c.Own
 	}
 	return !creates && !native(c)

@@ -30,8 +30,8 @@ type Clock struct {
 // step is a difference between the two clocks that arose before the ledger's clock
 // showed until.
 type step struct {
-	until time.Time
-	ahead time.Duration // negative: the ledger's clock went back, or stood still
+	until         time.Time
+	forward, back time.Duration // one of them, or both where several steps became one
 }
 
 // maxSteps bounds how many steps of the ledger's clock a process remembers.
@@ -51,9 +51,9 @@ func (c *Clock) Read(now, asked, answered time.Time) {
 	least, most := passed-answered.Sub(c.began), passed-asked.Sub(c.began)
 	switch {
 	case least > c.most:
-		c.stepped(step{now, most - c.least})
+		c.stepped(now, most-c.least)
 	case most < c.least:
-		c.stepped(step{now, least - c.most})
+		c.stepped(now, least-c.most)
 	default:
 		c.least, c.most = max(c.least, least), min(c.most, most)
 		return
@@ -61,20 +61,16 @@ func (c *Clock) Read(now, asked, answered time.Time) {
 	c.least, c.most = least, most
 }
 
-// stepped keeps a step. The oldest ones become one, which counts for longer than it
-// should: that is the cautious side.
-func (c *Clock) stepped(s step) {
-	steps := slices.Clone(c.steps)
-	if n := len(steps); n >= maxSteps {
-		for i, a := range steps[:n-1] {
-			if b := steps[i+1]; (a.ahead > 0) == (b.ahead > 0) {
-				steps[i+1].ahead += a.ahead
-				steps = slices.Delete(steps, i, i+1)
-				break
-			}
-		}
+// stepped keeps a step, negative where the ledger's clock went back or stood still. The
+// oldest two become one, which counts for longer than it should: that is the cautious
+// side. Copies of the clock share no step that changes.
+func (c *Clock) stepped(until time.Time, ahead time.Duration) {
+	steps := slices.Clip(c.steps)
+	if len(steps) >= maxSteps {
+		one, two := steps[0], steps[1]
+		steps = append([]step{{two.until, one.forward + two.forward, one.back + two.back}}, steps[2:]...)
 	}
-	c.steps = append(steps, s)
+	c.steps = append(steps, step{until, max(ahead, 0), max(-ahead, 0)})
 }
 
 // AtMost is how much of the time since the ledger's clock showed a moment has passed
@@ -99,7 +95,7 @@ func (c *Clock) unstepped(moment, now time.Time) time.Duration {
 	d := now.Sub(moment)
 	for _, s := range c.steps {
 		if s.until.After(moment) {
-			d -= max(s.ahead, 0)
+			d -= s.forward
 		}
 	}
 	return d
@@ -123,7 +119,7 @@ func (c *Clock) AtLeast(moment, now time.Time) time.Duration {
 	d := now.Sub(moment)
 	for _, s := range c.steps {
 		if s.until.After(moment) {
-			d -= min(s.ahead, 0)
+			d += s.back
 		}
 	}
 	return d
