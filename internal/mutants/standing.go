@@ -46,7 +46,7 @@ func guarding() []Mutant {
 		{6, "The window of a native key is checked right before the send.", fenceGo,
 			"!policies.InWindow(c, 0)", "!policies.InWindow(c, 0) && false", "", "TestKeyIsNotRepeatedAfterItsWindow"},
 		{6, "A ledger's clock that steps forward lets no time pass.", clockGo,
-			"\t\t\td -= max(s.ahead, 0)\n", "", "engine", "TestAClockStepProvesNoAbsence/one_process"},
+			"\t\t\td -= s.forward\n", "", "engine", "TestAClockStepProvesNoAbsence/one_process"},
 		{6, "A delete that is the first that a process does waits for a create that may still arrive.", runGo,
 			"\t\tt.e.clock.hear(r.Now, asked) // this", "\t\t// this", "", "TestADeletedRecordDoesNotComeBack/by_a_process_that_has_just_begun,_after_a_clock_step"},
 		{6, "A process believes in no time before it heard the ledger's clock.", clockGo,
