@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -11,12 +12,14 @@ import (
 // The notes of housekeeping say when a worker last did what one of all does.
 const (
 	noteSurvey = "housekeeping/survey"
+	noteEnded  = "housekeeping/ended" // and the machine
 	notePrune  = "housekeeping/prune"
 )
 
-// keepHouse looks after what nobody asks for: an outbox that is too full, and
-// what has been settled for long. Of all workers of a ledger one does it at a
-// time; what fails is tried again at the next turn.
+// keepHouse looks after what nobody asks for: an outbox that is too full, writes of
+// processes of this machine that have ended, and what has been settled for long. Of
+// all workers of a ledger, or of a machine, one does it at a time; what fails is tried
+// again at the next turn.
 func (w *worker) keepHouse(ctx context.Context) {
 	every := max(houseEvery, w.o.Idle)
 	for sleep(ctx, ctx, jittered(every)) {
@@ -24,13 +27,37 @@ func (w *worker) keepHouse(ctx context.Context) {
 		if !ok {
 			return
 		}
-		if s, ok := w.e.ledger.(ledger.Surveyor); ok && w.turn(ctx, notes, noteSurvey, every) {
-			w.tell(ctx, "the outbox was not looked at", w.watchOutbox(ctx, notes, s))
+		if s, ok := w.e.ledger.(ledger.Surveyor); ok {
+			w.survey(ctx, notes, s, every)
 		}
-		if p, ok := w.e.ledger.(ledger.Pruner); ok && w.o.Retention.Keep > 0 && w.turn(ctx, notes, notePrune, max(pruneEvery, every)) {
-			w.tell(ctx, "nothing more was pruned", w.prune(ctx, p))
+		if p, ok := w.e.ledger.(ledger.Pruner); ok && w.o.Retention.Keep > 0 {
+			if mine, _ := w.turn(ctx, notes, notePrune, max(pruneEvery, every)); mine {
+				w.tell(ctx, "nothing more was pruned", w.prune(ctx, p))
+			}
 		}
 	}
+}
+
+// survey does what takes a count of all writes: of its ledger one worker does that,
+// and of each machine where that one does not run.
+func (w *worker) survey(ctx context.Context, notes ledger.Notes, surveyor ledger.Surveyor, every time.Duration) {
+	mine, of := w.turn(ctx, notes, noteSurvey, every)
+	here := mine
+	if !mine && processes() != "" && !strings.HasSuffix(of, processes()) {
+		here, _ = w.turn(ctx, notes, noteEnded+processes(), every)
+	}
+	if !here {
+		return
+	}
+	s, err := surveyor.Survey(ctx)
+	if err != nil {
+		w.tell(ctx, "the writes were not counted", err)
+		return
+	}
+	if mine {
+		w.tell(ctx, "the outbox was not looked at", w.watchOutbox(ctx, notes, s))
+	}
+	w.tell(ctx, waitForLeases, w.inherit(ctx, s, 1))
 }
 
 func (w *worker) tell(ctx context.Context, what string, err error) {
@@ -39,15 +66,17 @@ func (w *worker) tell(ctx context.Context, what string, err error) {
 	}
 }
 
-// turn reports whether it is this worker's turn: no other one did it lately.
-func (w *worker) turn(ctx context.Context, notes ledger.Notes, name string, every time.Duration) bool {
+// turn reports whether it is this worker's turn: no other one did it lately. of is the
+// owner of the last turn before.
+func (w *worker) turn(ctx context.Context, notes ledger.Notes, name string, every time.Duration) (mine bool, of string) {
 	last, now, err := noteOf(ctx, notes, name)
+	of = string(last.Value)
 	if err != nil || last.Version != 0 && now.Sub(last.At) < every*4/5 {
-		return false
+		return false, of
 	}
 	last.Value = []byte(w.e.opts.Owner)
 	_, err = notes.SetNote(ctx, last)
-	return err == nil // ErrStale: another one was quicker
+	return err == nil, of // ErrStale: another one was quicker
 }
 
 // noteOf is one note, with version 0 when there is none.
@@ -63,11 +92,7 @@ func noteOf(ctx context.Context, notes ledger.Notes, name string) (ledger.Note, 
 
 // watchOutbox says that the outbox is full when it passes its bound, and takes
 // it back when it has fallen well below.
-func (w *worker) watchOutbox(ctx context.Context, notes ledger.Notes, surveyor ledger.Surveyor) error {
-	s, err := surveyor.Survey(ctx)
-	if err != nil {
-		return err
-	}
+func (w *worker) watchOutbox(ctx context.Context, notes ledger.Notes, s ledger.Survey) error {
 	note, _, err := noteOf(ctx, notes, ledger.FullNote)
 	if err != nil {
 		return err

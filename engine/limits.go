@@ -82,8 +82,8 @@ const (
 	// lagFloor is the shortest pause between looks, whatever is known of a lag.
 	lagFloor = 5 * time.Millisecond
 	// houseEvery and pruneEvery are how often one of all workers looks at the
-	// outbox, and prunes; houseEvery is also how often each looks for writes of
-	// processes of its machine that have ended. pruneStep is how much it prunes at a time and
+	// outbox, and prunes; houseEvery is also how often one of each machine looks
+	// for writes of its processes that have ended. pruneStep is how much it prunes at a time and
 	// prunePause the pause after each step: it must not be felt.
 	houseEvery = 5 * time.Second
 	pruneEvery = time.Minute

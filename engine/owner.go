@@ -62,28 +62,28 @@ func gone(owner string) string {
 	return ""
 }
 
-// inheritAll is [worker.inherit] at the start and again and again: of processes that
-// ended before this one began, and of those that end beside it.
-func (w *worker) inheritAll(ctx context.Context) {
-	const what = "writes of an ended process wait for their leases to end"
-	w.tell(ctx, what, w.inherit(ctx, math.MaxInt))
-	for sleep(ctx, ctx, jittered(houseEvery)) {
-		w.tell(ctx, what, w.inherit(ctx, 1))
-	}
-}
+const waitForLeases = "writes of an ended process wait for their leases to end"
 
-// inherit takes over at once what an ended process of this machine, usually the one
-// before this, had in hand. Nothing that it did not send can leave it any more, and
-// its leases would only be waited out. Of each tenant and state it lists the newest
-// pages until it has met all leased writes.
-func (w *worker) inherit(ctx context.Context, pages int) error {
+// inheritFirst is [worker.inherit] when a worker begins.
+func (w *worker) inheritFirst(ctx context.Context) error {
 	surveyor, ok := w.e.ledger.(ledger.Surveyor)
 	if !ok || processes() == "" {
 		return nil
 	}
-	survey, err := surveyor.Survey(ctx)
+	s, err := surveyor.Survey(ctx)
 	if err != nil {
 		return err
+	}
+	return w.inherit(ctx, s, math.MaxInt)
+}
+
+// inherit takes over at once what an ended process of this machine had in hand: the
+// one before this, or one that ran beside it. Nothing that it did not send can leave it
+// any more, and its leases would only be waited out. Of each tenant and state it lists
+// so many of the newest pages, until it has met all leased writes.
+func (w *worker) inherit(ctx context.Context, survey ledger.Survey, pages int) error {
+	if processes() == "" {
+		return nil
 	}
 	type held struct {
 		tenant string

@@ -77,11 +77,17 @@ func TestEndedProcess(t *testing.T) {
 	}
 }
 
-// Nor does a worker wait for the leases of a process that ends beside it.
+// Nor does a worker wait for the leases of a process that ends beside it, also where a
+// worker of another machine does what one of all does.
 func TestEndedProcessBesideAWorker(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("elsewhere it is unknown where the number of a process counts")
 	}
+	t.Run("alone", func(t *testing.T) { endedBeside(t, false) })
+	t.Run("of several machines", func(t *testing.T) { endedBeside(t, true) })
+}
+
+func endedBeside(t *testing.T, elsewhere bool) {
 	beside := exec.Command("cat")
 	in, err := beside.StdinPipe()
 	if err == nil {
@@ -101,14 +107,21 @@ func TestEndedProcessBesideAWorker(t *testing.T) {
 		d, held := b.world.Destination(), make(chan struct{})
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
 		other := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA@%s", beside.Process.Pid, here)})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if elsewhere {
+			go b.surveyedElsewhere(ctx)
+			synctest.Wait()
+		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			b.work(45 * time.Second)
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if out, err = other.Do(ctx, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
+		time.Sleep(time.Second)
+		short, end := context.WithTimeout(ctx, time.Second)
+		defer end()
+		if out, err = other.Do(short, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -125,5 +138,27 @@ func TestEndedProcessBesideAWorker(t *testing.T) {
 		}
 		<-done
 		close(held)
+		cancel()
+		time.Sleep(2 * time.Second) // until surveyedElsewhere has ended
 	})
+}
+
+// surveyedElsewhere is a worker of another machine, whose turn it always is.
+func (b *bench) surveyedElsewhere(ctx context.Context) {
+	const name = "housekeeping/survey"
+	for ctx.Err() == nil {
+		found, _, err := b.ledger.Notes(ctx, name)
+		n := ledger.Note{Name: name}
+		if len(found) > 0 {
+			n = found[0]
+		}
+		n.Value = []byte("host/7/BBBBBBBB@00000000")
+		if err == nil {
+			_, err = b.ledger.SetNote(ctx, n)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.t.Error(err)
+		}
+		time.Sleep(time.Second)
+	}
 }

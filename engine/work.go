@@ -72,7 +72,7 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 		w.woken = waker.Woken(ending)
 	}
 	w.wg.Go(func() { w.keepHouse(ending) })
-	w.wg.Go(func() { w.inheritAll(ending) })
+	w.wg.Go(func() { w.tell(ending, waitForLeases, w.inheritFirst(ending)) })
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(workIdle),
 		backoff.WithMaxInterval(workFailed), backoff.WithMaxElapsedTime(0))
 	for ending.Err() == nil {
