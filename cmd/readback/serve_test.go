@@ -269,7 +269,7 @@ func TestServeRefuses(t *testing.T) {
 func TestServeSaysThatABodyIsTooLarge(t *testing.T) {
 	s := serveProcess(t, t.TempDir())
 	const most = intent.MaxSize + 64<<10
-	_, document := s.ask(http.MethodGet, "/v1/openapi.json", "")
+	_, document := s.ask(http.MethodGet, "/openapi.json", "")
 	listed, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
