@@ -155,9 +155,8 @@ func examineTenants(e *examination, c config.Config) {
 func examineLimits(e *examination, c config.Config, reg *connectors.Registry) {
 	limits, without := c.Limits(), []string(nil)
 	for _, d := range c.Destinations {
-		l := limits[d.Name]
-		bounded := l.Concurrency > 0 || l.Rate.Calls > 0
-		for _, kind := range kindsOf(reg, d.Name) { // a declaration may say so
+		bounded := limits[d.Name].Concurrency > 0
+		for _, kind := range kindsOf(reg, d.Name) { // of which the profile has the rate, whoever declares it
 			if _, p, err := reg.Lookup(d.Name, kind); err == nil && p.Rate.Calls > 0 {
 				bounded = true
 			}

@@ -96,7 +96,7 @@ func TestPlansAreReadWithinBounds(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"tenant":"a","id":"b","steps":[` + strings.Repeat("{},", 80_000) + "%%":                                     "has more than 32 steps",
-		`{"tenant":"a","id":"b","steps":[{"name":"s","intent":{` + strings.TrimSuffix(members.String(), ",") + `}}]}`: "has more than 64 members",
+		`{"tenant":"a","id":"b","steps":[{"name":"s","intent":{` + strings.TrimSuffix(members.String(), ",") + `}}]}`: "has more than 64 members; want a write intent",
 	} {
 		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.200v; want %q", err, want)
