@@ -1,6 +1,7 @@
 package reviewui
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -31,7 +32,7 @@ func (byHeader) Resolve(r *http.Request) (access.Identity, error) {
 	if r.Header.Get("X-Role") == "" {
 		return access.Identity{}, access.ErrUnknown
 	}
-	return access.Identity{Tenant: r.Header.Get("X-Tenant"), Name: r.Header.Get("X-Name"), Role: engine.Role(r.Header.Get("X-Role")), Via: "dev"}, nil
+	return access.Identity{Tenant: r.Header.Get("X-Tenant"), Name: r.Header.Get("X-Name"), Role: engine.Role(r.Header.Get("X-Role")), Via: cmp.Or(r.Header.Get("X-Via"), "dev")}, nil
 }
 
 // person is somebody who sends requests.

@@ -62,6 +62,16 @@ func TestStaticFilesAreKept(t *testing.T) {
 	}
 }
 
+// Who has a session can end it, by a form of the page.
+func TestASessionCanBeEnded(t *testing.T) {
+	s := newShop(t)
+	a := auditor.get(t, s, "/inbox", header("X-Via", "login"))
+	checkPage(t, a)
+	if form := a.form(t, "/logout"); form.Get(access.FormTokenField) != shopToken {
+		t.Errorf("the form of the logout: %v", form)
+	}
+}
+
 func TestLightAndDarkAreRemembered(t *testing.T) {
 	s := newShop(t)
 	for to, want := range map[string]string{"dark": "dark", "light": "light", "auto": "", "\"><script>": ""} {
