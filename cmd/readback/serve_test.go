@@ -293,7 +293,7 @@ func TestServeSaysThatABodyIsTooLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(r)
+		resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func TestTokenAsPasswordAtTheGate(t *testing.T) {
 			}
 			r.SetBasicAuth(c.user, c.password)
 			r.Header.Set("Content-Type", "application/json")
-			w, err := http.DefaultClient.Do(r)
+			w, err := (&http.Client{Timeout: time.Minute}).Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
