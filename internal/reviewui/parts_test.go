@@ -65,7 +65,7 @@ func TestStaticFilesAreKept(t *testing.T) {
 // Who has a session can end it, by a form of the page.
 func TestASessionCanBeEnded(t *testing.T) {
 	s := newShop(t)
-	a := auditor.get(t, s, "/inbox", header("X-Via", "login"))
+	a := auditor.get(t, s, "/inbox", func(r *http.Request) { r.Header.Set("X-Via", "login") })
 	checkPage(t, a)
 	if form := a.form(t, "/logout"); form.Get(access.FormTokenField) != shopToken {
 		t.Errorf("the form of the logout: %v", form)
