@@ -256,13 +256,13 @@ func TestFront(t *testing.T) {
 // The bound on the reading of a request does not end one that has been read and
 // whose caller waits for its answer.
 func TestPatience(t *testing.T) {
-	const bound = 30 * time.Millisecond
+	const bound = 250 * time.Millisecond
 	f := newFront((&app{stderr: os.Stderr}).logger("text"))
 	f.open([]door{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		select {
 		case <-r.Context().Done():
-		case <-time.After(10 * bound):
+		case <-time.After(4 * bound):
 			_, _ = w.Write([]byte("whole"))
 		}
 	})}}, func(context.Context) error { return nil })
