@@ -95,7 +95,7 @@ func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
 		}
 		fallthrough
 	case phantom:
-		if step == ticket || step == contact && in.Write == intent.Create { // the answer named a record that is not there
+		if step == ticket || step == contact { // it was answered, and nothing of it is there
 			return engine.StatusReview
 		}
 		fallthrough

@@ -113,7 +113,7 @@ const (
 	whyMail    = "it is not known whether the mail went out, and a second one is sent by nobody else"
 	whyAfter   = "the order decided it, and the mail is refused for good"
 	whyUndo    = "the destination refuses to undo"
-	whyNamed   = "a send was answered with a record that is not there"
+	whyNamed   = "a send was answered, and nothing of it is there"
 	whyWhose   = "it is not proven whose effect there is to undo"
 )
 
