@@ -131,13 +131,14 @@ func untouched(c Case) bool {
 
 // gone reports whether an effect of this write is not there any more: it was seen, or a
 // send was answered. Another actor may have taken it back on purpose, unless the
-// destination is declared to do that by itself and was read in time.
+// destination is declared to do that by itself and was read in time. Nobody gives a
+// deleted record back its id: one that is still there was not deleted.
 func gone(c Case) bool {
 	within, declared := c.Profile.Rollback.Declared()
 	if !untouched(c) || declared && max(c.Since, c.SinceByClock) <= within+window(c) {
 		return false
 	}
-	return c.EffectSeen || c.Answered
+	return c.EffectSeen || c.Answered && !(c.Intent.Write == intent.Delete && c.Verdict == verify.Stale)
 }
 
 func whyGone(c Case) string {

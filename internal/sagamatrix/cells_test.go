@@ -145,6 +145,10 @@ func (c cell) led() want {
 			return want{[]end{person, undone}, whyUndo} // who did not hear it tries again
 		case noField, otherForm:
 			return want{[]end{person}, whyDiffers}
+		case phantom:
+			if c.plan.sale && c.step == contact { // an update
+				return want{append(usual.may, person), whyNamed}
+			}
 		}
 		return usual
 	}
