@@ -86,7 +86,8 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	}
 	meter, endMetrics, err := d.serve(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
 	if err != nil {
-		return 0, errors.Join(err, d.closer.Close())
+		d.close()
+		return 0, err
 	}
 	e := d.engine(reg, meter)
 	tell, err := d.teller(e, d.config.Server.PublicURL)
@@ -94,12 +95,14 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if err = cmp.Or(err, failed); err != nil {
 		e.Close()
 		endMetrics()
-		return 0, errors.Join(err, d.closer.Close())
+		d.close()
+		return 0, err
 	}
 	if err := a.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "work"}, d.config); err != nil {
 		e.Close()
 		endMetrics()
-		return 0, errors.Join(err, d.closer.Close())
+		d.close()
+		return 0, err
 	}
 	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", d.config.Retention.Keep)
 	// Beside the work, and ended with it.
