@@ -243,7 +243,8 @@ func TestWhatWasNotComparedIsInTheMessage(t *testing.T) {
 		w.Payload = intent.Fields{"note": "by phone", "a/b": "c"}
 		b.do(w)
 		b.do(order("A-2"))
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
 		got := map[any]any{} // by step: messages come in any order
 		for _, m := range b.hooks["ops"].got {
 			got[m.Data["step"]] = m.Data["not_checked"]
