@@ -157,7 +157,7 @@ func (s *scenario) arrive(w *world, f flight, inPart bool) (answer ledger.Event,
 		}
 	}
 	r := w.rec[i]
-	if w.notOurs[i] && (r.OwesRecheck && f.nth == 1 || !r.Answered && !r.EffectSeen) {
+	if w.notOurs[i] && (r.OwesRecheck && int(f.nth) < r.Sends-r.Unsent || !r.Answered && !r.EffectSeen) {
 		// No read tells what another actor took back from what never arrived; and a
 		// record that was made again is for the recheck to find.
 		w.effects[i] = 1

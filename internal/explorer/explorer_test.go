@@ -185,7 +185,7 @@ func TestExploreMending(t *testing.T) {
 	}
 }
 
-var far = flag.Bool("explorer.far", false, "visit all that can happen within larger bounds: half an hour")
+var far = flag.Bool("explorer.far", false, "visit all that can happen within larger bounds: ten minutes")
 
 // TestExploreFar does all of that within larger bounds.
 func TestExploreFar(t *testing.T) {
