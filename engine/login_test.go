@@ -347,3 +347,28 @@ func TestABatchIsSentWhenTheLoginWorksAgain(t *testing.T) {
 		}
 	})
 }
+
+// The login is refused when a recheck is due, and for longer than a failed recheck is
+// repeated. The recheck is made when the login works; the outcome is not withdrawn.
+func TestARecheckWaitsForTheLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := simulated.Unique.Options()
+		o.Recheck = connectors.Within(2 * time.Hour)
+		b := newBench(t, o, nil)
+		d := b.world.Destination()
+		conn := &expired{Connector: d.Connector}
+		d.Connector = conn
+		b.engine = b.engineOn(b.ledger, d, nil)
+		out := b.do(order("A-1", intent.Create))
+		conn.reads.Store(true)
+		b.work(100 * time.Hour)
+		if rec := b.state(out.ID); rec.Settlement != ledger.Verified || rec.Due.IsZero() {
+			t.Errorf("%s, recheck due %s; want it to wait%s", rec.Phase(), rec.Due, b.life(out.ID))
+		}
+		conn.reads.Store(false)
+		b.work(time.Hour)
+		if rec := b.state(out.ID); rec.Settlement != ledger.Verified || !rec.Due.IsZero() {
+			t.Errorf("%s, recheck due %s; want none left%s", rec.Phase(), rec.Due, b.life(out.ID))
+		}
+	})
+}

@@ -59,6 +59,9 @@ func (t *task) recheckOnce() (again bool, err error) {
 		}
 	}
 	next := t.nextLook(t.owed())
+	if t.judged.Login { // it can be made when an operator has renewed the credentials, however late
+		next = policies.PausePreparing(t.sinceByClock())
+	}
 	switch {
 	case d.Kind == policies.Accept:
 		return false, t.commit(ledger.Event{Kind: ledger.EvRechecked, Rule: d.Rule, Reason: d.Reason, Later: later, In: t.nextRecheck(),

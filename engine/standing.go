@@ -37,8 +37,8 @@ type ReadObserver interface {
 	// Confirmed: a read verified the effect of a send of unknown fate, which the
 	// breaker counted as a failure.
 	Confirmed(rec ledger.Record)
-	// LoginRefused: the credentials of a read after a send were refused, with this code.
-	LoginRefused(rec ledger.Record, code string)
+	// LoginRefused: the credentials of a read after a send were refused; why says how.
+	LoginRefused(rec ledger.Record, why string)
 	// LoginAccepted: a read after a send was answered.
 	LoginAccepted(rec ledger.Record)
 	// ReadHeld is why no read after a send is to be made now, nil where it may be: the

@@ -307,7 +307,7 @@ func (b *breaker) readRefused(why string) {
 	now := b.board.clock.late()
 	b.seen = nil // the later read counts
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
-		Login: now, Read: true, Why: clip("a read: "+why, maxReason)}
+		Login: now, Read: true, Why: clip(why, maxReason)}
 	b.kick()
 }
 

@@ -158,14 +158,16 @@ func acceptSeen(c Case) (Decision, bool) {
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 }
 
-// mayStillLand reports whether a send whose fate nobody knows can still land, and change
-// what a later write of the record makes: settling this one lets that go. The only send
-// has landed where what is seen is proven to be its effect; else another actor may
-// have done the same; so it is under a key by which the destination applied nothing yet.
-// After a repeat an earlier one may land in any case, unless the destination recognises
-// our key. The version of a record refuses what lands later; the
-// condition of an upsert can be that there is none, which is so again once the record
-// was deleted. A repeated create meets what is there: see StillCreates.
+// mayStillLand reports whether a send of unknown fate can still land after this write
+// is settled, and change what the next write of the record makes.
+//   - A condition on the record's version refuses a late send. An upsert's condition can
+//     be that there is no record, which holds again after a delete.
+//   - A single send has landed if the effect is proven to be its own. Otherwise another
+//     actor may have made the same change.
+//   - A native key refuses a late send once a send under it was applied. An answer, or an
+//     effect of our own, proves that.
+//   - Any other repeated update, upsert or delete may land. A repeated create meets the
+//     record: see [StillCreates].
 func mayStillLand(c Case) bool {
 	horizon, ends := c.Profile.Horizon.Declared()
 	if !c.Unknown || !ends || c.SinceSend >= horizon || !Counting(c) {
