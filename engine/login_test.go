@@ -44,6 +44,26 @@ func (e *expired) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	return e.Connector.Read(ctx, q)
 }
 
+// expiring has the login of the destination expire as the test says, beside guards or
+// without them.
+func (b *bench) expiring(opts engine.Options, guarded bool) *expired {
+	b.t.Helper()
+	d := b.world.Destination()
+	conn := &expired{Connector: d.Connector}
+	d.Connector = conn
+	if guarded {
+		var reg connectors.Registry
+		if err := reg.Register("orders", d); err != nil {
+			b.t.Fatal(err)
+		}
+		g := guards.New(b.ledger, &reg, nil)
+		b.t.Cleanup(func() { _ = g.Close() })
+		opts.Guards = g
+	}
+	b.engine = b.engineOn(b.ledger, d, &opts)
+	return conn
+}
+
 // A refused login concerns the destination and not the write: for a day and a half
 // every write waits, with few attempts, and all are sent once the login works.
 func TestARefusedLoginHoldsTheQueue(t *testing.T) {
@@ -63,23 +83,9 @@ func TestARefusedLoginHoldsTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
-				d := b.world.Destination()
-				conn := &expired{Connector: d.Connector}
+				conn := b.expiring(engine.Options{}, c.guarded)
 				conn.sends.Store(c.sends)
 				conn.reads.Store(c.reads)
-				d.Connector = conn
-				var reg connectors.Registry
-				if err := reg.Register("orders", d); err != nil {
-					t.Fatal(err)
-				}
-				opts := &engine.Options{}
-				if c.guarded {
-					g := guards.New(b.ledger, &reg, nil)
-					defer func() { _ = g.Close() }()
-					opts.Guards = g
-				}
-				b.engine = engine.New(b.ledger, &reg, opts)
-				defer b.engine.Close()
 				var ids []ledger.ID
 				for n := range writes {
 					ids = append(ids, b.enqueue(order(fmt.Sprint("A-", n), intent.Create)))
@@ -116,18 +122,8 @@ func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, simulated.Unique.Options(), nil)
-				d := b.world.Destination()
-				conn := &expired{Connector: d.Connector}
+				conn := b.expiring(engine.Options{}, true)
 				conn.reads.Store(true)
-				d.Connector = conn
-				var reg connectors.Registry
-				if err := reg.Register("orders", d); err != nil {
-					t.Fatal(err)
-				}
-				g := guards.New(b.ledger, &reg, nil)
-				defer func() { _ = g.Close() }()
-				b.engine = engine.New(b.ledger, &reg, &engine.Options{Guards: g})
-				defer b.engine.Close()
 				b.set(simulated.Fault{Vice: vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
 				began := time.Now()
 				first := b.enqueue(order("A-1", intent.Create))
@@ -232,8 +228,8 @@ func (f *failing) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	return f.expired.Read(ctx, q)
 }
 
-// Reads of which the login was refused use up the chances that the destination has
-// to answer: one 503 after that, and a reviewer must decide.
+// Reads of which the login was refused do not count as failed: a 503 after them is the
+// first, and no reviewer is asked.
 func TestRefusedLoginsUseUpNoChances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options(), nil)
@@ -259,26 +255,13 @@ func TestRefusedLoginsUseUpNoChances(t *testing.T) {
 	})
 }
 
-// Writes were sent and answered, and are read later in a batch. Meanwhile the
-// credentials expire: the breaker holds sends, but every one of these writes goes on
-// trying the refused login every five minutes, so that it may lock the account.
+// The credentials expire before many answered writes are read in a batch. One read at a
+// time tries the refused login: more could lock the account.
 func TestRefusedReadsAfterSendsAreFew(t *testing.T) {
 	const writes, hours = 20, 12
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options(), nil)
-		d := b.world.Destination()
-		conn := &expired{Connector: d.Connector}
-		d.Connector = conn
-		var reg connectors.Registry
-		if err := reg.Register("orders", d); err != nil {
-			t.Fatal(err)
-		}
-		g := guards.New(b.ledger, &reg, nil)
-		defer func() { _ = g.Close() }()
-		opts := batches(time.Hour)
-		opts.Guards = g
-		b.engine = engine.New(b.ledger, &reg, opts)
-		defer b.engine.Close()
+		conn := b.expiring(*batches(time.Hour), true)
 		for n := range writes {
 			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
 		}
@@ -291,28 +274,15 @@ func TestRefusedReadsAfterSendsAreFew(t *testing.T) {
 	})
 }
 
-// The reread of a write in review meets a refused login and opens the breaker. The
-// reviewer accepts that write, so that it is not read any more, and the operator renews
-// the credentials. What is sent now is read in a batch an hour later: until then one
-// write is sent in five minutes, although every send is answered.
+// A read of a write in review meets a refused login and opens the breaker. The reviewer
+// accepts the write, so that no read follows, and the operator renews the credentials.
+// Writes that are read in a batch an hour later are sent all the same.
 func TestABatchIsSentWhenTheLoginWorksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := simulated.Unique.Options()
 		o.Rollback, o.Recheck = connectors.Bound{}, connectors.Bound{}
 		b := newBench(t, o, nil)
-		d := b.world.Destination()
-		conn := &expired{Connector: d.Connector}
-		d.Connector = conn
-		var reg connectors.Registry
-		if err := reg.Register("orders", d); err != nil {
-			t.Fatal(err)
-		}
-		g := guards.New(b.ledger, &reg, nil)
-		defer func() { _ = g.Close() }()
-		opts := batches(time.Hour)
-		opts.Guards = g
-		b.engine = engine.New(b.ledger, &reg, opts)
-		defer b.engine.Close()
+		conn := b.expiring(*batches(time.Hour), true)
 		b.set(simulated.Fault{Vice: simulated.PhantomSuccess, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
 		first := b.enqueue(order("A-1", intent.Create))
 		b.work(62 * time.Minute)
@@ -355,10 +325,7 @@ func TestARecheckWaitsForTheLogin(t *testing.T) {
 		o := simulated.Unique.Options()
 		o.Recheck = connectors.Within(2 * time.Hour)
 		b := newBench(t, o, nil)
-		d := b.world.Destination()
-		conn := &expired{Connector: d.Connector}
-		d.Connector = conn
-		b.engine = b.engineOn(b.ledger, d, nil)
+		conn := b.expiring(engine.Options{}, false)
 		out := b.do(order("A-1", intent.Create))
 		conn.reads.Store(true)
 		b.work(100 * time.Hour)

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -39,23 +41,14 @@ func TestEndedProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, simulated.Plain.Options(), nil)
-				out := b.do(order("A-0", intent.Create))
-				events, err := b.ledger.Events(t.Context(), "acme", out.ID)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, here, _ := strings.Cut(events[0].By, "@")
-				where := c.where
-				if where == "" {
-					where = "@" + here
-				}
+				where := cmp.Or(c.where, b.machine())
 				d, held := b.world.Destination(), make(chan struct{})
 				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
 				predecessor := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA%s", c.pid, where)})
 				w := order("A-1", intent.Create)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				out, err = predecessor.Do(ctx, w)
+				out, err := predecessor.Do(ctx, w)
 				if err != nil || out.Status != engine.StatusInProgress {
 					t.Fatalf("%+v, %v", out, err)
 				}
@@ -77,11 +70,22 @@ func TestEndedProcess(t *testing.T) {
 	}
 }
 
+// machine is how the name of an owner ends on this machine, from its "@".
+func (b *bench) machine() string {
+	b.t.Helper()
+	events, err := b.ledger.Events(b.t.Context(), "acme", b.do(order("A-0", intent.Create)).ID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, here, _ := strings.Cut(events[0].By, "@")
+	return "@" + here
+}
+
 // Nor does a worker wait for the leases of a process that ends beside it, also where a
 // worker of another machine does what one of all does.
 func TestEndedProcessBesideAWorker(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere it is unknown where the number of a process counts")
+		need.Have(t, fmt.Errorf("numbers of processes whose namespace is known: %w: only Linux has them", need.ErrMissing))
 	}
 	t.Run("alone", func(t *testing.T) { endedBeside(t, false) })
 	t.Run("of several machines", func(t *testing.T) { endedBeside(t, true) })
@@ -98,15 +102,9 @@ func endedBeside(t *testing.T, elsewhere bool) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Plain.Options(), nil)
-		out := b.do(order("A-0", intent.Create))
-		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, here, _ := strings.Cut(events[0].By, "@")
 		d, held := b.world.Destination(), make(chan struct{})
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
-		other := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA@%s", beside.Process.Pid, here)})
+		other := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA%s", beside.Process.Pid, b.machine())})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if elsewhere {
@@ -121,7 +119,8 @@ func endedBeside(t *testing.T, elsewhere bool) {
 		time.Sleep(time.Second)
 		short, end := context.WithTimeout(ctx, time.Second)
 		defer end()
-		if out, err = other.Do(short, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
+		out, err := other.Do(short, order("A-1", intent.Create))
+		if err != nil || out.Status != engine.StatusInProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		time.Sleep(10 * time.Second)

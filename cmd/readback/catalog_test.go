@@ -68,10 +68,9 @@ func TestDestinationCheckSaysWhatIsWrongByLine(t *testing.T) {
 	says(t, p.want(0, p.run("destination", "check", "google-calendar-events")), "create sends and compares none of: /payload/invite")
 }
 
-// A write that has no place for a field beyond the key is named before a send is
-// refused for it.
-func TestDestinationCheckNamesWritesOfTheKeyAlone(t *testing.T) {
-	const bookings = `declaration: 1
+// bookingsWith is a declaration whose create has that body.
+func bookingsWith(body string) string {
+	return `declaration: 1
 name: bookings
 system: Hotel bookings
 base_url: http://127.0.0.1:1
@@ -80,12 +79,18 @@ kinds:
   booking:
     key: [reference]
     writes:
-      create: {method: POST, path: "/bookings", body: "booking {key.reference} {stamp}", ref: $.id}
+      create: {method: POST, path: "/bookings", body: ` + body + `, ref: $.id}
     reads:
       - {name: list, by: key, strength: strong, path: "/bookings", query: {reference: "{key.reference}"}, records: "$.bookings[*]"}
     record: {ref: $.id, stamp: {path: $.memo}, fields: {reference: $.reference, guest: $.guest}}
     profile: {stamped: true, settle: 0s, horizon: 30s}
 `
+}
+
+// A write that has no place for a field beyond the key is named before a send is
+// refused for it.
+func TestDestinationCheckNamesWritesOfTheKeyAlone(t *testing.T) {
+	bookings := bookingsWith(`"booking {key.reference} {stamp}"`)
 	const line = "create has no place for a field beyond the key, such as {fields.NAME}: an intent that expects one is refused"
 	p := newPlace(t, simulated.Plain.Options())
 	path := p.write("bookings.yaml", bookings)

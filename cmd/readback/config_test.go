@@ -151,21 +151,7 @@ destinations:
 mcp:
   tools:
 `
-	const bookings = `declaration: 1
-name: bookings
-system: Hotel bookings
-base_url: http://127.0.0.1:1
-probe: {path: "/me"}
-kinds:
-  booking:
-    key: [reference]
-    writes:
-      create: {method: POST, path: "/bookings", body: {reference: "{key.reference}", guest: "{expect.guest}", memo: "{stamp}"}, ref: $.id}
-    reads:
-      - {name: list, by: key, strength: strong, path: "/bookings", query: {reference: "{key.reference}"}, records: "$.bookings[*]"}
-    record: {ref: $.id, stamp: {path: $.memo}, fields: {reference: $.reference, guest: $.guest}}
-    profile: {stamped: true, settle: 0s, horizon: 30s}
-`
+	bookings := bookingsWith(`{reference: "{key.reference}", guest: "{expect.guest}", memo: "{stamp}"}`)
 	for name, c := range map[string]struct{ tool, want string }{
 		"table": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: amount, type: integer, required: true, description: d}]}", ""},
 		"no such column": {"{destination: shop, kind: order, write: create, key: [number], arguments: [{name: number, type: string, required: true, description: d}, {name: colour, type: string, required: true, description: d}]}",

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/readback-go/readback/internal/need"
 )
 
 // Every build that is given to others can be loaded at any address.
@@ -122,9 +124,7 @@ func TestSecurityPolicy(t *testing.T) {
 // A database of vulnerabilities that cannot be asked is no failure, is kept for the
 // end of a run, and is no excuse for vulnerabilities that were found.
 func TestLintWithoutTheDatabaseOfVulnerabilities(t *testing.T) {
-	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("make is missing")
-	}
+	need.Program(t, "make")
 	versions, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -11,12 +12,13 @@ import (
 
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // A program with a user runs as that user, in its group alone, with its home.
 func TestProgramsOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root starts programs as others")
+		need.Have(t, fmt.Errorf("root, who starts programs as other users: %w", need.ErrMissing))
 	}
 	t.Setenv("READBACK_TEST_MCP_SECRET", "hunter2")
 	groups, err := os.Getgroups()
@@ -24,7 +26,7 @@ func TestProgramsOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Setgroups(append([]int{4711}, groups...)); err != nil { // which no program of another user may have
-		t.Skipf("groups cannot be set here: %v", err)
+		need.Have(t, fmt.Errorf("the right to set groups: %w: %w", need.ErrMissing, err))
 	}
 	defer func() { _ = syscall.Setgroups(groups) }() // which has just worked
 	for user, want := range map[string]string{

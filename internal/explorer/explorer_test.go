@@ -130,8 +130,14 @@ func explored(t *testing.T, s *scenario, how string) {
 	})
 }
 
+var far = flag.Bool("explorer.far", false, "have TestExplore visit all that can happen within larger bounds: ten minutes")
+
 // TestExplore visits all that can happen to two writes of one record.
 func TestExplore(t *testing.T) {
+	if *far {
+		exploreFar(t)
+		return
+	}
 	for _, class := range classes {
 		for _, pair := range pairs {
 			for how, b := range map[string]bounds{"alone": alone, "beside another actor": crowded} {
@@ -141,6 +147,26 @@ func TestExplore(t *testing.T) {
 	}
 	for _, class := range []string{"plain", "unique", "lagging"} {
 		explored(t, newScenario(class, intent.Create, intent.Create, crowded).alike(), "beside another actor")
+	}
+}
+
+func exploreFar(t *testing.T) {
+	for _, class := range classes {
+		for _, pair := range pairs {
+			for how, b := range map[string]bounds{
+				"alone":                {ticks: 4, crashes: 1, faults: 2},
+				"beside another actor": {ticks: 3, faults: 1, interference: 1},
+				"the clock steps":      {ticks: 3, faults: 1, steps: 1},
+			} {
+				explored(t, newScenario(class, pair[0], pair[1], b), how)
+			}
+			explored(t, newScenario(class, pair[0], pair[1], bounds{ticks: 3, faults: 1, steps: 1}).leaping(), "the clock steps by more than a day")
+		}
+		for _, one := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert} {
+			for _, how := range []intent.MismatchPolicy{intent.MismatchCompensate, intent.MismatchRepair} {
+				explored(t, newScenario(class, one, intent.Update, bounds{ticks: 3, faults: 1, interference: 1}).mending(0, how), "beside another actor")
+			}
+		}
 	}
 }
 
@@ -182,32 +208,6 @@ func TestExploreMending(t *testing.T) {
 		s := newScenario(c.class, c.one, c.two, c.bounds)
 		s.writes[0].Reversibility = intent.Compensable
 		explored(t, s, "undone")
-	}
-}
-
-var far = flag.Bool("explorer.far", false, "visit all that can happen within larger bounds: ten minutes")
-
-// TestExploreFar does all of that within larger bounds.
-func TestExploreFar(t *testing.T) {
-	if !*far {
-		t.Skip("-explorer.far visits all that can happen within larger bounds")
-	}
-	for _, class := range classes {
-		for _, pair := range pairs {
-			for how, b := range map[string]bounds{
-				"alone":                {ticks: 4, crashes: 1, faults: 2},
-				"beside another actor": {ticks: 3, faults: 1, interference: 1},
-				"the clock steps":      {ticks: 3, faults: 1, steps: 1},
-			} {
-				explored(t, newScenario(class, pair[0], pair[1], b), how)
-			}
-			explored(t, newScenario(class, pair[0], pair[1], bounds{ticks: 3, faults: 1, steps: 1}).leaping(), "the clock steps by more than a day")
-		}
-		for _, one := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert} {
-			for _, how := range []intent.MismatchPolicy{intent.MismatchCompensate, intent.MismatchRepair} {
-				explored(t, newScenario(class, one, intent.Update, bounds{ticks: 3, faults: 1, interference: 1}).mending(0, how), "beside another actor")
-			}
-		}
 	}
 }
 

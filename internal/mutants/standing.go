@@ -106,7 +106,7 @@ func logins() []Mutant {
 		{6, "The later of two reads counts.", "guards/breaker.go",
 			"\tb.seen = nil // the later read counts\n", "", "", "TestTheLaterReadCounts"},
 		{6, "A recovered send is as old as its announcement.", "guards/guards.go",
-			"if !rec.LostSend.IsZero() {", "if false {", "", "TestAnOldSendThatIsRecoveredDoesNotClose"},
+			"if !rec.LostSend.IsZero() {", "if false {", "", "TestAVerifiedEffectOfAProbeClosesTheBreaker"},
 		{6, "Few steps of a clock are kept.", "internal/elapsed/clock.go",
 			"if len(steps) >= maxSteps {", "if false {", "", "TestStepsAreBounded"},
 		{6, "A looked-up write says that it waits for a reviewer.", waitGo,

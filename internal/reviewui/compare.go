@@ -314,15 +314,24 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 		f.Mark = markNoRecord
 	case c.w.Write == intent.Delete:
 		f.Mark = markStill
+	default:
+		return compared(f, markSame, m, deeper, otherKind(l.value, r, l.path))
+	}
+	return f
+}
+
+// compared is a field with what its comparison found: same where there is no
+// difference, else the difference, which is deeper in the value or of another kind.
+func compared(f field, same mark, m *problem, deeper, kind string) field {
+	switch {
 	case m == nil:
-		f.Mark = markSame
+		f.Mark = same
 	case m == &notComparable:
 		f.Mark = markUnsure
 	case m.Problem == verify.NotThere:
 		f.Mark = markMissing
 	default:
-		f.Mark = markDiffers
-		f.Note = otherKind(l.value, r, l.path)
+		f.Mark, f.Note = markDiffers, kind
 	}
 	if deeper != "" {
 		f.Note = "at " + report.Clip(deeper, maxName)
@@ -417,20 +426,7 @@ func (c *comparer) required(l leaf, r *connectors.Record) field {
 	if m == nil {
 		m, deeper = c.unrecorded(l, *r, nil, c.read.required)
 	}
-	switch {
-	case m == nil:
-		f.Mark = markHolds
-	case m == &notComparable:
-		f.Mark = markUnsure
-	case m.Problem == verify.NotThere:
-		f.Mark = markMissing
-	default:
-		f.Mark, f.Note = markDiffers, otherKind(l.value, r, l.path)
-	}
-	if deeper != "" {
-		f.Note = "at " + report.Clip(deeper, maxName)
-	}
-	return f
+	return compared(f, markHolds, m, deeper, otherKind(l.value, r, l.path))
 }
 
 // unasked are the rows of what is recorded as different and stands in no row.
