@@ -143,7 +143,7 @@ func (s store) noHeads(ctx context.Context) error {
 	return nil
 }
 
-// eachHead reads the last heads of a file, whoever signed them. A file that is not there
+// eachHead reads the last heads of a file, by any signer. A file that is not there
 // has none. Heads that were signed after a copy was made are at the end, or all at the end
 // were.
 func eachHead(path string, see func(candidate)) error {
@@ -195,7 +195,7 @@ func (s store) reaches(ctx context.Context, h Head) (kind, what string, err erro
 	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
 		return "", "", err
 	}
-	return OlderCopy, fmt.Sprintf("a head that was signed at %s says that the chain of tenant %q has %d entries, and the ledger has %d: an older copy was put back, or another ledger stands in its place", clock(h.At), h.Tenant, h.Entries, tip.Entries), nil
+	return OlderCopy, fmt.Sprintf("a head that was signed at %s says that the chain of tenant %q has %d entries, and the ledger has %d: an older copy was put back, or another ledger took its place", clock(h.At), h.Tenant, h.Entries, tip.Entries), nil
 }
 
 // aheadNote says for each tenant until when the heads were signed that operators know

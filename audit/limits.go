@@ -79,7 +79,7 @@ const (
 	maxHeld = 10_000
 
 	// maxCandidates is how many heads of a tenant are looked through in a file for one
-	// that a trusted key signed: lines that nobody trusted signed do not hide the rest.
+	// that a trusted key signed: lines without a trusted signature do not hide the rest.
 	maxCandidates = 8
 
 	// maxHeadsRead is how much of a file of heads is read at each start: weeks of them, in

@@ -33,7 +33,7 @@ type Report struct {
 	Repeated  int `json:"repeated,omitempty"`
 	// Notes say what was not checked in this ledger, and why.
 	Notes []string `json:"notes,omitempty"`
-	// NotCovered lists what no chain covers, in any ledger: nobody can see whether it
+	// NotCovered lists what no chain covers, in any ledger: no check can see whether it
 	// was altered.
 	NotCovered []string `json:"not_covered"`
 	// Checked is when the check began, on the clock of its machine: the age of a head
@@ -76,7 +76,7 @@ const (
 	Foreign      = "foreign"       // a trigger or a rule that the ledger did not make
 )
 
-// notCovered is what stands in no chain and is not checked.
+// notCovered is what is in no chain and is not checked.
 var notCovered = []string{
 	"leases and fences of writes, when papers were created and last changed, marks of damaged rows",
 	"the ledger's own row (version, clock, how far events are remembered for sealing)",

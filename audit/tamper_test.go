@@ -191,7 +191,7 @@ var tamperings = map[string]tampering{
 			return err != nil || h.Tenant == "b"
 		})
 	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "b", Entry: 1}},
-	"shorten the heads, and delete the ledger's own": {"likewise, by somebody who can write to both", func(t *testing.T, c *crime) {
+	"shorten the heads, and delete the ledger's own": {"likewise, by an attacker who can write to both", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'head'`)
 		c.heads.heads = c.heads.heads[:1]
 	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "a", Page: 1}},
@@ -313,7 +313,7 @@ func TestOlderCopy(t *testing.T) {
 }
 
 // A ledger that was put back does not reach the heads that were signed since, until
-// it is known; what nobody trusted signed, and the heads of another ledger, say
+// it is known; what no trusted key signed, and the heads of another ledger, say
 // nothing.
 func TestHeadsAhead(t *testing.T) {
 	c := scene(t)

@@ -368,7 +368,7 @@ func (w *walk) end() {
 	}
 }
 
-// short says where the heads from outside end too early: whoever shortens the file
+// short says where the heads from outside end too early: an attacker who shortens the file
 // of heads, or has an older copy of it, could otherwise have anything altered that
 // came later.
 func (w *walk) short() {

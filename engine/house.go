@@ -16,7 +16,7 @@ const (
 	notePrune  = "housekeeping/prune"
 )
 
-// keepHouse looks after what nobody asks for: an outbox that is too full, writes of
+// keepHouse does what no caller asks for. It watches an outbox that is too full, writes of
 // processes of this machine that have ended, and what has been settled for long. Of
 // all workers of a ledger, or of a machine, one does it at a time; what fails is tried
 // again at the next turn.

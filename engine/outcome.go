@@ -190,7 +190,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 			o.RecheckUntil = r.RecheckUntil
 		}
 		until := o.RecheckUntil.UTC().Format(time.RFC3339)
-		if !r.Now.Before(o.RecheckUntil) { // nobody has made it
+		if !r.Now.Before(o.RecheckUntil) { // it was not made
 			o.Text += fmt.Sprintf(" A recheck is overdue since %s.", until)
 			o.ForModel += " A recheck that is overdue may still contradict this."
 			return o

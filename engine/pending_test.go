@@ -40,7 +40,7 @@ func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 	})
 }
 
-// A recheck that nobody made is overdue, and what others changed since is not called
+// A recheck that was not made in time is overdue, and what others changed since is not called
 // "as declared".
 func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		out = engine.OutcomeOf(b.state(out.ID))
 		if strings.Contains(out.Text+out.ForModel, "pending") || !strings.Contains(out.Text, "A recheck is overdue since "+out.RecheckUntil.Format(time.RFC3339)) {
-			t.Errorf("nobody rechecked: %q, %q", out.Text, out.ForModel)
+			t.Errorf("not rechecked: %q, %q", out.Text, out.ForModel)
 		}
 		b.work(time.Minute)
 		out = engine.OutcomeOf(b.state(out.ID))

@@ -191,7 +191,7 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 }
 
 // said adds to a sent event what the destination said in its own words. Its answer
-// can hold what nobody declared sensitive: it is sealed as a whole wherever there are
+// can hold values that were not declared sensitive: it is sealed as a whole wherever there are
 // keys. One that cannot be sealed is not kept where anything can be sensitive.
 func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
 	if t.profile.NativeWindow[r.Intent.Write] > 0 {

@@ -86,7 +86,7 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-// The beginning of an answer can hold what nobody declared sensitive: where there
+// The beginning of an answer can hold values that were not declared sensitive: where there
 // are keys it is sealed, whatever is marked. Without keys nothing can be sealed.
 func TestAnswersAreSealedWhereThereAreKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestDecisionIsComparedInHand(t *testing.T) {
 	})
 }
 
-// A decision makes the saga of its write due, and whoever has the saga in hand reads
+// A decision makes the saga of its write due, and the worker that has the saga reads
 // again: it may have read the write before the decision.
 func TestADecisionMakesItsSagaDue(t *testing.T) {
 	for name, c := range map[string]struct {

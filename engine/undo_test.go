@@ -131,7 +131,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// Who reviews an undoing that failed is told which field stands in its way, by the
+// The reviewer of an undo that failed sees which field stands in its way, by the
 // write and by its undoing.
 func TestAFailedUndoingNamesTheField(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

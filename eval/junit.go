@@ -11,7 +11,7 @@ import (
 
 // JUnit writes the report as JUnit XML, which continuous integration shows: a
 // suite for each tier, a test case for each check, for each finding of one that
-// failed and for each rate that is compared. What could not be checked is an error, so that nobody takes it for
+// failed and for each rate that is compared. What could not be checked is an error, so that no reader takes it for
 // good; a rate that is only told is skipped. Opinions are printed beside, as
 // output.
 func (r Report) JUnit(w io.Writer) error {

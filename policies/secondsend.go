@@ -131,8 +131,8 @@ func untouched(c Case) bool {
 
 // gone reports whether an effect of this write is not there any more: it was seen, or a
 // send was answered. Another actor may have taken it back on purpose, unless the
-// destination is declared to do that by itself and was read in time. Nobody gives a
-// deleted record back its id: one that is still there was not deleted.
+// destination is declared to do that by itself and was read in time. A record that is
+// made again has another id: one that is still there was not deleted.
 func gone(c Case) bool {
 	within, declared := c.Profile.Rollback.Declared()
 	if !untouched(c) || declared && max(c.Since, c.SinceByClock) <= within+window(c) {

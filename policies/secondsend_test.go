@@ -396,7 +396,7 @@ func TestKnownNotApplied(t *testing.T) {
 		"unknown, conclusive":      {"nothing there and nothing to come", read(lost(), verify.Absent, horizon), true},
 		"answered, conclusive":     {"another actor may have removed it", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered)), false},
 		"answered, as before":      {"another actor may have set it back", with(read(lost(), verify.Stale, horizon), write(intent.Update), fate(connectors.FateAnswered)), false},
-		"answered delete, there":   {"nobody gives it its id back", with(read(lost(), verify.Stale, horizon), write(intent.Delete), fate(connectors.FateAnswered)), true},
+		"answered delete, there":   {"a record that is made again has another id", with(read(lost(), verify.Stale, horizon), write(intent.Delete), fate(connectors.FateAnswered)), true},
 		"answered, rolled back":    {"a phantom", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered), takesBack), true},
 		"before the horizon":       {"it may still land", read(lost(), verify.Absent, horizon-1), false},
 		"long read":                {"what landed while the read went on is not in it", with(read(lost(), verify.Absent, horizon-1), func(c *policies.Case) { c.SinceSend = time.Hour }), false},

@@ -384,7 +384,7 @@ func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
 	})
 }
 
-// A receipt is about one intent, whoever shows it for another.
+// A receipt is about one intent, also where it is shown for another.
 func TestWhichIntentAReceiptIsAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, simulated.Unique.Options())

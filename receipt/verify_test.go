@@ -207,7 +207,7 @@ var contradictions = map[string]struct {
 	"compared with nothing": {func(m map[string]any) { delete(at(m, "predicate"), "compared") }, "what was compared"},
 	"no field compared":     {func(m map[string]any) { delete(at(m, "predicate", "compared"), "fields") }, "the business key at least"},
 	"others":                {func(m map[string]any) { at(m, "predicate", "compared")["others"] = "all well" }, "compared/others"},
-	"rules of nobody":       {func(m map[string]any) { at(m, "predicate", "compared", "fields", 0)["from"] = "intent" }, "has rules from"},
+	"rules from nowhere":    {func(m map[string]any) { at(m, "predicate", "compared", "fields", 0)["from"] = "intent" }, "has rules from"},
 	"not read at a time":    {func(m map[string]any) { delete(at(m, "predicate", "ledger"), "at") }, "ledger/at"},
 	"pending, and overdue": {func(m map[string]any) {
 		at(m, "predicate")["recheck"] = map[string]any{"state": "pending", "due": "1999-01-01T00:00:00Z", "until": "1999-01-01T00:00:00Z"}

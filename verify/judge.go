@@ -359,7 +359,7 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 	return all
 }
 
-// fields lists the first of the fields that differ: whoever decides has to know
+// fields lists the first of the fields that differ: the reviewer has to know
 // which. Only those that the intent names are in it, and no text of the destination.
 func fields(w intent.WriteIntent, found []Mismatch) string {
 	var paths []string

@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// ahead are the signed heads that the ledger does not reach and nobody knows of: it
+// ahead are the signed heads that the ledger does not reach and no operator knows of: it
 // is an older copy. Only heads in files can be read here.
 func (d *desk) ahead(ctx context.Context) ([]audit.Ahead, error) {
 	files := d.config.HeadFiles()
@@ -31,7 +31,7 @@ func (d *desk) ahead(ctx context.Context) ([]audit.Ahead, error) {
 
 // holdOlder stops all sends where the ledger is an older copy, before anything is
 // claimed: what was sent since it was copied is at the destinations, and would be
-// sent once more. It does so once for each head; whoever releases the stop has seen
+// sent once more. It does so once for each head; the operator who releases the stop has seen
 // to it.
 func (d *desk) holdOlder(ctx context.Context, notes ledger.Notes) error {
 	ahead, err := d.ahead(ctx)

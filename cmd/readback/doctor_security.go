@@ -156,7 +156,7 @@ func examineLimits(e *examination, c config.Config, reg *connectors.Registry) {
 	limits, without := c.Limits(), []string(nil)
 	for _, d := range c.Destinations {
 		bounded := limits[d.Name].Concurrency > 0
-		for _, kind := range kindsOf(reg, d.Name) { // of which the profile has the rate, whoever declares it
+		for _, kind := range kindsOf(reg, d.Name) { // the rate of the profile, from its declaration or the configuration
 			if _, p, err := reg.Lookup(d.Name, kind); err == nil && p.Rate.Calls > 0 {
 				bounded = true
 			}

@@ -57,7 +57,7 @@ signed.`,
 	return cmd
 }
 
-// exporting is what receipt export is told.
+// exporting are the flags of receipt export.
 type exporting struct {
 	values, final bool
 	wait          time.Duration

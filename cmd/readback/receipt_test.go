@@ -107,7 +107,7 @@ func TestReceiptsAreBoundToAnIntent(t *testing.T) {
 	says(t, p.want(exitUsage, p.run("receipt", "verify", "-", "--key", public, "--intent", "-")), "both standard input")
 }
 
-// Whoever asks for the final receipt gets none while a recheck is pending.
+// A caller who asks for the final receipt gets none while a recheck is pending.
 func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
 	p, public := withKey(t, simulated.Plain.Options())
 	p.configure(p.url, "    recheck: 1h\nreceipts: {key_file: receipts.pem}\n")

@@ -37,7 +37,7 @@ type settingsEvent struct {
 }
 
 // recordSettings records in the ledger, and so in the audit chain, with which
-// configuration this process starts or goes on. A process that cannot record it
+// configuration this process starts or continues. A process that cannot record it
 // must not go on with it.
 func (a *app) recordSettings(ctx context.Context, d *desk, e settingsEvent, c config.Config) error {
 	papers, ok := d.ledger.(ledger.Papers)

@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Times are told as such, and not only as durations from another one.
+// Times are shown as such, and not only as durations from another one.
 func TestTheTimesOfEvents(t *testing.T) {
 	at := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	got := knownAt(ledger.Record{}, []ledger.Event{

@@ -60,7 +60,7 @@ func Refused(err error) (status int, header http.Header) {
 		return http.StatusForbidden, header
 	case errors.Is(err, ErrUnknown):
 		// Not Basic as well, though a token works as its password: a browser would ask
-		// whoever opens a page of the review UI, or lets it refresh itself, for a user
+		// a person who opens a page of the review UI, or lets it refresh itself, for a user
 		// and a password, and send them from then on with what other pages ask for.
 		header.Set("WWW-Authenticate", `Bearer realm="readback"`)
 		return http.StatusUnauthorized, header

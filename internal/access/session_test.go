@@ -374,7 +374,7 @@ func TestACookieWithoutAnOriginNeedsAFormToken(t *testing.T) {
 	})
 }
 
-// What came in by the token of its form, which has been read, goes on.
+// What came in by the token of its form, which has been read, continues.
 func TestWatchDoesNotAskForTheFormAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -33,7 +33,7 @@ func TestWhoMayWriteTheConfiguration(t *testing.T) {
 		{"everybody writes it", config.UseSettings, 0o646, 0, 7, false, "chmod go-w PATH"},
 		{"its owner can give the right to write it", config.UseSettings, 0o600, 8, 7, false, "chown 7 PATH"},
 		{"also where this is root", config.UseSettings, 0o600, 8, 0, false, "chown 0 PATH"},
-		{"nobody writes to what is mounted read-only", config.UseSettings, 0o666, 8, 7, true, ""},
+		{"a read-only mount cannot be written", config.UseSettings, 0o666, 8, 7, true, ""},
 		{"its files can be exchanged", config.UseSettings, fs.ModeDir | 0o777, 0, 7, false, "exchange its files"},
 		{"those of others cannot be exchanged in a sticky one", config.UseSettings, fs.ModeDir | fs.ModeSticky | 0o777, 0, 7, false, ""},
 		{"its owner can exchange them", config.UseSettings, fs.ModeDir | fs.ModeSticky | 0o777, 8, 7, false, "chown 7 PATH"},

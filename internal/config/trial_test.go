@@ -122,7 +122,7 @@ func TestTrialsOfTools(t *testing.T) {
 
 		"mail": {reason: "it works", tool: letter + `    {name: to, type: array, required: true, description: d}, {name: body, type: string, description: d},
     {name: files, type: array, items: object, to: payload/attachments, description: d}, {name: headers, type: object, to: payload/headers, description: d}]`},
-		"mail, to nobody": {reason: "no argument is a recipient", tool: letter + `    {name: body, type: string, description: d}]`,
+		"mail without a recipient": {reason: "no argument is a recipient", tool: letter + `    {name: body, type: string, description: d}]`,
 			problems: []string{":34: mcp.tools[0].arguments: " + never + "not for a mail: /expect/to is missing; want a recipient in to, cc or /payload/bcc"}},
 		"mail, to is optional": {reason: "without it there is no recipient", tool: letter + `    {name: to, type: array, description: d}]`,
 			doubts: []string{":37: mcp.tools[0].arguments[1]: is optional, and readback would refuse every call without to: not for a mail: /expect/to is missing; want a recipient in to, cc or /payload/bcc; want required: true"}},

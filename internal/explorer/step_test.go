@@ -103,7 +103,7 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 			})
 		}
 		steps("the ledger's clock steps forward", s.leap)
-		if s.leap < aDay { // nobody waits a day for a clock to come back
+		if s.leap < aDay { // a clock that is ahead by a day is not set back
 			steps("the ledger's clock is set back", -s.leap)
 		}
 	}

@@ -1,5 +1,5 @@
 // Command notices prints the licences of everything that is linked into the released
-// programs, as their licences ask of whoever passes copies on. It reads the modules from
+// programs, as their licences ask of those who pass copies on. It reads the modules from
 // the module cache and the standard library from GOROOT, for every system that is
 // released, so that the text follows go.mod and the same sources give the same text.
 //

@@ -28,7 +28,7 @@ type Audit struct {
 	HeadKey string    `json:"head_key,omitempty"`
 	BadHead string    `json:"head_problem,omitempty"`
 	// Ahead says in words which signed heads, of any tenant, the ledger does not
-	// reach and nobody knows of: it is an older copy. NotCompared is why that is not
+	// reach and no operator knows of: it is an older copy. NotCompared is why that is not
 	// known.
 	Ahead       []string `json:"ahead,omitempty"`
 	NotCompared string   `json:"not_compared,omitempty"`

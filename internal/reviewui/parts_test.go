@@ -62,7 +62,7 @@ func TestStaticFilesAreKept(t *testing.T) {
 	}
 }
 
-// Who has a session can end it, by a form of the page.
+// A person with a session can end it, by a form of the page.
 func TestASessionCanBeEnded(t *testing.T) {
 	s := newShop(t)
 	a := auditor.get(t, s, "/inbox", func(r *http.Request) { r.Header.Set("X-Via", "login") })

@@ -99,7 +99,7 @@ func (d *desk) show(v *visit, status int, name string, p page) error {
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(text) // whoever asked has gone
+		_, _ = v.w.Write(text) // the client may have gone
 	}
 	return nil
 }

@@ -241,7 +241,7 @@ func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
 }
 
 // decided is the next move of a saga whose paper still says that it waits for a
-// person who has decided meanwhile, about a step or its undoing: nobody is to be
+// person who has decided meanwhile, about a step or its undo: no reviewer is to be
 // told to decide once more.
 func (t turn) decided() (move, bool) {
 	filed, err := decodeBody(t.paper)
@@ -259,7 +259,7 @@ func (t turn) decided() (move, bool) {
 		case goBack, withdraw, undo:
 			m.state, m.reason = Undoing, fmt.Sprintf("it was decided about step %q, and the saga goes back", s.Name)
 		default:
-			m.state, m.reason = Running, fmt.Sprintf("it was decided about step %q, and the saga goes on", s.Name)
+			m.state, m.reason = Running, fmt.Sprintf("a reviewer decided about step %q, and the saga continues", s.Name)
 		}
 		return m, true
 	}

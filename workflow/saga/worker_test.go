@@ -67,8 +67,8 @@ func TestWorkerBesideADamagedPaper(t *testing.T) {
 	})
 }
 
-// A person's decision about a step lets its saga go on at once, whoever made it, and
-// meanwhile nobody is told that a person must decide.
+// A person's decision about a step lets its saga continue at once, for every decider, and
+// meanwhile no text says that a person must decide.
 func TestASagaGoesOnAtOnceAfterADecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		risk intent.Risk
@@ -83,7 +83,7 @@ func TestASagaGoesOnAtOnceAfterADecision(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, simulated.Plain.Options(), nil)
 				first := create("A-1", intent.Compensable)
-				if first.Risk = c.risk; c.risk == "" { // somebody else's record is there
+				if first.Risk = c.risk; c.risk == "" { // a foreign record is there
 					if _, err := b.world.Seed(first.Key, ""); err != nil {
 						t.Fatal(err)
 					}
