@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/readback-go/readback/connectors/simulated"
@@ -256,23 +258,36 @@ func TestFront(t *testing.T) {
 // The bound on the reading of a request does not end one that has been read and
 // whose caller waits for its answer.
 func TestPatience(t *testing.T) {
-	const bound = 250 * time.Millisecond
-	f := newFront((&app{stderr: os.Stderr}).logger("text"))
-	f.open([]door{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case <-r.Context().Done():
-		case <-time.After(4 * bound):
-			_, _ = w.Write([]byte("whole"))
+	synctest.Test(t, func(t *testing.T) {
+		const bound = 30 * time.Second
+		f := newFront((&app{stderr: os.Stderr}).logger("text"))
+		f.open([]door{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			select {
+			case <-r.Context().Done():
+			case <-time.After(10 * bound):
+				_, _ = w.Write([]byte("whole"))
+			}
+		})}}, func(context.Context) error { return nil })
+		server, l := &http.Server{Handler: access.Protect(f, access.ProtectOptions{}), ReadTimeout: bound}, make(pipes)
+		go func() { _ = server.Serve(l) }()
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			l <- theirs
+			return ours, nil
+		}}}
+		for _, body := range []string{"", "{}"} {
+			resp, err := client.Post("http://localhost/", "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || resp.StatusCode != 200 || string(text) != "whole" {
+				t.Errorf("with the body %q: %d %q, %v", body, resp.StatusCode, text, err)
+			}
 		}
-	})}}, func(context.Context) error { return nil })
-	server := httptest.NewUnstartedServer(access.Protect(f, access.ProtectOptions{}))
-	server.Config.ReadTimeout = bound
-	server.Start()
-	defer server.Close()
-	for _, body := range []string{"", "{}"} {
-		if code, _, text := answered(t, "POST", server.URL, body); code != 200 || text != "whole" {
-			t.Errorf("with the body %q: %d %q", body, code, text)
-		}
-	}
+		close(l)
+		_ = server.Close()
+	})
 }
